@@ -256,7 +256,7 @@ def _place_of_command(given: Sequence[str]) -> int | None:
 
 def _refuse(parser: argparse.ArgumentParser, word: str) -> NoReturn:
     if " " in word:
-        parser.error(f"unexpected argument {word!r}; statements stand behind -c or query")
+        parser.error(f"unexpected argument {word!r}; statements come after -c or query")
     near = similar_names(word, COMMANDS)
     hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(COMMANDS)}"
     parser.error(f"unknown command {word!r}; {hint}")
@@ -278,7 +278,7 @@ def _check_words(parser: argparse.ArgumentParser, options: argparse.Namespace) -
         parser.error("undo takes the name of a table")
     if command == "query" and words:
         if options.statements or options.file:
-            parser.error("statements stand behind query, -c or -f, not behind several of them")
+            parser.error("use one of query, -c and -f for the statements")
         options.statements = words
 
 
@@ -649,7 +649,7 @@ class _VerboseOrVariable(argparse.Action):
         elif "=" in values:
             namespace.variables = [*namespace.variables, values]
         else:
-            parser.error(f"-v takes NAME=VALUE, not {values!r}; alone it stands behind the others")
+            parser.error(f"-v takes NAME=VALUE, not {values!r}; alone it comes after the others")
 
 
 class _Version(argparse.Action):

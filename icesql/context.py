@@ -184,7 +184,7 @@ def read_in_time(function: Callable[[], T], length: int) -> T:
 
 
 def _no_engine(*_: Any) -> None:
-    """The ``ask`` of a context without a session."""
+    """The ``evaluate`` of a context without a session."""
 
 
 class QueryContext(Struct):
@@ -213,8 +213,10 @@ class QueryContext(Struct):
     # How long commits are tried, in seconds, unless table properties set it; None is the time of
     # maintenance.
     commit_seconds: float | None = 60.0
-    # The rows of SQL without tables on the session's engine; see ``LocalEngine.ask``.
-    ask: Callable[[str, Sequence[Any], QueryContext], list[tuple[Any, ...]] | None] = _no_engine
+    # The rows of SQL without tables on the session's engine; see ``LocalEngine.evaluate``.
+    evaluate: Callable[[str, Sequence[Any], QueryContext], list[tuple[Any, ...]] | None] = (
+        _no_engine
+    )
     # The tree of a SELECT as JSON by the session's engine; see ``EngineTree``.
     serialize: Callable[[str], str] | None = None
     # Additional entries of the summaries of the snapshots that it makes.

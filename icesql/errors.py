@@ -264,7 +264,7 @@ class ColumnNotFoundError(_InSql, ProgrammingError):
         """Turn the offset into a position in ``sql``; a text in double quotes gets its hint."""
         quoted = self.offset is not None and sql[self.offset : self.offset + 1] == '"'
         if quoted and not (self.hint or self.similar):
-            self.hint = "a text stands in single quotes, a name in double ones"
+            self.hint = "write texts in single quotes, names in double ones"
         super().place(sql)
 
     def _message(self) -> str:

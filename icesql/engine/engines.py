@@ -75,11 +75,11 @@ class Engines:
         """See ``LocalEngine.serialize``: DuckDB reads the text, whatever engine runs it."""
         return self.local().serialize(text, settings)
 
-    def ask(
+    def evaluate(
         self, sql: str, values: Sequence[Any], query: QueryContext
     ) -> list[tuple[Any, ...]] | None:
-        """See ``LocalEngine.ask``."""
-        return self.local().ask(sql, values, query)
+        """See ``LocalEngine.evaluate``."""
+        return self.local().evaluate(sql, values, query)
 
     def local(self) -> LocalEngine:
         """The local engine, which writes files whatever engine gave the rows."""

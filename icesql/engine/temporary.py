@@ -39,7 +39,7 @@ def keep_rows(
             check(size)
             batches.append(batch)
         schema = reader.schema
-        told = [
+        typed = [
             (
                 columns[index] if index < len(columns) else column.name,
                 column.type.kind,
@@ -49,10 +49,10 @@ def keep_rows(
         ]
     finally:
         result.close()
-    names = apart([name for name, _, _ in told])
+    names = apart([name for name, _, _ in typed])
     table = pa.Table.from_batches(batches, schema).rename_columns(names)
     described = tuple(
-        (name, kind, engine) for name, (_, kind, engine) in zip(names, told, strict=True)
+        (name, kind, engine) for name, (_, kind, engine) in zip(names, typed, strict=True)
     )
     return described, table
 

@@ -124,7 +124,7 @@ def facts_of(
         for each in metadata.schema.fields
     )
     ordered = [each.name for each in columns if _ORDERED.fullmatch(each.type)]
-    policy = TablePolicy(asks_expiry=True)
+    policy = TablePolicy(wants_expiry=True)
     files = live_files(table, ordered, query)
     return Facts(
         tuple(parts), table, files, Compaction(table), query, explain, policy,

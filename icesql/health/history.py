@@ -24,7 +24,7 @@ from icesql.storage.open import is_local
 _MOST_SNAPSHOTS: Final = 200
 _MOST_ENTRIES: Final = 1_000_000
 # Files of a store that a listing does not show are asked for one by one.
-_MOST_ASKED: Final = 200
+_MOST_REQUESTS: Final = 200
 
 
 class Listed(Struct, frozen=True):
@@ -148,7 +148,7 @@ class History:
             storage.same_file_key(each.path) for each in list_files(storage, folder, self.query)
         }
         left = [each for each in remote if storage.same_file_key(each) not in there]
-        for each in left[:_MOST_ASKED]:
+        for each in left[:_MOST_REQUESTS]:
             self.query.check()
             if not storage.exists(each):
                 self.missing.add(each)

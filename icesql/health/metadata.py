@@ -26,7 +26,7 @@ _DAY_MS: Final = 86_400_000
 _MANY_SNAPSHOTS: Final = 100
 _MANY_METADATA_FILES: Final = 50
 _LARGE_METADATA: Final = 4 << 20
-_MOST_ASKED: Final = 20
+_MOST_REQUESTS: Final = 20
 _RECENT: Final = 50
 _MOST_LISTED: Final = 200_000
 
@@ -99,11 +99,11 @@ def _removed_bytes(facts: Facts, removed: Sequence[tuple[Any, ...]]) -> int:
     """The bytes of the files that would be removed; those of lists by the size of some."""
     size = sum(row[3] or 0 for row in removed)
     lists = [row[2] for row in removed if row[1] == "manifest list"]
-    asked = []
-    for each in lists[:: max(1, len(lists) // _MOST_ASKED)]:
+    sizes = []
+    for each in lists[:: max(1, len(lists) // _MOST_REQUESTS)]:
         with suppress(Error):  # it is gone already, or lies where nobody may look
-            asked.append(facts.table.storage.size(each))
-    return size + (sum(asked) * len(lists) // len(asked) if asked else 0)
+            sizes.append(facts.table.storage.size(each))
+    return size + (sum(sizes) * len(lists) // len(sizes) if sizes else 0)
 
 
 def metadata_files(facts: Facts) -> Iterator[Finding]:

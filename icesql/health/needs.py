@@ -289,7 +289,7 @@ def _snapshots_of_same_rows(metadata: TableMetadata) -> set[int]:
 def _expire(facts: Facts) -> Need | None:
     metadata, policy = facts.metadata, facts.policy
     properties = metadata.properties
-    if not policy.asks_expiry and not ({_AGE, _LEAST} & properties.keys()):
+    if not policy.wants_expiry and not ({_AGE, _LEAST} & properties.keys()):
         return None  # nobody has said that its past may go
     if (refused := _kept_by_property("expire", properties)) is not None:
         return refused

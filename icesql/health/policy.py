@@ -28,12 +28,12 @@ LEAST_ORPHAN_AGE: Final = 3 * _DAY
 class TablePolicy(Struct, frozen=True):
     """The policy for a table. Sizes are bytes, durations seconds; None leaves it to the table.
 
-    ``asks_expiry``: somebody named the action or how long snapshots are kept; else snapshots
+    ``wants_expiry``: somebody named the action or how long snapshots are kept; else snapshots
     expire only where the table's own properties say when.
     """
 
     actions: tuple[str, ...] = DEFAULT_ACTIONS
-    asks_expiry: bool = False
+    wants_expiry: bool = False
     skip: bool = False
     target_file_size: int | None = None
     compact_options: Mapping[str, str] = field(default_factory=dict)
@@ -98,7 +98,7 @@ def table_policy(values: Mapping[str, Any]) -> TablePolicy:
     """Of values by the names of keys, read already."""
     asks = any(each in values for each in ("retention", "min_snapshots"))
     asks = asks or "expire" in values.get("actions", ())
-    return replace(TablePolicy(asks_expiry=asks), **values)
+    return replace(TablePolicy(wants_expiry=asks), **values)
 
 
 def read_policy(path: str) -> Policy:

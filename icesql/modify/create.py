@@ -205,10 +205,10 @@ def default_value(
 ) -> Any:
     """The value of DEFAULT, in internal form."""
     assert column.default is not None
-    return constant_value(column, type, asked_value(column.default, services), services, "default")
+    return constant_value(column, type, constant_of(column.default, services), services, "default")
 
 
-def asked_value(query: Query, services: StatementServices) -> pa.Array:
+def constant_of(query: Query, services: StatementServices) -> pa.Array:
     """The one value of a constant, as the engine gives it: each time another of ``random()``."""
     result = services.run(query)[0]
     try:

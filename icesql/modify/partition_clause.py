@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from icesql.errors import ColumnNotFoundError, ProgrammingError, similar_names
 from icesql.iceberg import types as t
 from icesql.iceberg.metadata.table_metadata import TableMetadata
-from icesql.modify.create import asked_value, constant_value
+from icesql.modify.create import constant_of, constant_value
 from icesql.modify.services import StatementServices
 from icesql.sql.writes.statements import ColumnDefinition, Insert, PartitionValue, TypeName
 
@@ -63,9 +63,9 @@ def _value(field: t.NestedField, given: PartitionValue, services: StatementServi
     assert given.value is not None
     column = ColumnDefinition(field.name, TypeName(""), default=given.value, offset=given.offset)
     # Asked for once: the rows go where those that they replace were.
-    asked = asked_value(given.value, services)
-    value = constant_value(column, field.type, asked, services, "value")
-    return FixedValue(field, value, asked[0])
+    constant = constant_of(given.value, services)
+    value = constant_value(column, field.type, constant, services, "value")
+    return FixedValue(field, value, constant[0])
 
 
 def with_values(

@@ -9,8 +9,8 @@ from msgspec.structs import replace
 from icesql.errors import found_at
 from icesql.query.bound import BoundQuery, FileScan, ScanNote
 from icesql.query.columns import bind_columns, name_nested_queries
-from icesql.query.constants.asked import Ask
 from icesql.query.constants.current_time import stop_clock
+from icesql.query.constants.evaluated import Evaluate
 from icesql.query.constants.session_values import put_session_literals, put_session_values
 from icesql.query.dialects.translate import translate
 from icesql.query.metadata_scan import Found, load, metadata_scan
@@ -50,15 +50,15 @@ def bind(
     *,
     on_spark: bool = False,
     for_explain: bool = True,
-    ask: Ask | None = None,
-    asks_files: bool = True,
+    evaluate: Evaluate | None = None,
+    prunes_files: bool = True,
 ) -> BoundQuery:
     """The query over scans; each table that is named is opened once.
 
     ``on_spark`` binds the statement's own text in Spark's spelling, where it has one.
     ``for_explain``: whether EXPLAIN shows what became of the conditions, whose text takes time to
     write.
-    ``ask`` asks the engine what conditions are pruned by, files only if ``asks_files``.
+    ``evaluate`` asks the engine what conditions are pruned by, files only if ``prunes_files``.
     Raises ColumnNotFoundError, AmbiguousColumnError, SnapshotNotFoundError, UnsupportedSqlError,
     what ``SearchPath.load`` raises, and for files what ``bind_files`` raises. Never touches
     manifests or data.
@@ -117,8 +117,8 @@ def bind(
         query,
         spark=conditions,
         for_explain=for_explain,
-        ask=None if spark is not None else ask,
-        asks_files=asks_files,
+        evaluate=None if spark is not None else evaluate,
+        prunes_files=prunes_files,
     )
     projected = bind_columns(tree, scopes, filtered, edits)
     edges = _edges(scopes, filtered, query)

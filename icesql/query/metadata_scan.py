@@ -52,14 +52,14 @@ def load(reference: TableReference, names: SearchPath, query: QueryContext) -> F
     try:
         return Found(names.load(reference.parts, reference.path, query, reference.place))
     except TableNotFoundError as error:
-        told = error
+        raised = error
         for owner, name, travel in _meanings(reference.parts):
             try:
                 return Found(names.load(owner, None, query, reference.place), name, travel)
             except TableNotFoundError as missing:
                 # What is wrong is the table's name, where that can be told.
-                told = missing if missing.similar and told is error else told
-        raise told from None
+                raised = missing if missing.similar and raised is error else raised
+        raise raised from None
 
 
 def _by_path(reference: TableReference, names: SearchPath, query: QueryContext) -> Found:
@@ -72,13 +72,13 @@ def _by_path(reference: TableReference, names: SearchPath, query: QueryContext) 
     except (TableNotFoundError, AccessDeniedError) as error:
         if re.search(r"[/\\:]", path) or path.endswith(".json"):
             raise
-        told = error
+        raised = error
     try:
         found = load(replace(reference, path=None, parts=name_parts(path)), names, query)
     except TableNotFoundError as missing:
-        raise (missing if missing.similar else told) from None
+        raise (missing if missing.similar else raised) from None
     if found.metadata_table is not None:
-        raise told
+        raise raised
     return replace(found, metadata_table=reference.metadata_table)
 
 

@@ -21,15 +21,15 @@ if TYPE_CHECKING:
     from icesql.sql.statement import Query
 
     # The first rows of a query, as many as a number.
-    Ask = Callable[[Query, int], list[tuple[Any, ...]]]
+    Evaluate = Callable[[Query, int], list[tuple[Any, ...]]]
 
 _MOST_VALUES: Final = 10_000
 _NO_VALUE: Final = "icesql: no value"
 _WITHOUT: Final = f"SELECT COLUMNS(lambda name: NOT contains(name, '{_NO_VALUE}')) FROM ("
 
 
-def with_pivot_values(query: Query, ask: Ask, *, files: bool) -> Query:
-    """The query with the values of each PIVOT in its text, as ``ask`` reads them.
+def with_pivot_values(query: Query, evaluate: Evaluate, *, files: bool) -> Query:
+    """The query with the values of each PIVOT in its text, as ``evaluate`` reads them.
 
     Raises DataError where there are too many, UnsupportedSqlError for parameters that
     cannot be counted, and what asking and reading the whole text raise.
@@ -41,7 +41,7 @@ def with_pivot_values(query: Query, ask: Ask, *, files: bool) -> Query:
         unread = first_unread(tokenize(query.text, reading(None)))
         if unread is None:
             break
-        values = [str(row[0]) for row in ask(_values(query, unread, files), _MOST_VALUES + 1)]
+        values = [str(row[0]) for row in evaluate(_values(query, unread, files), _MOST_VALUES + 1)]
         item = query.text[slice(*unread.item)]
         if len(values) > _MOST_VALUES:
             raise DataError(f"PIVOT finds over {_MOST_VALUES:,} values of {item}; {LISTED}")

@@ -24,13 +24,13 @@ from icesql.query.bind import open_tables
 from icesql.query.bound import BoundQuery
 from icesql.query.constants.constant import Constant, Kind
 from icesql.query.constants.current_time import stop_clock
-from icesql.query.constants.session_values import asks_session
+from icesql.query.constants.session_values import reads_session
 from icesql.query.names import SelectScope, column_of, resolver, select_scopes
 from icesql.query.pushdown.comparison import FLIPPED, all_of, compare_constant
 from icesql.query.pushdown.computed.reading import expression_of
 from icesql.query.pushdown.implied import implied_by
 from icesql.query.pushdown.predicate import COMPARISONS
-from icesql.query.pushdown.push_down import asks_for_extremes, conjuncts, with_names
+from icesql.query.pushdown.push_down import conjuncts, wants_extremes, with_names
 from icesql.sql.parameters import literal, write_literal
 from icesql.sql.user_text import VALUE, UserText
 
@@ -228,7 +228,7 @@ def _values_of(text: UserText) -> list[str]:
 
 def _tells_the_time(tree: exp.Expr, query: QueryContext) -> bool:
     stopped = tree.copy()
-    return bool(stop_clock(stopped, query)) or stopped != tree or asks_session(tree)
+    return bool(stop_clock(stopped, query)) or stopped != tree or reads_session(tree)
 
 
 def _conditions(
@@ -243,7 +243,7 @@ def _conditions(
         return None
     scan = bound.scans[0]
     plain = (
-        not asks_for_extremes(tree)
+        not wants_extremes(tree)
         and not tree.args.get("joins")
         and (scan.extremes, scan.counts, scan.left_out) == ((), (), ALWAYS_TRUE)
         and not scan.file_conditions

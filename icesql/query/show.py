@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from icesql.context import QueryContext
 from icesql.query.show_rows import of_session
-from icesql.query.show_rows.asked import Answer, Asked, Columns, Rows
+from icesql.query.show_rows.request import Answer, Columns, Rows, ShowRequest
 from icesql.query.views.temporary import TemporaryTable
 from icesql.sql.table_name import name_parts
 
@@ -23,9 +23,9 @@ def show(
     Raises what ``names.load`` raises, SnapshotNotFoundError, UnsupportedSqlError for time travel
     where it makes no difference, CatalogError, and what reading manifests raises.
     """
-    asked = Asked(statement, session, query)
-    rows = _answer(statement.what)[1](asked)
-    return *_wide(columns_of(statement), rows), asked.notes
+    request = ShowRequest(statement, session, query)
+    rows = _answer(statement.what)[1](request)
+    return *_wide(columns_of(statement), rows), request.notes
 
 
 def columns_of(statement: Shown) -> Columns:
@@ -54,10 +54,10 @@ def _wide(columns: Columns, rows: Rows) -> tuple[Columns, Rows]:
     }
     if not far:
         return columns, rows
-    told = [
+    named = [
         (name, "varchar" if index in far else kind) for index, (name, kind) in enumerate(columns)
     ]
-    return told, [
+    return named, [
         tuple(
             str(value) if index in far and value is not None else value
             for index, value in enumerate(row)

@@ -266,11 +266,11 @@ def _by_instant(table: Table, epoch_us: int, text: str, query: QueryContext) -> 
         default=snapshot.timestamp_ms,
     )
     ref = MAIN if current is not None and current.snapshot_id == snapshot.snapshot_id else None
-    note, asked = _note(table, snapshot, ref, query), None
+    note, instant = _note(table, snapshot, ref, query), None
     if timestamp_ms > last_ms and ref == MAIN:
-        asked = instant_text(timestamp_ms, query)
-        note += f" (the current snapshot: {asked} is after the last commit)"
-    return SelectedSnapshot(snapshot, metadata.schema_of(snapshot), ref, note, asked)
+        instant = instant_text(timestamp_ms, query)
+        note += f" (the current snapshot: {instant} is after the last commit)"
+    return SelectedSnapshot(snapshot, metadata.schema_of(snapshot), ref, note, instant)
 
 
 def _by_snapshot(

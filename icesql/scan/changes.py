@@ -155,7 +155,7 @@ def _compared(
         if len(listed) > 1 and any(task.data_file.path == path for task, _ in both):
             raise ProgrammingError(
                 f"{path} is listed {len(listed)} times, and rows of it were deleted: which ones "
-                "changed cannot be told apart"
+                "changed cannot be distinguished"
             )
     added += (task for listed in new.values() for task in listed)
     return CommitFiles(

@@ -308,8 +308,8 @@ class Pipeline:
         """As ``bind``, with the values of each PIVOT, read of the same tables."""
         from icesql.query.pivot_values import with_pivot_values
 
-        def first_rows(asked: Query, most: int) -> list[tuple[Any, ...]]:
-            result = self.run(asked, query).result
+        def first_rows(probe: Query, most: int) -> list[tuple[Any, ...]]:
+            result = self.run(probe, query).result
             assert result is not None
             try:
                 return result.fetch(most)
@@ -338,9 +338,9 @@ class Pipeline:
                 query,
                 on_spark=on_spark,
                 for_explain=for_explain,
-                ask=self.engines.ask,
+                evaluate=self.engines.evaluate,
                 # What DuckDB computes has to be what the text means.
-                asks_files=query.settings.engine != "spark",
+                prunes_files=query.settings.engine != "spark",
             )
         return statement, bound
 
@@ -397,11 +397,11 @@ class Pipeline:
 
     def with_versions(self, statement: Statement, query: QueryContext) -> Any:
         """The statement with the versions that queries in it tell."""
-        from icesql.sql.statement import asks_versions
+        from icesql.sql.statement import queries_versions
 
-        if not asks_versions(statement):
+        if not queries_versions(statement):
             return statement
-        from icesql.query.travel.asked_versions import with_answers
+        from icesql.query.travel.queried_versions import with_answers
 
         def two_rows(sql: str) -> list[tuple[Any, ...]]:
             with placing(sql):

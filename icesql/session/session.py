@@ -98,7 +98,7 @@ class Session:
 
     def _reading(self, query: QueryContext) -> AbstractContextManager[None]:
         """A block in which texts are read by the parser of the engine that runs them."""
-        query.ask = self.engines.ask
+        query.evaluate = self.engines.evaluate
         query.serialize = partial(self.engines.serialize, settings=self.state.settings)
         return query.reading()
 

@@ -148,7 +148,7 @@ def insert_many(
     check_writes(session.state.access)
     check_present(query.settings)
     begin_by_itself(session.state)
-    query.ask = session.engines.ask
+    query.evaluate = session.engines.evaluate
 
     def statements() -> Iterator[Insert]:
         for values in sets:

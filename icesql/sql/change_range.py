@@ -51,12 +51,12 @@ def read_changes(clause: exp.Expr, *, seconds: bool) -> ChangeRange:
     offset = clause.meta.get("start")
     ends: list[TimeTravel | None] = []
     for bound, name in zip(clause.args["expression"].expressions, ("from", "to"), strict=True):
-        told: dict[str, Any] = clause.meta[name]
-        if not told:
+        bound_words: dict[str, Any] = clause.meta[name]
+        if not bound_words:
             ends.append(None)
             continue
-        version = exp.Version(this=told["kind"], kind="AS OF", expression=bound)
-        version.meta.update(start=told["start"], text=told["text"])
+        version = exp.Version(this=bound_words["kind"], kind="AS OF", expression=bound)
+        version.meta.update(start=bound_words["start"], text=bound_words["text"])
         version.meta["has_parameter"] = clause.meta["has_parameter"]
         ends.append(read_travel(version, seconds=seconds))
     options: dict[str, str] = clause.meta["options"]

@@ -183,7 +183,7 @@ class ParameterReader:
     def check(self) -> None:
         """Raises ProgrammingError unless as many were read as the tree has."""
         if self._read != self._parameters.place:
-            raise ProgrammingError("a parameter stands where Spark reads none")
+            raise ProgrammingError("Spark does not accept a parameter here")
 
 
 def _mark(value: exp.Expr, label: int | str, parameter: exp.Expr) -> None:

@@ -73,8 +73,8 @@ def take_references(
                 raise unsupported("two versions of one table", table, "give one of them")
             travel = travel or given
             parts = (path.rstrip("/").rsplit("/", 1)[-1] or path,)
-        told = _shown(table, parts, shown or {})
-        if told is not None and (travel is not None or changes is not None):
+        shown_statement = _shown(table, parts, shown or {})
+        if shown_statement is not None and (travel is not None or changes is not None):
             raise unsupported("time travel on this table", table, "put it into the statement")
         metadata = alias if path is not None and alias != "iceberg_scan" else None
         start, stop = _span(table)
@@ -87,7 +87,7 @@ def take_references(
                 offset_of(table),
                 metadata,
                 changes,
-                told,
+                shown_statement,
                 stop,
                 "" if table.alias else alias,
                 schema=_schema(table),

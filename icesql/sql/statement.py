@@ -275,7 +275,7 @@ Commands = SetSetting | ResetSetting | SetSnapshotTime | SetVariable | Use | Pre
 Statement = Query | Copy | Explain | Commands | Shown | Created | MacroStatement | Write
 
 
-def asks_versions(statement: object) -> bool:
+def queries_versions(statement: object) -> bool:
     """Whether a query tells a version of the statement, and has to be asked before it is bound."""
     if isinstance(statement, Query):
         return any(has_query(each) for each in statement.references)
@@ -297,5 +297,5 @@ def has_query(reference: TableReference) -> bool:
 
 def query_of(travel: TimeTravel | None) -> ByQuery | None:
     """The query that tells a version."""
-    told = travel.travel if isinstance(travel, Before) else travel
-    return told if isinstance(told, ByQuery) else None
+    found = travel.travel if isinstance(travel, Before) else travel
+    return found if isinstance(found, ByQuery) else None

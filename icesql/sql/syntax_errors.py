@@ -268,12 +268,12 @@ def _misspelt_keyword(tokens: Sequence[Token], offset: int, sql: str) -> SqlSynt
         return None
     from icesql.sql.grammar import completions
 
-    keywords, name_may_stand = completions(sql[tokens[0].start : word.start])
+    keywords, name_may_follow = completions(sql[tokens[0].start : word.start])
     near = similar_names(word.text, keywords, 1)
     if not near or word.word in keywords:
         return None
     if len(word.text) == _SHORTEST_MISSPELT and abs(len(near[0]) - len(word.text)) > 1:
         return None
-    if not name_may_stand:
+    if not name_may_follow:
         return syntax_error(f'unexpected "{word.text}"; did you mean {near[0]}?', word)
     return syntax_error(f'"{word.text}" is taken for a name; did you mean {near[0]}?', word)

@@ -112,9 +112,9 @@ def decode_origins(groups: EncodedOrigins) -> RowOrigins:
             with pa.ipc.open_stream(each) as reader:
                 table = reader.read_all()
         except pa.ArrowException as error:
-            raise InternalError(f"a task told of its rows in an unknown way: {error}") from error
+            raise InternalError(f"a task described its rows in an unknown way: {error}") from error
         if not table.schema.equals(_SCHEMA) or any(each.null_count for each in table.columns):
-            raise InternalError(f"a task told of its rows in an unknown way: {table.schema}")
+            raise InternalError(f"a task described its rows in an unknown way: {table.schema}")
         tables.append(table)
     found = pa.concat_tables(tables) if tables else _SCHEMA.empty_table()
     wide = [each.combine_chunks().cast(pa.int64()) for each in found.columns]

@@ -55,7 +55,7 @@ def test_a_later_rule_says_more(tmp_path: Path) -> None:
         10,
     )
     assert sales.compact_options == {"partial-progress.enabled": "true", "min-input-files": "3"}
-    assert sales.asks_expiry
+    assert sales.wants_expiry
     assert not sales.skip
     assert policy.of(("sales", "tmp_1")).skip
     assert policy.of(("a", "scratch")).skip
@@ -67,7 +67,7 @@ def test_without_a_policy_nothing_is_lost() -> None:
     plain = Policy().of(("a", "b"))
     assert plain.actions == DEFAULT_ACTIONS
     assert "orphans" not in plain.actions
-    assert not plain.asks_expiry
+    assert not plain.wants_expiry
 
 
 @pytest.mark.parametrize(("text", "said"), read_table(__file__, "policies.tsv"))

@@ -111,7 +111,7 @@ def is_accepted(statement: str) -> bool:
         # What DuckDB's parser says of windows, names and recursion is no grammar's, either, nor is
         # that a query inside of a view has no parameters.
         reasons = (
-            "time travel on the WITH query", "the function ", "a comment stands inside of",
+            "time travel on the WITH query", "the function ", "there is a comment inside of",
             "ORDER BY ALL in a window", "Frame ", "is already defined", "Duplicate ", "cannot occur in both",
             "in a recursive query", "a parameter in a view",
         )  # fmt: skip

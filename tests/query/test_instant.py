@@ -22,7 +22,7 @@ NOW = datetime(2026, 3, 31, 10, 30, 15, 250_000, tzinfo=UTC)
 
 
 def fold(sql: str, zone: str = "UTC", *, dialect: str = "duckdb", seconds: bool = False) -> str:
-    context = QueryContext(settings=Settings(timezone=zone), now=NOW, ask=ENGINES.ask)
+    context = QueryContext(settings=Settings(timezone=zone), now=NOW, evaluate=ENGINES.evaluate)
     statement = parse(f"SELECT {sql}", dialect=dialect)[0]
     assert isinstance(statement, Query)
     tree = statement.tree.expressions[0]
@@ -42,7 +42,7 @@ def test_a_constant_time_is_an_instant(sql: str, zone: str, expected: str) -> No
 def test_spellings_of_other_dialects(sql: str, dialect: str, expected: str) -> None:
     statement = parse(f"SELECT * FROM t TIMESTAMP AS OF {sql}", dialect=dialect)[0]
     assert isinstance(statement, Query)
-    context = QueryContext(settings=Settings(timezone="UTC"), now=NOW, ask=ENGINES.ask)
+    context = QueryContext(settings=Settings(timezone="UTC"), now=NOW, evaluate=ENGINES.evaluate)
     (reference,) = statement.references
     assert isinstance(reference.travel, AtTime)
     us = fold_instant(reference.travel, context)

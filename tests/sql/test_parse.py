@@ -36,7 +36,7 @@ def names(sql: str) -> list[str]:
 
 
 def test_a_comment_inside_a_clause_is_named_where_sqlglot_reads() -> None:
-    with pytest.raises(icesql.Error, match="a comment stands inside of ORDER BY"):
+    with pytest.raises(icesql.Error, match="there is a comment inside of ORDER BY"):
         icesql.connect(dialect="trino").execute("SELECT 1 AS a ORDER -- up\n BY a")
     with icesql.connect() as connection:
         sql = "SELECT 1 AS a /* one */ ORDER /* up */ BY /* up */ a -- end"

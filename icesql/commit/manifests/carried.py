@@ -80,7 +80,7 @@ def check_carried(
             raise _wrong(key[0], problem)
     for key, count in new.items():
         if count:
-            problem = "be left out" if count > 0 else "be added, which nobody asked for"
+            problem = "be left out" if count > 0 else "be added, which no change requests"
             raise _wrong(key[0], problem)
 
 

@@ -23,7 +23,7 @@ def is_reading_problem(error: Error) -> bool:
     return error.while_reading
 
 
-def ask_named_file(cause: Error, scans: Sequence[CombinedScanTask], query: QueryContext) -> None:
+def check_named_file(cause: Error, scans: Sequence[CombinedScanTask], query: QueryContext) -> None:
     """Read the file that ``cause`` names by ``read/`` and raise what that says.
 
     Returns when no file is named or when it can be read.

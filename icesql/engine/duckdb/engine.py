@@ -13,7 +13,7 @@ from weakref import WeakSet
 from icesql.config import time_zone
 from icesql.context import Progress, QueryContext, check_reading, seconds_to_read
 from icesql.engine.duckdb.bad_file import (
-    ask_named_file,
+    check_named_file,
     forget_bad_file,
     is_reading_problem,
     name_bad_file,
@@ -121,7 +121,7 @@ class LocalEngine:
                 if timer is not None:
                     timer.cancel()
 
-    def ask(
+    def evaluate(
         self, sql: str, parameters: Sequence[Any], query: QueryContext
     ) -> list[tuple[Any, ...]] | None:
         """The rows of a query without tables, for planning; None where the engine raises.
@@ -509,7 +509,7 @@ def _by_any_reader(result: LocalResult, function: Any, again: Callable[[], bool]
         by_duckdb = any(name != grouping.ARROW for name in result.groups)
         if not by_duckdb or not is_reading_problem(error) or not again():
             raise
-        ask_named_file(error, _scans(result._plans), result._query)
+        check_named_file(error, _scans(result._plans), result._query)
         result._run(result._open.release)
         result._start(arrow_only=True)
         result.notes = (*result.notes, f"read again without DuckDB's Parquet reader: {error}")

@@ -59,8 +59,8 @@ def translate(
     """
     import duckdb
 
-    text, told = read(str(error))
-    at = None if place is None or "position" not in told else place(int(told["position"]))
+    text, details = read(str(error))
+    at = None if place is None or "position" not in details else place(int(details["position"]))
     if (limit := size_error(text)) is not None:
         return limit
     if _PAIRED in text:

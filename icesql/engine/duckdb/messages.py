@@ -109,7 +109,7 @@ def data_error(text: str, at: int | None) -> Error:
         hint = "divide by nullif(…, 0), or write TRY(…), to get NULL"
         return placed(DataError, f"Division by zero{expression}", hint, at)
     if text.startswith("More than one row returned by a subquery"):
-        what = "a subquery that stands for one value returned more than one row"
+        what = "a subquery used as one value returned more than one row"
         return placed(DataError, what, "add LIMIT 1 or an aggregate", at)
     return placed(DataError, *_shortened(text), at)
 

@@ -329,7 +329,7 @@ class SparkResult(ReadResult):
         together: int | None = None,
     ) -> T | None:
         """See ``protocol.RowsResult``."""
-        from icesql.engine.spark.writing.frame import told_frame
+        from icesql.engine.spark.writing.frame import outcome_frame
 
         if self._open.scans is None or self._open.scans.rest is not None:
             return None
@@ -337,20 +337,20 @@ class SparkResult(ReadResult):
             return None  # whether there was a row is known to whoever takes them all
         self._run(self._open.scans.check_grand_totals)
         return self._in_tasks(
-            lambda: told_frame(self._frame, self.columns, job, self._mark, together), collect
+            lambda: outcome_frame(self._frame, self.columns, job, self._mark, together), collect
         )
 
     def _in_tasks(
-        self, told: Callable[[], Any], collect: Callable[[Iterable[tuple[bytes, bool]]], T]
+        self, make_frame: Callable[[], Any], collect: Callable[[Iterable[tuple[bytes, bool]]], T]
     ) -> T:
         """Collect the reports of a frame's tasks, each with whether the task was repeated."""
         try:
             try:
-                return collect(self._described(told))
+                return collect(self._described(make_frame))
             except OperationalError as error:
                 if self._query.cancel.is_set() or not self._loses_workers(error):
                     raise
-                return collect(self._described(told))
+                return collect(self._described(make_frame))
         finally:
             self.close()
 
@@ -361,12 +361,12 @@ class SparkResult(ReadResult):
             return False
         return str(session.sparkContext.master).startswith("local")
 
-    def _described(self, told: Callable[[], Any]) -> Iterator[tuple[bytes, bool]]:
+    def _described(self, make_frame: Callable[[], Any]) -> Iterator[tuple[bytes, bool]]:
         from icesql.engine.spark.writing.task_runs import speculates
 
         jobs = self._open.jobs
         assert jobs is not None
-        frame = self._run(told)
+        frame = self._run(make_frame)
         twice = self._run(lambda: speculates(frame.sparkSession))
         self._open.stream = stream(frame, jobs, expected_bytes=0)
         while (batch := self._run(self._next_batch)) is not None:

@@ -51,7 +51,7 @@ class SparkJobs:
         self.own_tasks = self.own_bytes = 0
         self._lock = threading.Lock()
         self._canceller: threading.Thread | None = None
-        self._told = threading.Event()
+        self._ended = threading.Event()
         # Until it ends it may start jobs, those of a shuffle even in a group that was cancelled.
         self._reading = False
 
@@ -86,7 +86,7 @@ class SparkJobs:
                 # Spark is gone already: nothing to stop.
                 return
             finally:
-                self._told.set()
+                self._ended.set()
 
     def _tell(self) -> None:
         if is_connect(self._session):
@@ -100,7 +100,7 @@ class SparkJobs:
     def wait(self, seconds: float) -> None:
         """After ``cancel``, wait at most ``seconds`` until Spark has received it."""
         if self._canceller is not None:
-            self._told.wait(seconds)
+            self._ended.wait(seconds)
 
     # ------------------------------------------------------------------ progress
 

@@ -417,12 +417,12 @@ class _Copy:
             return NewPath(listed.path, listed.referenced)
 
         edit_manifest(data, location, ManifestContent.DELETES, note)
-        asked = [
+        requests = [
             (new, self._pool.submit(self._rewrite_delete, listed, new))
             for new, listed in found.items()
             if new not in self._facts
         ]
-        for new, future in asked:
+        for new, future in requests:
             self._facts[new] = future.result()
             self._needed[new] = self._facts[new].length
 

@@ -99,12 +99,12 @@ def _spec(statement: ChangeLayout, metadata: TableMetadata, version: int) -> Par
         drop = [each.name for each in live]
         if version == 1:
             # A field that stays does not move: its place is that of the void ones beside it.
-            asked = [partition_request(each, history.schema) for each in wanted]
-            same = {_named(each, history) for each in asked} - {None}
+            requested = [partition_request(each, history.schema) for each in wanted]
+            same = {_named(each, history) for each in requested} - {None}
             drop = [each for each in drop if each not in same]
             wanted = tuple(
                 term
-                for term, each in zip(wanted, asked, strict=True)
+                for term, each in zip(wanted, requested, strict=True)
                 if _named(each, history) is None
             )
     add = [partition_request(each, history.schema) for each in wanted]
@@ -134,10 +134,10 @@ def _dropped(term: PartitionTerm, history: SpecHistory) -> str | PartitionReques
 
 
 def _identified(statement: SetIdentifierFields, schema: Schema) -> Schema:
-    asked = set_identifier_fields(schema, statement.paths)
+    requested = set_identifier_fields(schema, statement.paths)
     if not statement.drop:
-        return asked
-    gone = asked.identifier_field_ids
+        return requested
+    gone = requested.identifier_field_ids
     for each in gone:
         if each not in schema.identifier_field_ids:
             raise ProgrammingError(f'"{schema.name_by_id[each]}" is no identifier field')

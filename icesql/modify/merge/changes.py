@@ -44,7 +44,7 @@ class MergeChanges:
         self._relation, self._schema, self._lineage = relation, schema, lineage
         self._stored = stored
         self._matched = _Matched(relation, refuse) if relation.taking else None
-        self.matches = Matches(relation) if relation.tells_matches else None
+        self.matches = Matches(relation) if relation.shows_matches else None
         self._assignments = [
             None if each.values is None else _Rows(each, relation, schema, source, zone)
             for each in relation.actions

@@ -271,7 +271,7 @@ class _Merge:
         Those that insert begin when all others have told which rows of the source match.
         """
         services, relation = self._services, self._relation(source, "table")
-        size = source.table.size if relation.tells_matches else 0
+        size = source.table.size if relation.shows_matches else 0
         with relation.text.placing():
             division = planned_division(
                 self._query(relation),
@@ -320,8 +320,8 @@ class _Merge:
             found = RepeatedRow.of(error)
             if found is None:
                 raise
-            told_of = self._repeated(target, source, found.path, found.position)
-            raise ProgrammingError(told_of) from error
+            problem = self._repeated(target, source, found.path, found.position)
+            raise ProgrammingError(problem) from error
 
     def _insertion(self, source: SourceRows) -> tuple[Relation, Division]:
         """The query that gives new rows of those of the source that match nothing."""

@@ -78,7 +78,7 @@ class Relation(Struct, frozen=True):
     those of values, columns of the source apart. A row of the table
     that two source rows match is an error where its action is among ``taking`` for one of them,
     which are none where that is all the same; ``matching`` are the actions of all rows that match.
-    ``keeps_all``: rows of the table that match nothing are asked for, too. ``tells_matches``: every
+    ``keeps_all``: rows of the table that match nothing are asked for, too. ``shows_matches``: every
     row of the source that matches is told.
     """
 
@@ -93,7 +93,7 @@ class Relation(Struct, frozen=True):
     matching: tuple[int, ...]
     taking: tuple[int, ...]
     keeps_all: bool
-    tells_matches: bool = False
+    shows_matches: bool = False
 
 
 def merge_relation(
@@ -142,7 +142,7 @@ class _Relation:
         acting = {each.kind for each in self._clauses if each.action != "nothing"}
         self._keeps_table = BY_SOURCE in acting and part != "source"
         self._keeps_source = NOT_MATCHED in acting and part != "table"
-        self._tells_matches = NOT_MATCHED in acting and part == "table"
+        self._shows_matches = NOT_MATCHED in acting and part == "table"
         self._goes = any(each.goes for each in self._actions)
         updates = any(each.action == "update" for each in self._clauses)
         self._lineage = lineage and updates
@@ -153,7 +153,7 @@ class _Relation:
         self._sees_all = self._once and (
             matched[-1].condition is not None or any(e.action == "nothing" for e in matched)
         )
-        self._sees_all = self._sees_all or self._tells_matches
+        self._sees_all = self._sees_all or self._shows_matches
         self._composer = Composer(statement.sql, statement.edits)
         self._names = _free_prefix({each.name for each in schema.fields} | {*source.names})
         conditions = [each.condition for each in self._clauses if each.condition is not None]
@@ -180,7 +180,7 @@ class _Relation:
         pos = self._column(f"{table}._pos", "__pos") if self._goes else None
         row_id = self._column(f"{table}._row_id", "__row_id") if self._lineage else None
         takes = any(_takes_source(value) for each in self._actions for value in each.values or ())
-        takes = takes or self._tells_matches
+        takes = takes or self._shows_matches
         source_row = self._column(self._source_row, "__source_row") if takes else None
         for number, (clause, action) in enumerate(
             zip(self._clauses, self._actions, strict=True), 1
@@ -214,7 +214,7 @@ class _Relation:
             (SEEN, *self._numbers("update", "delete", "nothing")),
             self._numbers("update", "delete") if self._once else (),
             self._keeps_table,
-            self._tells_matches,
+            self._shows_matches,
         )
 
     def _numbers(self, *actions: str) -> tuple[int, ...]:

@@ -96,7 +96,7 @@ def repeated(target: RowTarget) -> str:
     others = "the source" if target.command == "merge" else "FROM"
     return (
         f"a row of {target.table.name} matches several rows of {others}, and which of them is to "
-        "change it is not told; make them distinct, nothing was changed"
+        "change it is unclear; make them distinct, nothing was changed"
     )
 
 

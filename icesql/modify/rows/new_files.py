@@ -181,7 +181,7 @@ class RowFiles:
         else:
             written = Written()
             for _ in coming:
-                raise AssertionError("rows come and their columns are not told")
+                raise AssertionError("rows come without their columns")
         with Uncommitted(self._storage) as new:
             new.take(written.paths)
             deletes = Written()

@@ -32,7 +32,7 @@ _CALLS: Final = {
 }
 
 
-def asks_session(tree: exp.Expr) -> bool:
+def reads_session(tree: exp.Expr) -> bool:
     """Whether a tree has a call that the session answers."""
     return next(_calls(tree), None) is not None
 

@@ -12,9 +12,9 @@ from sqlglot import exp
 
 from icesql.iceberg import types as t
 from icesql.iceberg.expressions.predicate import ALWAYS_TRUE, Predicate
-from icesql.query.constants.asked import Ask, asked
 from icesql.query.constants.constant import Constant, Kind
 from icesql.query.constants.current_time import clock_time
+from icesql.query.constants.evaluated import Evaluate, evaluated
 from icesql.query.names import Resolve, child_of
 from icesql.query.pushdown.computed.expression import (
     COMPARISONS,
@@ -38,7 +38,7 @@ _CALENDAR: Final = frozenset({"literal", "cast", "+", "-", "*", "trunc", "date_t
                               "to_years", "to_months", "to_weeks", "to_days", "to_hours",
                               "to_minutes", "to_seconds"})  # fmt: skip
 _RESOLVED: Final = frozenset({"input", "array_extract", "clock"})
-_ASKED: Final = (*COMPARISONS, "starts_with", "~~", "in", "between", "is not distinct from")
+_EVALUATED: Final = (*COMPARISONS, "starts_with", "~~", "in", "between", "is not distinct from")
 
 
 class Implied(Struct, frozen=True):
@@ -56,36 +56,43 @@ def implied_by(
     written: Expression,
     resolve: Resolve,
     query: QueryContext,
-    ask: Ask | None,
+    evaluate: Evaluate | None,
     sql: str = "",
     *,
-    asks_files: bool = True,
+    prunes_files: bool = True,
 ) -> Implied:
     """The implications of a condition for the scan whose columns ``resolve`` gives.
 
     ``resolve`` gives the field, at any depth, that a column of the condition means in the scan,
     None for columns of other tables. Terms are named by the field alone. The engine is asked for
-    constants now, and for values of files when the scan is planned, unless not ``asks_files``:
+    constants now, and for values of files when the scan is planned, unless not ``prunes_files``:
     then another engine runs the query, and only what is sure to be the same is asked. ``sql`` is
     for people.
     """
     try:
         resolved = resolved_in(written, resolve, query)
-        return _implied(resolved, query, ask, sql, asks_files=asks_files)
+        return _implied(resolved, query, evaluate, sql, prunes_files=prunes_files)
     except RecursionError:
         return Implied(reasons=("it is nested too deeply",))
 
 
 def _implied(
-    resolved: Expression, query: QueryContext, ask: Ask | None, sql: str, *, asks_files: bool
+    resolved: Expression,
+    query: QueryContext,
+    evaluate: Evaluate | None,
+    sql: str,
+    *,
+    prunes_files: bool,
 ) -> Implied:
     implied = simpler(resolved)
     translator = Translator(query)
-    if ask is not None:
-        translator.known = _asked_constants(implied, translator, ask, everything=asks_files)
+    if evaluate is not None:
+        translator.known = _evaluated_constants(
+            implied, translator, evaluate, everything=prunes_files
+        )
     predicate = translator.implied(implied)
     reasons = tuple(translator.reasons)
-    if ask is None or not asks_files or not (reasons or predicate is ALWAYS_TRUE):
+    if evaluate is None or not prunes_files or not (reasons or predicate is ALWAYS_TRUE):
         return Implied(predicate, reasons)
     from icesql.query.pushdown.computed.range_question import file_condition
 
@@ -94,7 +101,7 @@ def _implied(
         return Implied(predicate, reasons)
     utc = query.settings.timezone.upper() in _UTC
     known = _with_constants(implied, translator.known)
-    return Implied(predicate, reasons, file_condition(resolved, known, sql, ask, utc=utc))
+    return Implied(predicate, reasons, file_condition(resolved, known, sql, evaluate, utc=utc))
 
 
 def resolved_in(written: Expression, resolve: Resolve, query: QueryContext) -> Expression:
@@ -139,13 +146,13 @@ def _clock(name: str, query: QueryContext) -> Expression:
 # ------------------------------------------------------------------ constants
 
 
-def _asked_constants(
-    implied: Expression, translator: Translator, ask: Ask, *, everything: bool
+def _evaluated_constants(
+    implied: Expression, translator: Translator, evaluate: Evaluate, *, everything: bool
 ) -> dict[Expression, Constant]:
     """The values of the constant parts of comparisons that are no literals."""
     wanted: dict[Expression, str] = {}
     # A constant alone, such as a unit of time, is no side of a comparison.
-    sides = [side for each in implied.outermost(_ASKED) for side in each.arguments]
+    sides = [side for each in implied.outermost(_EVALUATED) for side in each.arguments]
     for each in [part for side in sides for part in side.free_parts() if part.arguments]:
         if not everything and any(one.name not in _CALENDAR for one in each.walk()):
             continue
@@ -156,7 +163,7 @@ def _asked_constants(
                 wanted[each] = write(each, lambda _: "NULL")
     if len(wanted) > _MOST_CONSTANTS or sum(map(len, wanted.values())) > _LONGEST:
         return {}
-    return asked(wanted, translator.query, ask)
+    return evaluated(wanted, translator.query, evaluate)
 
 
 def _with_constants(implied: Expression, known: Mapping[Expression, Constant]) -> Expression:

@@ -19,7 +19,7 @@ from sqlglot import exp
 from icesql.iceberg.expressions.predicate import ALWAYS_TRUE, And, Leaf, Or, Predicate
 from icesql.iceberg.schema import Schema
 from icesql.query.bound import PushedConjunct
-from icesql.query.constants.asked import Ask
+from icesql.query.constants.evaluated import Evaluate
 from icesql.query.names import FromItem, SelectScope, meaning_of, resolver
 from icesql.query.pushdown.computed.expression import (
     MOST_NODES,
@@ -31,7 +31,7 @@ from icesql.query.pushdown.computed.expression import (
 )
 from icesql.query.pushdown.computed.reading import expression_of
 from icesql.query.pushdown.metadata_aggregates.distinct_values import (
-    asks_for_values,
+    lists_values,
     with_values_only,
 )
 from icesql.query.pushdown.select_keys import (
@@ -71,9 +71,9 @@ _PLAIN_PARTS: Final = frozenset(
 _LIMIT_PARTS: Final = frozenset(
     {"kind", "hint", "expressions", "operation_modifiers", "from_", "limit", "offset"}
 )
-ASKED: Final = "asked of the values and bounds of each file"
+DECIDED: Final = "compared with the values and bounds of each file"
 # Conditions that EXPLAIN lists.
-_MOST_TOLD: Final = 200
+_MOST_SHOWN: Final = 200
 # The names that a SELECT gives and what they stand for, None where that is not known for certain.
 SelectList = list[tuple[str, "exp.Expr | None"]]
 _UNION_PARTS: Final = frozenset({"this", "expression", "distinct", "with_"})
@@ -105,20 +105,20 @@ def push_down(
     *,
     spark: SparkConditions | None = None,
     for_explain: bool = True,
-    ask: Ask | None = None,
-    asks_files: bool = True,
+    evaluate: Evaluate | None = None,
+    prunes_files: bool = True,
 ) -> tuple[tuple[TableScan, ...], tuple[PushedConjunct, ...]]:
     """The scans with row filters and limits, and what became of each condition.
 
     ``spark`` chooses among the conditions of a text that Spark runs as it is. ``for_explain``:
-    whether EXPLAIN shows the conditions, whose text takes time to write. ``ask`` and
-    ``asks_files``: see ``implied_by``.
+    whether EXPLAIN shows the conditions, whose text takes time to write. ``evaluate`` and
+    ``prunes_files``: see ``implied_by``.
     ``scopes`` are the SELECTs of ``tree``, inner ones first. Changes nothing in the tree.
     """
     if not query.settings.prune:
         return scans, ()
     scope_of = {id(scope.select): scope for scope in scopes}
-    pusher = _Pusher(scans, query, scope_of, spark, for_explain, ask, asks_files)
+    pusher = _Pusher(scans, query, scope_of, spark, for_explain, evaluate, prunes_files)
     pusher.uses = Counter(id(item.query) for scope in scopes for item in scope.items if item.query)
     for scope in reversed(scopes):
         pusher.push(scope)
@@ -131,20 +131,22 @@ def push_down(
 
             row_filter = all_of(parts)
         named = with_names(row_filter, scan.schema)
-        asked = tuple(pusher.conditions.get(index, ()))
+        file_condition = tuple(pusher.conditions.get(index, ()))
         limit = limits.get(index)
-        filtered.append(replace(scan, row_filter=named, limit=limit, file_conditions=asked))
+        filtered.append(
+            replace(scan, row_filter=named, limit=limit, file_conditions=file_condition)
+        )
     kept = tuple(filtered)
-    if any(asks_for_extremes(scope.select) for scope in scopes):
+    if any(wants_extremes(scope.select) for scope in scopes):
         from icesql.query.pushdown.metadata_aggregates.extremes import with_extremes
 
         kept = with_extremes(tree, scopes, kept, query, pusher.wheres, spark=spark)
-    if spark is None and query.settings.engine == "local" and asks_for_values(tree):
+    if spark is None and query.settings.engine == "local" and lists_values(tree):
         kept = with_values_only(tree, scopes, kept)
     return kept, tuple(pusher.pushed)
 
 
-def asks_for_extremes(tree: exp.Expr) -> bool:
+def wants_extremes(tree: exp.Expr) -> bool:
     """Whether it is worth a look: an ORDER BY with a LIMIT, min and max, a count with a WHERE."""
     if not isinstance(tree, exp.Select):
         return False
@@ -163,8 +165,8 @@ class _Pusher(Struct):
     scope_of: dict[int, SelectScope]
     spark: SparkConditions | None = None
     for_explain: bool = True
-    ask: Ask | None = None
-    asks_files: bool = True
+    evaluate: Evaluate | None = None
+    prunes_files: bool = True
     uses: Counter[int] = field(default_factory=Counter)
     filters: dict[int, list[Predicate]] = field(default_factory=dict)
     conditions: dict[int, list[FileCondition]] = field(default_factory=dict)
@@ -272,31 +274,31 @@ class _Pusher(Struct):
                 condition.expression,
                 resolve,
                 self.query,
-                self.ask,
+                self.evaluate,
                 condition.sql,
-                asks_files=self.asks_files,
+                prunes_files=self.prunes_files,
             )
-            predicate, asked = implied.predicate, implied.condition
+            predicate, file_condition = implied.predicate, implied.condition
             reasons += implied.reasons
             if nullable and evaluate(predicate, lambda _: None):
                 if predicate is not ALWAYS_TRUE:
                     reasons.append("it may hold for the NULL rows of an outer join")
                 continue
-            if asked is not None and not nullable:
-                self.conditions.setdefault(item.scan, []).append(asked)
+            if file_condition is not None and not nullable:
+                self.conditions.setdefault(item.scan, []).append(file_condition)
                 found = True
             if predicate is not ALWAYS_TRUE:
                 self.filters.setdefault(item.scan, []).append(predicate)
                 found = True
-            elif asked is None or nullable:
+            elif file_condition is None or nullable:
                 continue
-            if len(self.pushed) < _MOST_TOLD:
-                named, note = None, ASKED
+            if len(self.pushed) < _MOST_SHOWN:
+                named, note = None, DECIDED
                 if predicate is not ALWAYS_TRUE:
                     named = with_names(predicate, self.scans[item.scan].schema)
                     note = "; ".join(implied.reasons)
                 self.pushed.append(PushedConjunct(item.scan, condition.sql, named, note))
-        if len(self.pushed) >= _MOST_TOLD or not for_explain:
+        if len(self.pushed) >= _MOST_SHOWN or not for_explain:
             return
         if not found and (reasons or condition.columns):
             scan = concerned[0] if len(concerned) == 1 else None

@@ -19,7 +19,7 @@ from icesql.errors import (
 )
 from icesql.iceberg import types as t
 from icesql.iceberg.expressions.predicate import And, Leaf, Operation, Or, Predicate, Term
-from icesql.query.show_rows.asked import Columns
+from icesql.query.show_rows.request import Columns
 from icesql.query.views.describe_view import definition
 
 if TYPE_CHECKING:
@@ -149,8 +149,8 @@ def information(
         schema, last = ".".join(table.identifier[:-1]), table.identifier[-1]
         for place, column in enumerate(table.metadata.schema.fields, start=1):
             nullable = "NO" if column.required else "YES"
-            told = (column.name, place, None, nullable, str(column.type), column.doc, None)
-            yield (catalog.name, schema, last, *told, *_numbers(column.type))
+            described = (column.name, place, None, nullable, str(column.type), column.doc, None)
+            yield (catalog.name, schema, last, *described, *_numbers(column.type))
 
 
 def _numbers(kind: t.IcebergType) -> tuple[int | None, int | None, int | None, int | None]:

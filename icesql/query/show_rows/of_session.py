@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from icesql.catalog.identifiers import listed_name
 from icesql.config import Settings
 from icesql.errors import NO_CATALOG, CatalogError, MissingExtraError
-from icesql.query.show_rows.asked import Answer, Asked, Rows
+from icesql.query.show_rows.request import Answer, Rows, ShowRequest
 from icesql.query.views.temporary import TemporaryTable
 from icesql.sql.engine_functions import known_names
 from icesql.sql.function_table import function_names
@@ -56,26 +56,26 @@ _DESCRIPTIONS: Final = {
 _FOLDERS: Final = ("temp_directory", "cache_directory", "delete_below")
 
 
-def tables(asked: Asked) -> Rows:
+def tables(request: ShowRequest) -> Rows:
     """SHOW TABLES, with the temporary ones where no namespace is given."""
-    names, namespace = asked.names, _place(asked)
+    names, namespace = request.names, _place(request)
     if namespace and (names.catalog is not None or names.catalog_kinds()):
         place, rest, other = names.place_of(namespace)
         # A catalog alone means all that it has.
         found = _listed(place.tables(rest or None), other)
     else:
         found = names.table_names()
-    made = asked.session.temporary.all if asked.statement.namespace is None else []
+    made = request.session.temporary.all if request.statement.namespace is None else []
     found = [*(listed_name((each.name,)) for each in made), *found]
-    return _told_why(asked, [(name,) for name in found if asked.keeps(name_parts(name)[-1])])
+    return _with_reason(request, [(name,) for name in found if request.keeps(name_parts(name)[-1])])
 
 
-def views(asked: Asked) -> Rows:
+def views(request: ShowRequest) -> Rows:
     """SHOW VIEWS of a namespace; without one, the temporary ones and those where USE has led."""
-    names, namespace = asked.names, _place(asked)
-    made = asked.session.temporary.all if asked.statement.namespace is None else []
+    names, namespace = request.names, _place(request)
+    made = request.session.temporary.all if request.statement.namespace is None else []
     rows: Rows = [
-        (each.name, True) for each in made if each.kind == "view" and asked.keeps(each.name)
+        (each.name, True) for each in made if each.kind == "view" and request.keeps(each.name)
     ]
     if names.catalog is None and not names.catalog_kinds():
         return rows
@@ -84,57 +84,57 @@ def views(asked: Asked) -> Rows:
 
     held = with_views(place)
     found = held.views(rest or None) if held is not None else ()
-    kept = [each for each in found if asked.keeps(each[-1])]
+    kept = [each for each in found if request.keeps(each[-1])]
     return [*rows, *((name, False) for name in _listed(kept, other))]
 
 
-def namespaces(asked: Asked) -> Rows:
+def namespaces(request: ShowRequest) -> Rows:
     """SHOW NAMESPACES, all or those inside of one."""
-    catalog, other = asked.names.catalog, asked.names.place[0]
-    parent = asked.statement.namespace
+    catalog, other = request.names.catalog, request.names.place[0]
+    parent = request.statement.namespace
     if parent is None and other is not None:
         parent = (other,)
     if parent:
-        catalog, parent, other = asked.names.place_of(parent)
+        catalog, parent, other = request.names.place_of(parent)
     known = catalog.namespaces() if catalog is not None else []
     inside = [each for each in known if not parent or each[: len(parent)] == parent]
     shown = [".".join(each if other is None else (other, *each)) for each in inside]
-    return _told_why(asked, [(name,) for name in shown if asked.keeps(name)])
+    return _with_reason(request, [(name,) for name in shown if request.keeps(name)])
 
 
-def catalogs(asked: Asked) -> Rows:
+def catalogs(request: ShowRequest) -> Rows:
     """SHOW CATALOGS."""
-    return [each for each in asked.names.catalog_kinds().items() if asked.keeps(each[0])]
+    return [each for each in request.names.catalog_kinds().items() if request.keeps(each[0])]
 
 
-def settings(asked: Asked) -> Rows:
+def settings(request: ShowRequest) -> Rows:
     """SHOW ALL: a setting without a value is NULL."""
-    session = asked.session
-    both = (asked.query.settings, session.defaults)
+    session = request.session
+    both = (request.query.settings, session.defaults)
     return [
         (name, *(_value(each, name, session.access) for each in both), _DESCRIPTIONS[name])
         for name in sorted(_DESCRIPTIONS)
-        if asked.keeps(name)
+        if request.keeps(name)
     ]
 
 
-def setting(asked: Asked) -> Rows:
+def setting(request: ShowRequest) -> Rows:
     """SHOW of one setting."""
-    return [(_value(asked.query.settings, asked.statement.name, asked.session.access),)]
+    return [(_value(request.query.settings, request.statement.name, request.session.access),)]
 
 
-def functions(asked: Asked) -> Rows:
+def functions(request: ShowRequest) -> Rows:
     """SHOW FUNCTIONS of a dialect, and the macros of the session."""
-    dialect = asked.statement.name
+    dialect = request.statement.name
     known = function_names(dialect) if dialect else known_names()
-    return [(name,) for name in sorted({*known, *asked.session.macros}) if asked.keeps(name)]
+    return [(name,) for name in sorted({*known, *request.session.macros}) if request.keeps(name)]
 
 
-def _place(asked: Asked) -> tuple[str, ...]:
+def _place(request: ShowRequest) -> tuple[str, ...]:
     """The namespace of the statement, or where USE has led."""
-    if asked.statement.namespace is not None:
-        return asked.statement.namespace
-    used, inside = asked.names.place
+    if request.statement.namespace is not None:
+        return request.statement.namespace
+    used, inside = request.names.place
     return inside if used is None else (used, *inside)
 
 
@@ -142,17 +142,17 @@ def _listed(found: Iterable[Identifier], other: str | None) -> list[str]:
     return [listed_name(each if other is None else (other, *each)) for each in found]
 
 
-def _told_why(asked: Asked, rows: Rows) -> Rows:
+def _with_reason(request: ShowRequest, rows: Rows) -> Rows:
     """The rows; without any, a note says why."""
-    if rows or asked.statement.like:
+    if rows or request.statement.like:
         return rows
-    catalog = asked.names.catalog
+    catalog = request.names.catalog
     if catalog is None:
-        asked.notes += (NO_CATALOG,)
+        request.notes += (NO_CATALOG,)
         return rows
     hint = getattr(catalog, "empty_hint", None)  # of catalogs that keep names apart
     if hint is not None and not catalog.namespaces():
-        asked.notes += (hint(),)
+        request.notes += (hint(),)
     return rows
 
 
@@ -166,23 +166,23 @@ def _value(settings: Settings, name: str, access: Access) -> str | None:
     return None if value is None else str(value)
 
 
-def all_tables(asked: Asked) -> Rows:
+def all_tables(request: ShowRequest) -> Rows:
     """SHOW ALL TABLES of every catalog, with a note for another one that does not answer.
 
     A table that cannot be read is left out. Raises CatalogError.
     """
-    return list(_all_tables(asked))
+    return list(_all_tables(request))
 
 
-def _all_tables(asked: Asked) -> Iterator[tuple[Any, ...]]:
-    for each in asked.session.temporary.all:
+def _all_tables(request: ShowRequest) -> Iterator[tuple[Any, ...]]:
+    for each in request.session.temporary.all:
         if isinstance(each, TemporaryTable):
             columns = [name for name, _, _ in each.columns]
             kinds = [engine or kind for _, kind, engine in each.columns]
             yield "temp", "main", each.name, columns, kinds, True
     from icesql.query.show_rows.information import readable_tables
 
-    names, own = asked.names, asked.names.catalog
+    names, own = request.names, request.names.catalog
     for name in names.catalog_kinds():
         try:
             is_own = own is not None and own.name == name
@@ -193,11 +193,11 @@ def _all_tables(asked: Asked) -> Iterator[tuple[Any, ...]]:
         except (CatalogError, MissingExtraError) as error:
             if own is not None and own.name == name:
                 raise
-            asked.notes += (f"catalog {name} is left out: {error}",)
+            request.notes += (f"catalog {name} is left out: {error}",)
             continue
         if catalog is None:
             continue
-        for table in readable_tables(catalog, listed, asked.query):
+        for table in readable_tables(catalog, listed, request.query):
             fields = table.metadata.schema.fields
             columns = [field.name for field in fields]
             kinds = [str(field.type) for field in fields]

@@ -12,13 +12,13 @@ from icesql.iceberg.metadata.partition_type import united_partition_type
 from icesql.iceberg.metadata.property_numbers import whole_number
 from icesql.iceberg.metadata.table_metadata import TableMetadata
 from icesql.iceberg.transforms import parse_transform
-from icesql.query.show_rows.asked import Answer, Asked, Rows
 from icesql.query.show_rows.create_table import (
     create_table,
     spark_type,
     table_properties,
     transform_text,
 )
+from icesql.query.show_rows.request import Answer, Rows, ShowRequest
 from icesql.query.snapshot_selection import by_schema
 from icesql.scan.metadata_tables import history_rows
 from icesql.scan.metadata_tables.rows import metadata_rows
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     from icesql.iceberg.types import NestedField
 
 
-def _with_transforms(asked: Asked) -> Iterator[tuple[NestedField, str | None]]:
+def _with_transforms(request: ShowRequest) -> Iterator[tuple[NestedField, str | None]]:
     """The columns, and the transforms of each that partitions."""
-    schema, spec = asked.described()
+    schema, spec = request.described()
     found: dict[int, list[str]] = {}
     for each in spec.fields if spec is not None else ():
         for source in each.source_ids:
@@ -43,15 +43,15 @@ def _with_transforms(asked: Asked) -> Iterator[tuple[NestedField, str | None]]:
         yield column, None if transforms is None else ", ".join(transforms)
 
 
-def describe(asked: Asked) -> Rows:
+def describe(request: ShowRequest) -> Rows:
     """DESCRIBE."""
     return [
         (each.name, str(each.type), not each.required, each.field_id, transforms, each.doc)
-        for each, transforms in _with_transforms(asked)
+        for each, transforms in _with_transforms(request)
     ]
 
 
-def columns(asked: Asked) -> Rows:
+def columns(request: ShowRequest) -> Rows:
     """SHOW COLUMNS."""
     return [
         (
@@ -60,20 +60,20 @@ def columns(asked: Asked) -> Rows:
             "" if transforms is None else f"partition key ({transforms})",
             each.doc or "",
         )
-        for each, transforms in _with_transforms(asked)
-        if asked.keeps(each.name)
+        for each, transforms in _with_transforms(request)
+        if request.keeps(each.name)
     ]
 
 
-def snapshots(asked: Asked) -> Rows:
+def snapshots(request: ShowRequest) -> Rows:
     """SHOW SNAPSHOTS EXTENDED, oldest first; the refs are the branches and tags at a snapshot."""
-    metadata = asked.table().metadata
+    metadata = request.table().metadata
     at: dict[int, list[str]] = {}
     for name, ref in metadata.refs.items():
         at.setdefault(ref.snapshot_id, []).append(name)
     return [
         (
-            asked.instant(each.timestamp_ms),
+            request.instant(each.timestamp_ms),
             each.snapshot_id,
             each.parent_snapshot_id,
             each.operation,
@@ -85,45 +85,45 @@ def snapshots(asked: Asked) -> Rows:
     ]
 
 
-def short_snapshots(asked: Asked) -> Rows:
+def short_snapshots(request: ShowRequest) -> Rows:
     """SHOW SNAPSHOTS: as much as 80 cells hold, times as AS OF reads them."""
-    return [(row[0].replace(tzinfo=None), row[1], *row[3:6]) for row in snapshots(asked)]
+    return [(row[0].replace(tzinfo=None), row[1], *row[3:6]) for row in snapshots(request)]
 
 
-def refs(asked: Asked) -> Rows:
+def refs(request: ShowRequest) -> Rows:
     """SHOW REFS."""
-    return [(row[0], row[1].lower(), row[2]) for row in history_rows.refs(asked.table())]
+    return [(row[0], row[1].lower(), row[2]) for row in history_rows.refs(request.table())]
 
 
-def branches(asked: Asked) -> Rows:
+def branches(request: ShowRequest) -> Rows:
     """SHOW BRANCHES."""
-    return [(row[0], *row[2:]) for row in history_rows.refs(asked.table()) if row[1] == "BRANCH"]
+    return [(row[0], *row[2:]) for row in history_rows.refs(request.table()) if row[1] == "BRANCH"]
 
 
-def tags(asked: Asked) -> Rows:
+def tags(request: ShowRequest) -> Rows:
     """SHOW TAGS."""
-    return [(row[0], *row[2:4]) for row in history_rows.refs(asked.table()) if row[1] == "TAG"]
+    return [(row[0], *row[2:4]) for row in history_rows.refs(request.table()) if row[1] == "TAG"]
 
 
-def history(asked: Asked) -> Rows:
+def history(request: ShowRequest) -> Rows:
     """SHOW HISTORY, as Iceberg's history table."""
-    found = history_rows.history(asked.table())
-    return [(asked.instant(row[0] // 1000), *row[1:]) for row in found]
+    found = history_rows.history(request.table())
+    return [(request.instant(row[0] // 1000), *row[1:]) for row in found]
 
 
-def partitions(asked: Asked) -> Rows:
+def partitions(request: ShowRequest) -> Rows:
     """SHOW PARTITIONS: Spark's column, and what the partition holds."""
-    table = asked.table(timeless=False)
+    table = request.table(timeless=False)
     metadata = table.metadata
     if not united_partition_type(metadata).fields:
         hint = "the table has no partitions; its partitions table has the totals"
-        raise unsupported(f"SHOW PARTITIONS of {table.name}", asked.reference.offset, hint)
-    snapshot = asked.selected(table).snapshot
+        raise unsupported(f"SHOW PARTITIONS of {table.name}", request.reference.offset, hint)
+    snapshot = request.selected(table).snapshot
     schema = metadata_schema("partitions", metadata)
     scan = TableScan(table, snapshot, schema, schema, metadata_table="partitions")
     return [
         (partition_text(values, spec_id, metadata), spec_id, *row[:3])
-        for values, spec_id, *row in metadata_rows(scan, asked.query).rows
+        for values, spec_id, *row in metadata_rows(scan, request.query).rows
     ]
 
 
@@ -138,9 +138,9 @@ def partition_text(values: Mapping[int, Any], spec_id: int, metadata: TableMetad
     return "/".join(parts)
 
 
-def properties(asked: Asked) -> Rows:
+def properties(request: ShowRequest) -> Rows:
     """SHOW TBLPROPERTIES, all or one."""
-    table, key = asked.table(), asked.statement.like
+    table, key = request.table(), request.statement.like
     found = table_properties(table)
     if key is None:
         return list(found.items())
@@ -148,12 +148,12 @@ def properties(asked: Asked) -> Rows:
     return [(key, found.get(key, missing))]
 
 
-def extended(asked: Asked) -> Rows:
+def extended(request: ShowRequest) -> Rows:
     """DESCRIBE EXTENDED, with Spark's headings."""
-    table = asked.table(timeless=False)
-    metadata, selected = table.metadata, asked.selected(table)
-    with found_at(asked.reference.offset):
-        schema = by_schema(table, selected, asked.reference.schema).schema
+    table = request.table(timeless=False)
+    metadata, selected = table.metadata, request.selected(table)
+    with found_at(request.reference.offset):
+        schema = by_schema(table, selected, request.reference.schema).schema
     rows: Rows = [(each.name, spark_type(each.type).lower(), each.doc) for each in schema.fields]
     if metadata.spec.fields:
         rows += [("", "", ""), ("# Partitioning", "", "")]
@@ -176,9 +176,9 @@ def extended(asked: Asked) -> Rows:
     return rows
 
 
-def detail(asked: Asked) -> Rows:
+def detail(request: ShowRequest) -> Rows:
     """DESCRIBE DETAIL: the columns of Delta's that an Iceberg table has."""
-    table = asked.table()
+    table = request.table()
     metadata, snapshot = table.metadata, table.metadata.current_snapshot
     summary: Mapping[str, str] = {} if snapshot is None else snapshot.summary
     totals = (f"total-{each}" for each in ("data-files", "files-size", "records"))
@@ -188,7 +188,7 @@ def detail(asked: Asked) -> Rows:
             metadata.table_uuid,
             table.name,
             redact_urls(metadata.location),
-            asked.instant(metadata.last_updated_ms),
+            request.instant(metadata.last_updated_ms),
             ", ".join(transform_text(each, metadata) for each in metadata.spec.fields),
             *(whole_number(summary.get(each)) for each in totals),
             metadata.format_version,
@@ -197,15 +197,15 @@ def detail(asked: Asked) -> Rows:
     ]
 
 
-def _diff_summary(asked: Asked) -> Rows:
+def _diff_summary(request: ShowRequest) -> Rows:
     from icesql.query.travel.diff_summary import diff_summary
 
-    return diff_summary(asked)
+    return diff_summary(request)
 
 
 _CREATED: Final = (
     "createtab_stmt varchar",
-    lambda asked: [(create_table(asked.table()),)],
+    lambda request: [(create_table(request.table()),)],
 )
 _NAMED: Final = "name varchar, snapshot_id bigint, max_reference_age_in_ms bigint"
 # What a statement is about: its columns, and its rows.

@@ -13,8 +13,8 @@ from icesql.iceberg import types as t
 from icesql.iceberg.metadata.table_metadata import TableMetadata
 from icesql.iceberg.partitioning import PartitionSpec
 from icesql.iceberg.schema import Schema
-from icesql.query.show_rows.asked import Columns
 from icesql.query.show_rows.information import COLUMNS, information
+from icesql.query.show_rows.request import Columns
 from icesql.scan.table_scan import TableScan
 from icesql.sql.positions import unsupported
 from icesql.sql.statement import Query

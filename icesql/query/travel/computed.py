@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Final
 
 from sqlglot import exp
 
-from icesql.query.constants.asked import asked
 from icesql.query.constants.constant import Constant, Kind, NotConstant
 from icesql.query.constants.current_time import time_literal
+from icesql.query.constants.evaluated import evaluated
 from icesql.query.constants.time_text import TIME_SHAPE, zone_named
 from icesql.query.pushdown.computed.expression import Expression, replaced
 from icesql.query.pushdown.computed.reading import expression_of_text
@@ -56,7 +56,7 @@ def computed(node: exp.Expr, query: QueryContext) -> Value:
     if all(map(_is_computed, left.walk())):
         with suppress(NotWritable):
             made = replaced(expression_of_text(left), _as_it_is)
-            found = asked({"": write(made, lambda _: "NULL")}, query, query.ask).get("")
+            found = evaluated({"": write(made, lambda _: "NULL")}, query, query.evaluate).get("")
             value = None if found is None else _given(found)
             # The days between two dates are no time.
             has_date = any(each.value == "DATE" for each in made.walk())

@@ -13,9 +13,9 @@ from msgspec.structs import replace
 from icesql.catalog.current_metadata import read_metadata
 from icesql.errors import CorruptFileError, StorageError, found_at
 from icesql.iceberg.metadata.partition_type import united_partition_type
-from icesql.query.show_rows.asked import Asked, Rows
 from icesql.query.show_rows.create_table import table_properties, transform_text
 from icesql.query.show_rows.of_table import partition_text
+from icesql.query.show_rows.request import Rows, ShowRequest
 from icesql.query.snapshot_selection import SelectedSnapshot, instant_text, select_snapshot
 from icesql.scan.metadata_tables.rows import metadata_rows
 from icesql.scan.metadata_tables.schemas import metadata_schema
@@ -34,33 +34,35 @@ _Counts = tuple[int, int, int]
 _NOTHING: Final[_Counts] = (0, 0, 0)
 
 
-def diff_summary(asked: Asked) -> Rows:
+def diff_summary(request: ShowRequest) -> Rows:
     """A row for each thing that differs.
 
     ``part`` is "snapshot", "schema", "partition spec", "property", "total" or "partition". NULL
     before or after is what there was not. Raises what finding the table, its snapshots and reading
     manifests raises.
     """
-    reference, query = asked.reference, asked.query
+    reference, query = request.reference, request.query
     wanted = reference.changes
     assert wanted is not None
-    table = asked.table()
+    table = request.table()
     with found_at(reference.offset):
         before, after = (select_snapshot(table, at, query) for at in (wanted.start, wanted.end))
     rows: Rows = list(_snapshots(before, after, query))
     rows += _schemas(before.schema, after.schema)
     old, new = (_metadata_at(table, each.snapshot) for each in (before, after))
-    asked.notes += tuple(each.note for each in (before, after) if each.note is not None)
+    request.notes += tuple(each.note for each in (before, after) if each.note is not None)
     if old is None or new is None:
         gone = (before if old is None else after).snapshot
         which = "before the first commit" if gone is None else f"of snapshot {gone.snapshot_id}"
-        asked.notes += (f"{table.name}: properties and partition spec {which} are no longer known",)
+        request.notes += (
+            f"{table.name}: properties and partition spec {which} are no longer known",
+        )
     else:
         rows += _differing("partition spec", {"": _spec(old)}, {"": _spec(new)})
-        told = [table_properties(replace(table, metadata=each)) for each in (old, new)]
-        for each in told:
+        properties = [table_properties(replace(table, metadata=each)) for each in (old, new)]
+        for each in properties:
             each.pop("current-snapshot-id", None)
-        rows += _differing("property", *told)
+        rows += _differing("property", *properties)
     rows += _partitions(table, before.snapshot, after.snapshot, query)
     return rows
 
@@ -68,7 +70,7 @@ def diff_summary(asked: Asked) -> Rows:
 def _snapshots(
     before: SelectedSnapshot, after: SelectedSnapshot, query: QueryContext
 ) -> Iterator[tuple[Any, ...]]:
-    def told(found: SelectedSnapshot) -> dict[str, str]:
+    def properties(found: SelectedSnapshot) -> dict[str, str]:
         snapshot = found.snapshot
         if snapshot is None:
             return {}
@@ -78,7 +80,7 @@ def _snapshots(
         }
         return parts if snapshot.operation is None else {**parts, "operation": snapshot.operation}
 
-    yield from _differing("snapshot", told(before), told(after))
+    yield from _differing("snapshot", properties(before), properties(after))
 
 
 def _schemas(before: Schema, after: Schema) -> Iterator[tuple[Any, ...]]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import Struct
 
 from icesql.query.like import is_like
-from icesql.query.show_rows.asked import Rows
+from icesql.query.show_rows.request import Rows
 from icesql.query.views.temporary import TemporaryTable, View
 from icesql.sql.positions import unsupported
 from icesql.sql.user_text import quoted

@@ -140,14 +140,14 @@ class StoredViews:
 
     def _alone(self, view: View) -> Query:
         """All that a view has, before its columns are checked."""
-        asked = parse_expanded(
+        expanded = parse_expanded(
             f"SELECT * FROM {_VIEW}", dialect=self._dialect, given=(None, 0), shown={}, files=False
         )
 
         def find(reference: TableReference, place: Place | None) -> View | None:
             return view if place is None else self.find(reference, place)
 
-        return expand(asked, find, self._dialect, files=False)
+        return expand(expanded, find, self._dialect, files=False)
 
     def _place(self, stored: StoredView, catalog: str | None) -> Place:
         """Where its names are looked up; ``catalog`` is the one that it was found in."""

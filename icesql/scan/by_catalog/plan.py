@@ -108,7 +108,7 @@ def plan_by_catalog(
             )
     counts = ScanCounts()
     files: tuple[FileScanTask, ...] = ()
-    planned_by = "nothing was asked"
+    planned_by = "no request was sent"
     if scan.snapshot is not None and row_filter is not ALWAYS_FALSE and scan.limit != 0:
         body = _request_body(scan, row_filter, query)
         answer = planning.plan(body, _rows_wanted(scan, query), query)

@@ -155,15 +155,15 @@ class _Expansion:
             self._check_names(body, segments)
         number = len(self.texts)
         self.texts.append((macro.name, body.text))
-        stands: dict[str, list[Segment]] = {}
+        replacements: dict[str, list[Segment]] = {}
         for parameter in body.parameters:
             segments = values.get(parameter.name, [Segment(parameter.default, number, 0)])
-            stands[parameter.name] = _bracketed(segments, parameter.type, number)
+            replacements[parameter.name] = _bracketed(segments, parameter.type, number)
         inner = self.expanded(
             body.text,
             tokenize(body.text, self._reader),
             number,
-            {start: stands[parameter] for start, _, parameter in body.places},
+            {start: replacements[parameter] for start, _, parameter in body.places},
             (*above, name),
         )
         after = tokens[call.last + 1] if call.last + 1 < len(tokens) else None

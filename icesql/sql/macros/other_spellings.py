@@ -59,7 +59,7 @@ def _grouped(tokens: Sequence[Token], index: int) -> list[_Edit]:
     first += _word(tokens, first) == "BY"
     if not 0 < first < index:
         raise syntax_error(
-            f"WITH {tokens[index + 1].text} stands behind GROUP BY keys", tokens[index]
+            f"WITH {tokens[index + 1].text} comes after GROUP BY keys", tokens[index]
         )
     kind = tokens[index + 1].word
     if tokens[first].word == "ALL":

@@ -328,7 +328,7 @@ def _check_clauses(tokens: list[Token], dialect: Dialect) -> None:
         if first.comments and first.token_type == TokenType.VAR:
             words = f"{first.text} {second.text}".upper()
             if words in keywords and second.token_type != TokenType.IDENTIFIER:
-                raise syntax_error(f"a comment stands inside of {words}", first.start)
+                raise syntax_error(f"there is a comment inside of {words}", first.start)
 
 
 def _unfinished(sql: str) -> tuple[int | None, str]:

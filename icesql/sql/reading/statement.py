@@ -218,14 +218,14 @@ def _runs(
     first: Token | None = None
     last: Token | None = None
     for token in tokens:
-        stands = _stands_in(sql, token)
+        is_there = _is_in(sql, token)
         if first is not None and last is not None:
-            if stands and token.start >= last.stop:
+            if is_there and token.start >= last.stop:
                 last = token
                 continue
             yield first, last
             first = last = None
-        if stands:
+        if is_there:
             first = last = token
         elif token.start == token.stop and (token.start, token.text) in kept:
             yield None, token
@@ -234,7 +234,7 @@ def _runs(
         yield first, last
 
 
-def _stands_in(sql: str, token: Token) -> bool:
+def _is_in(sql: str, token: Token) -> bool:
     """Whether a token is a word of the SQL, and was not put before it."""
     written = sql[token.start : token.stop]
     return bool(written) and (token.kind != WORD or written.upper() == token.word)

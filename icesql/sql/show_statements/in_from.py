@@ -64,12 +64,12 @@ def statements_in_from(
 
 def _check_places(before: Sequence[Token], inner: Sequence[Token]) -> None:
     """Refuse a ``?`` that would be counted before one that stands in front of it."""
-    asked = next((each for each in inner if each.word == "?"), None)
-    if asked is None:
+    parameter = next((each for each in inner if each.word == "?"), None)
+    if parameter is None:
         return
     if any(each.word == "?" for each in before):
         what = f"a parameter in {inner[0].word} in FROM behind another one"
-        raise unsupported(what, asked, "number them: $1, $2")
+        raise unsupported(what, parameter, "number them: $1, $2")
 
 
 def without(tokens: Sequence[Token], found: Sequence[InFrom]) -> list[Token]:

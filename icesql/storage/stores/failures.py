@@ -94,7 +94,7 @@ def _without_answer(error: BaseException, text: str) -> Failure:
     if "ConnectionRefused" in text or "kind: Connect" in text:
         return Failure("the store cannot be reached", True)
     if any(name in text for name in ("NotPartial", "UnexpectedRange", "InvalidRangeRequest")):
-        return Failure("the store sent other bytes than it was asked for", True)
+        return Failure("the store sent other bytes than requested", True)
     first = text.partition("\n")[0]
     network = "HTTP error" in first or "HttpError" in text or "ConnectionReset" in text
     return Failure(first[:_LONGEST] or type(error).__name__, network)
@@ -102,7 +102,7 @@ def _without_answer(error: BaseException, text: str) -> Failure:
 
 def wrong_length(expected: int, found: int) -> Failure:
     """The failure of a response whose length is not the requested one."""
-    return Failure(f"the store sent {found} bytes where {expected} were asked for", True)
+    return Failure(f"the store sent {found} bytes where {expected} were requested", True)
 
 
 def _code_and_message(body: str) -> tuple[str, str]:

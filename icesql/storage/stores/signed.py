@@ -165,9 +165,7 @@ def _place(response: Any) -> tuple[int, int]:
             return int(span.partition("-")[0]), int(size)
         return 0, int(response.headers["Content-Length"])
     except (KeyError, ValueError) as error:
-        raise StoreFailed(
-            Failure("the store sent other bytes than it was asked for", True)
-        ) from error
+        raise StoreFailed(Failure("the store sent other bytes than requested", True)) from error
 
 
 def _base(bucket: str, region: str, properties: Mapping[str, str]) -> str:

@@ -11,7 +11,7 @@ import icesql
 import icesql.read.task
 from icesql.catalog.open import open_table
 from icesql.context import QueryContext
-from icesql.engine.duckdb.bad_file import ask_named_file, name_bad_file
+from icesql.engine.duckdb.bad_file import check_named_file, name_bad_file
 from icesql.errors import CorruptFileError, DataError
 from icesql.scan.planner import plan
 from icesql.scan.table_scan import TableScan
@@ -101,10 +101,10 @@ def test_the_file_that_the_engine_named_is_all_that_is_read(
     bad.write_bytes(bad.read_bytes()[:-400])
     named = CorruptFileError(str(bad), "what the engine says")
     with pytest.raises(CorruptFileError, match=bad.name):
-        ask_named_file(named, [scan], QueryContext())
+        check_named_file(named, [scan], QueryContext())
     assert files_read == [scan.tasks[3].data_file.path]
-    ask_named_file(CorruptFileError(scan.tasks[0].data_file.path, "?"), [scan], QueryContext())
-    ask_named_file(DataError("no file in sight"), [scan], QueryContext())
+    check_named_file(CorruptFileError(scan.tasks[0].data_file.path, "?"), [scan], QueryContext())
+    check_named_file(DataError("no file in sight"), [scan], QueryContext())
     assert len(files_read) == 2
 
 

@@ -127,7 +127,7 @@ def test_nothing_else_is_asked_of_the_engine(
 ) -> None:
     asked: list[str] = []
     monkeypatch.setattr(
-        "icesql.engine.duckdb.engine.LocalEngine.ask",
+        "icesql.engine.duckdb.engine.LocalEngine.evaluate",
         lambda self, sql, parameters, query: asked.append(sql),
     )
     with suppress(icesql.Error):

@@ -43,10 +43,12 @@ def signatures() -> dict[str, Signature]:
         "enable_external_access": "false",
     }
     with duckdb.connect(":memory:", config=config) as connection:
-        for name, names, types, varargs, gives, told in connection.execute(_QUESTION).fetchall():
+        for name, names, types, varargs, gives, description in connection.execute(
+            _QUESTION
+        ).fetchall():
             form = _Form(tuple(names or ()), tuple(types or ()), varargs is not None, gives)
             forms.setdefault(name, []).append(form)
-            descriptions.setdefault(name, told or "")
+            descriptions.setdefault(name, description or "")
     return {
         name: Signature(_arguments(found), _sentence(descriptions[name]))
         for name, found in forms.items()

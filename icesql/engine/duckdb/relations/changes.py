@@ -41,8 +41,8 @@ def changes_relation(
     stored = tuple(replace(each, name=stored_name(each.field_id)) for each in columns)
     if lineage:
         stored = (*stored, replace(ROW_ID, name=stored_name(ROW_ID.field_id)))
-    told = tuple(each for each in BLAME_COLUMNS if each.field_id in projection.field_by_id)
-    parts = _Parts(replace(context, schema=plan.row_schema), Schema(stored), read, told, name)
+    blamed = tuple(each for each in BLAME_COLUMNS if each.field_id in projection.field_by_id)
+    parts = _Parts(replace(context, schema=plan.row_schema), Schema(stored), read, blamed, name)
     row = [part for each in columns for part in _identity(each)]
     commits = [parts.commit(each, number) for number, each in enumerate(plan.commits)]
     if plan.changes.deduplication != "none":
@@ -79,10 +79,10 @@ class _Parts:
         context: ScanContext,
         schema: Schema,
         read: Read,
-        told: Sequence[NestedField],
+        blamed: Sequence[NestedField],
         name: str,
     ) -> None:
-        self._context, self._schema, self._read, self._told = context, schema, read, told
+        self._context, self._schema, self._read, self._blamed = context, schema, read, blamed
         self._name = name
         self.parameters: dict[str, object] = {}
         self.registered: dict[str, object] = {}
@@ -91,15 +91,15 @@ class _Parts:
     def commit(self, files: CommitFiles, ordinal: int) -> str:
         """All rows that a commit deleted or inserted, with what is known of it."""
         version, time = commit_columns(files.commit)
-        told = (
+        blamed = (
             f"{version} AS {_VERSION}, make_timestamptz({time}) AS {_TIME}, {ordinal} AS {_ORDINAL}"
         )
         who = who_committed(files.commit)
-        for column in self._told:
+        for column in self._blamed:
             # Words of a summary are a stranger's, and never SQL.
             name = f"told_{self._name}_{ordinal}_{column.field_id}"
             self.parameters[name] = who[column.field_id]
-            told += f", CAST(${name} AS VARCHAR) AS {quoted(column.name)}"
+            blamed += f", CAST(${name} AS VARCHAR) AS {quoted(column.name)}"
         parts = []
         added = "present" if files.commit.first_known else "insert"
         for kind, tasks in (("delete", files.removed), (added, files.added)):
@@ -114,13 +114,13 @@ class _Parts:
                     f"SELECT {self._names}, {literal(kind)} AS {_TYPE} FROM ({one}) x "
                     f"ANTI JOIN (SELECT {keys} FROM ({other})) y USING ({keys})"
                 )
-        return f"SELECT *, {told} FROM ({' UNION ALL BY NAME '.join(f'({p})' for p in parts)})"
+        return f"SELECT *, {blamed} FROM ({' UNION ALL BY NAME '.join(f'({p})' for p in parts)})"
 
     def nothing(self) -> str:
         """No rows, with all columns."""
         from icesql.engine.duckdb.relations.relation import empty_relation
 
-        columns = Schema((*self._schema.fields, *CHANGE_COLUMNS, *self._told))
+        columns = Schema((*self._schema.fields, *CHANGE_COLUMNS, *self._blamed))
         return f"SELECT *, 0 AS {_ORDINAL} FROM ({empty_relation(columns).sql})"
 
     def _unused(self, column: NestedField) -> NestedField:

@@ -55,12 +55,12 @@ def _has_total(select: exp.Select) -> bool:
 
 
 def _any_row(select: exp.Select) -> exp.Select:
-    asked = exp.Select(expressions=[exp.alias_(exp.Literal.number(1), "c0")])
+    probe = exp.Select(expressions=[exp.alias_(exp.Literal.number(1), "c0")])
     for name in _INPUT:
         value = select.args.get(name)
         if value:
-            asked.set(name, [each.copy() for each in value] if name in _LISTS else value.copy())
-    asked.set("limit", exp.Limit(expression=exp.Literal.number(1)))
+            probe.set(name, [each.copy() for each in value] if name in _LISTS else value.copy())
+    probe.set("limit", exp.Limit(expression=exp.Literal.number(1)))
     known: list[exp.Expr] = []
     is_recursive = False
     node: exp.Expr | None = select
@@ -71,8 +71,8 @@ def _any_row(select: exp.Select) -> exp.Select:
             is_recursive = is_recursive or bool(clause.args.get("recursive"))
         node = node.parent
     if known:
-        asked.set("with_", exp.With(expressions=known, recursive=is_recursive))
-    return asked
+        probe.set("with_", exp.With(expressions=known, recursive=is_recursive))
+    return probe
 
 
 def _handed_on(tree: exp.Expr) -> exp.Expr | None:

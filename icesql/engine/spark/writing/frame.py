@@ -37,7 +37,7 @@ def written_frame(frame: Any, columns: Sequence[ResultColumn], task: WriteTask, 
     """
     with without_warnings():
         spread = _distributed(frame, columns, task, mark)
-    return told_frame(spread, columns, WriteJob(task), mark, None)
+    return outcome_frame(spread, columns, WriteJob(task), mark, None)
 
 
 def collect_written(task: WriteTask, described: Iterable[tuple[bytes, bool]]) -> Written:
@@ -54,7 +54,7 @@ def collect_written(task: WriteTask, described: Iterable[tuple[bytes, bool]]) ->
     return written
 
 
-def told_frame(
+def outcome_frame(
     frame: Any, columns: Sequence[ResultColumn], job: RowsJob, mark: str, together: int | None
 ) -> Any:
     """The reports of ``job`` on the rows of ``frame``, a row for each task as in ``written_frame``.
@@ -65,8 +65,8 @@ def told_frame(
     task = RowsTask(job, tuple(columns), task_memory(frame.sparkSession))
     with without_warnings():
         spread = frame if together is None else frame.repartition(names[together])
-        told = writer_of_rows(pack((mark, task)))
-        return spread.select(*names).mapInArrow(told, _WRITTEN)
+        write_rows = writer_of_rows(pack((mark, task)))
+        return spread.select(*names).mapInArrow(write_rows, _WRITTEN)
 
 
 def _distributed(frame: Any, columns: Sequence[ResultColumn], task: WriteTask, mark: str) -> Any:

@@ -78,9 +78,9 @@ class RowsTask(Struct, frozen=True):
         """One row: what the job tells, and whether it was begun before."""
         rows = (declared_batch(each, self.columns) for each in batches)
         schema = arrow_schema(self.columns)
-        told = self.job(rows, schema, worker_query(self.memory), task_numbers())
+        outcome = self.job(rows, schema, worker_query(self.memory), task_numbers())
         yield pa.RecordBatch.from_arrays(
-            [pa.array([told], pa.binary()), pa.array([is_repeated()])],
+            [pa.array([outcome], pa.binary()), pa.array([is_repeated()])],
             names=["written", "repeated"],
         )
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import Struct
 
 from icesql.iceberg import types as t
-from icesql.query.constants.asked import Ask
+from icesql.query.constants.evaluated import Evaluate
 from icesql.query.pushdown.computed.expression import (
     COMPARISONS,
     Expression,
@@ -41,7 +41,7 @@ _LAST_DAY: Final = 2_932_800
 
 
 def file_condition(
-    written: Expression, implied: Expression, sql: str, ask: Ask, *, utc: bool
+    written: Expression, implied: Expression, sql: str, evaluate: Evaluate, *, utc: bool
 ) -> FileCondition | None:
     """The condition to ask of files; ``implied`` follows from ``written``. None if there is none.
 
@@ -55,12 +55,12 @@ def file_condition(
     if sum(is_growing(each.name) for each in written.walk()) > 1:
         return None
     places = {field_id: place for place, field_id in enumerate(fields)}
-    asked = _Question(places, fields, utc)
+    writer = _Question(places, fields, utc)
     try:
-        exact = asked.exact(written)
+        exact = writer.exact(written)
     except NotWritable:
         exact = None
-    box = asked.may_hold(implied)
+    box = writer.may_hold(implied)
     if exact is None and box == "TRUE":
         return None
     every = " AND ".join(f"c{place}" for place in places.values())
@@ -69,7 +69,7 @@ def file_condition(
         return None
     types = tuple(each.type for each in fields.values())
     question = _sql(select, types)
-    decide = _Decider(question, types, ask, asked.widened, box != "TRUE", exact is not None)
+    decide = _Decider(question, types, evaluate, writer.widened, box != "TRUE", exact is not None)
     return FileCondition(sql, tuple(fields), decide)
 
 
@@ -78,7 +78,7 @@ class _Decider(Struct, frozen=True):
 
     question: str
     types: tuple[t.IcebergType, ...]
-    ask: Ask
+    evaluate: Evaluate
     widened: bool
     has_boxes: bool
     has_exact: bool
@@ -107,7 +107,7 @@ class _Decider(Struct, frozen=True):
                 [each.nulls for each in rows],
                 [each.nans for each in rows],
             ]
-        found = self.ask(self.question, parameters, query)
+        found = self.evaluate(self.question, parameters, query)
         if found is None or len(found) != len(places):
             return None
         verdicts = [True] * len(ranges)

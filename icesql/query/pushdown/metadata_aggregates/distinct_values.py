@@ -36,7 +36,7 @@ _CONDITION: Final = (
 )  # fmt: skip
 
 
-def asks_for_values(tree: exp.Expr) -> bool:
+def lists_values(tree: exp.Expr) -> bool:
     """Whether it is worth a look."""
     if not isinstance(tree, exp.Select):
         return False

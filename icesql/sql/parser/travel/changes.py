@@ -108,11 +108,11 @@ def _version(words: TravelCutter) -> End:
 
 def _argument(words: TravelCutter) -> End:
     """A version as a number, else a time in a text, as Databricks has them, or a ref."""
-    told, value = ended(words, "VERSION")
+    bound, value = ended(words, "VERSION")
     is_time = isinstance(value, exp.Literal) and value.is_string and _TIME.match(value.this)
     if is_time or isinstance(value, exp.Cast):
-        told["kind"] = "TIMESTAMP"
-    return told, value
+        bound["kind"] = "TIMESTAMP"
+    return bound, value
 
 
 def _snowflake(words: TravelCutter) -> exp.Version:
@@ -151,11 +151,11 @@ def _end(words: TravelCutter, word: str) -> End:
         raise words.unexpected(*_KINDS)
     wanted = "a time" if kind == "TIMESTAMP" else "a snapshot id, a branch or a tag"
     missing = syntax_error(f"nothing follows {word} {kind}", words.here, (wanted,))
-    told, value = ended(words, kind, missing)
+    bound, value = ended(words, kind, missing)
     included = words.either("INCLUSIVE", "EXCLUSIVE")
     if included:
-        told["included"] = included == "INCLUSIVE"
-    return told, value
+        bound["included"] = included == "INCLUSIVE"
+    return bound, value
 
 
 def _keys(words: TravelCutter) -> list[str]:

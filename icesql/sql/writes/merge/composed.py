@@ -23,11 +23,11 @@ class Composed(sources.Composed, frozen=True):
         try:
             yield
         except Error as error:
-            told = error.__dict__
-            if told.get("position") is None and told.get("line") is None:
+            known = error.__dict__
+            if known.get("position") is None and known.get("line") is None:
                 for name in ("offset", "sql_offset"):
-                    if told.get(name) is not None:
-                        setattr(error, name, self.place(told[name]))
+                    if known.get(name) is not None:
+                        setattr(error, name, self.place(known[name]))
             raise
 
 

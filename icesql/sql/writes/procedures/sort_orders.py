@@ -52,6 +52,6 @@ def _z_columns(words: TokenCursor) -> tuple[str, ...]:
     names = words.bracketed(lambda inner: ".".join(inner.name("a column")))
     if words.token is not None:
         raise ProgrammingError(
-            "zorder(…) stands alone in sort_order: no other column comes before or after it"
+            "zorder(…) has to be alone in sort_order: no other column comes before or after it"
         )
     return tuple(names)

@@ -15,10 +15,12 @@ if TYPE_CHECKING:
 
 K = TypeVar("K")
 # Runs SQL without tables on the engine, with parameters; None where it raises.
-Ask = Callable[[str, Sequence[Any], "QueryContext"], "list[tuple[Any, ...]] | None"]
+Evaluate = Callable[[str, Sequence[Any], "QueryContext"], "list[tuple[Any, ...]] | None"]
 
 
-def asked(wanted: Mapping[K, str], query: QueryContext, ask: Ask) -> dict[K, Constant]:
+def evaluated(
+    wanted: Mapping[K, str], query: QueryContext, evaluate: Evaluate
+) -> dict[K, Constant]:
     """The values of constant expressions in SQL, by their keys, from one question.
 
     One is left out where the engine raises for it, and where its value has no ``Constant``.
@@ -26,11 +28,11 @@ def asked(wanted: Mapping[K, str], query: QueryContext, ask: Ask) -> dict[K, Con
     if not wanted:
         return {}
     selected = ", ".join(f"typeof({sql}), CAST({sql} AS VARCHAR)" for sql in wanted.values())
-    rows = ask(f"SELECT {selected}", [], query)
+    rows = evaluate(f"SELECT {selected}", [], query)
     if not rows:
         # One of them fails, which says nothing of the others.
         each_alone = [{each: sql} for each, sql in wanted.items()] if len(wanted) > 1 else []
-        return {k: v for one in each_alone for k, v in asked(one, query, ask).items()}
+        return {k: v for one in each_alone for k, v in evaluated(one, query, evaluate).items()}
     return {
         each: constant
         for each, kind, text in zip(wanted, rows[0][::2], rows[0][1::2], strict=True)

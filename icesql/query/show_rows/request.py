@@ -31,7 +31,7 @@ Rows: TypeAlias = list[tuple[Any, ...]]
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-class Asked(Struct):
+class ShowRequest(Struct):
     """A statement with its session; providers of rows add to ``notes``."""
 
     statement: Shown
@@ -100,4 +100,4 @@ class Asked(Struct):
 
 
 # The names and kinds of columns with commas between, and what gives the rows.
-Answer: TypeAlias = tuple[str, Callable[[Asked], Rows]]
+Answer: TypeAlias = tuple[str, Callable[[ShowRequest], Rows]]

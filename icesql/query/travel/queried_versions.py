@@ -37,11 +37,11 @@ if TYPE_CHECKING:
     from icesql.context import QueryContext
 
 # The rows of a query, by its text; two are enough to know that there are too many.
-Ask = Callable[[str], list[tuple[Any, ...]]]
+Evaluate = Callable[[str], list[tuple[Any, ...]]]
 _Any = TypeVar("_Any")
 
 
-def with_answers(statement: _Any, ask: Ask, query: QueryContext) -> _Any:
+def with_answers(statement: _Any, evaluate: Evaluate, query: QueryContext) -> _Any:
     """A statement with the versions that its queries tell; the same if it has none.
 
     Raises SqlSyntaxError for a query that does not give one version or time, and what asking
@@ -50,35 +50,37 @@ def with_answers(statement: _Any, ask: Ask, query: QueryContext) -> _Any:
     found: Any = statement
     match statement:
         case Query() if any(has_query(each) for each in statement.references):
-            references = tuple(_answered(each, ask, query) for each in statement.references)
+            references = tuple(_answered(each, evaluate, query) for each in statement.references)
             found = replace(statement, references=references)
         case SetSnapshotTime():
-            found = replace(statement, time=_told(statement.time, ask, query))
+            found = replace(statement, time=_with_answer(statement.time, evaluate, query))
         case Shown(reference=TableReference() as reference) if has_query(reference):
-            found = replace(statement, reference=_answered(reference, ask, query))
+            found = replace(statement, reference=_answered(reference, evaluate, query))
     return found  # type: ignore[no-any-return]
 
 
-def _answered(reference: TableReference, ask: Ask, query: QueryContext) -> TableReference:
+def _answered(reference: TableReference, evaluate: Evaluate, query: QueryContext) -> TableReference:
     if reference.place is not None and has_query(reference):
         hint = "names in it would be those of this session; write the version"
         raise unsupported("a query that chooses a snapshot in a view", None, hint)
     changes: ChangeRange | None = reference.changes
     if changes is not None:
-        start, end = (_told(each, ask, query) for each in (changes.start, changes.end))
+        start, end = (_with_answer(each, evaluate, query) for each in (changes.start, changes.end))
         changes = replace(changes, start=start, end=end)
     shown: Any = reference.shown
     if getattr(shown, "reference", None) is not None:
-        shown = replace(shown, reference=_answered(shown.reference, ask, query))
-    travel = _told(reference.travel, ask, query)
+        shown = replace(shown, reference=_answered(shown.reference, evaluate, query))
+    travel = _with_answer(reference.travel, evaluate, query)
     return replace(reference, travel=travel, changes=changes, shown=shown)
 
 
-def _told(travel: TimeTravel | None, ask: Ask, query: QueryContext) -> TimeTravel | None:
+def _with_answer(
+    travel: TimeTravel | None, evaluate: Evaluate, query: QueryContext
+) -> TimeTravel | None:
     wanted = query_of(travel)
     if wanted is None:
         return travel
-    rows = ask(wanted.sql)
+    rows = evaluate(wanted.sql)
     if len(rows) != 1 or len(rows[0]) != 1:
         many = (
             "no row" if not rows else f"{len(rows[0])} columns" if rows[0][1:] else "several rows"
@@ -96,7 +98,7 @@ def _value(wanted: ByQuery, value: Any) -> SnapshotId | VersionText | AsOf | AtT
     is_number = isinstance(value, int | Decimal) and not isinstance(value, bool)
     is_moment = isinstance(value, date)  # a datetime is a date
     if wanted.kind != "VERSION" and is_moment:
-        text = f"{value} (told by a query)"
+        text = f"{value} (from a query)"
         if isinstance(value, datetime) and value.tzinfo is not None:
             return AsOf(micros_of(value), text)
         literal = exp.Literal.string(str(value))
