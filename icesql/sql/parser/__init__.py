@@ -1,4 +1,4 @@
-"""sqlglot's parser with Iceberg's time travel, and what long or deep texts need around it.
+"""sqlglot's parser with Iceberg's time travel, and support for long or deeply nested texts.
 
 In: SQL text and tokens. Out: sqlglot trees. May import: errors.
 """

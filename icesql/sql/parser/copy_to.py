@@ -22,7 +22,7 @@ def read_copy(
     read_query: Callable[[Sequence[Token]], Query],
     read_table: Callable[[Sequence[Token]], Query],
 ) -> Copy:
-    """The statement of ``tokens``, which begin with COPY.
+    """Read the COPY statement in ``tokens``, the first of which is COPY.
 
     ``read_table`` reads the tokens of a table, time travel included. Raises SqlSyntaxError,
     UnsupportedSqlError, and ProgrammingError for the value of an option.
@@ -37,7 +37,7 @@ def read_copy(
     elif source[-1].text == ")" and source[0].text != "(" and not _is_call(source[0]):
         raise unsupported("COPY table (columns)", source[0].start, "COPY (SELECT columns …) TO")
     else:
-        # The name of a table is no text that an engine runs.
+        # An engine does not run the bare name of a table as a text.
         query = replace(read_table(source), user_text=None, spark=None)
     form, overwrite = _options(path.text, rest, tokens[-1].stop)
     return Copy(query, path.text, form, overwrite)
@@ -48,7 +48,7 @@ def _is_call(token: Token) -> bool:
 
 
 def _to(tokens: Sequence[Token]) -> int:
-    """The place of the last TO outside of brackets that a text follows."""
+    """Return the index of the last TO outside brackets that precedes a string literal."""
     depth, found, other = 0, None, None
     for place, token in enumerate(tokens):
         depth += (token.word in OPENING) - (token.word in CLOSING)
@@ -97,7 +97,7 @@ def _options(path: str, tokens: Sequence[Token], end: int) -> tuple[FileFormat, 
 def _format(path: str, name: Any, at: int) -> FileFormat:
     if name is None:
         by_ending = format_of_path(path)
-        # As DuckDB has it, where json is one object a line.
+        # As in DuckDB, where json is one object per line.
         name = by_ending if by_ending in _ENDINGS else "csv"
     if str(name).lower() == "json":
         name = "jsonl"
@@ -109,7 +109,7 @@ def _format(path: str, name: Any, at: int) -> FileFormat:
 
 
 def _pairs(tokens: Sequence[Token]) -> list[tuple[str, Any, int]]:
-    """Names, values and offsets of the options."""
+    """Return name, value and offset of each option."""
     pairs: list[tuple[str, Any, int]] = []
     words = TokenCursor(tokens, "")
     for part in words.listed(words.until):

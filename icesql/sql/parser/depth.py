@@ -1,7 +1,7 @@
-"""How deep SQL is nested, before anything walks it by recursion, and where its parts are.
+"""Measure how deeply SQL is nested before anything recurses into it, and where its parts are.
 
-sqlglot's parser takes 20 to 30 Python frames for a level of brackets, DuckDB gives up at 1,000
-levels of an expression. What is too deep for them is a syntax error at its place in the text.
+sqlglot's parser takes 20 to 30 Python frames for a level of brackets; DuckDB gives up at 1,000
+levels of an expression. Deeper nesting is a syntax error with its offset in the text.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from icesql.sql.lexer import CLOSING, MOST_LEVELS, OPENING, Token, too_deep
 from icesql.sql.positions import offset_of, syntax_error
 from icesql.sql.trees import exp
 
-# Levels that every thread has room for.
+# Levels that fit on the stack of every thread.
 _SHALLOW: Final = 6
-# DuckDB's own limit is 1,000 with what it puts around an expression.
+# DuckDB's own limit is 1,000, including the nodes that it puts around an expression.
 MOST_TERMS: Final = 950
 MOST_BRANCHES: Final = 1_000
 MOST_CTES: Final = 900
@@ -34,9 +34,9 @@ _SHORTER: Final = (
 
 
 def nesting(tokens: Sequence[Token]) -> int:
-    """How many levels deep brackets and CASE are nested, prefixes such as NOT NOT included.
+    """Return the depth of nested brackets and CASE, or of repeated prefixes such as NOT NOT.
 
-    Raises SqlSyntaxError where they are more than any part of the way takes.
+    Raises SqlSyntaxError if it exceeds ``MOST_LEVELS``.
     """
     deepest = depth = prefixes = 0
     for token in tokens:
@@ -56,7 +56,7 @@ def nesting(tokens: Sequence[Token]) -> int:
 
 
 def deepest_token(tokens: Sequence[Token]) -> int:
-    """The offset at which the nesting is first as deep as it gets."""
+    """Return the offset of the first token at the greatest depth."""
     depth = deepest = 0
     offset = tokens[0].start
     for token in tokens:
@@ -70,15 +70,15 @@ def deepest_token(tokens: Sequence[Token]) -> int:
 
 
 def too_many_terms(tokens: Sequence[Token]) -> SqlSyntaxError:
-    """The error for an expression of which DuckDB's parser says that it is too deep."""
+    """Return the error for an expression that DuckDB's parser reports as too deep."""
     problem = f"an expression of more than {MOST_TERMS} parts; {_SHORTER}"
     return syntax_error(problem, deepest_token(tokens))
 
 
 def check_depth(tree: exp.Expr) -> None:
-    """Refuse chains that are deeper than the engine takes: of ``||``, ``+``, UNION, and CTEs.
+    """Refuse chains that are longer than the engine accepts: of ``||``, ``+``, UNION, and CTEs.
 
-    AND and OR are flat to the engine, however many terms they have. Raises SqlSyntaxError.
+    The engine flattens AND and OR, whatever the number of terms. Raises SqlSyntaxError.
     """
     stack: list[tuple[exp.Expr, int, int]] = [(tree, 0, 0)]
     while stack:
@@ -117,11 +117,11 @@ def _too_long(node: exp.Expr, what: str, most: int, cure: str) -> Exception:
 
 
 def is_shallow(levels: int) -> bool:
-    """Whether this many levels fit on the caller's stack."""
+    """True if this many levels fit on the caller's stack."""
     return levels <= _SHALLOW
 
 
-# Places of the parts of a query in its text, of which the tokens know more than sqlglot's tree.
+# Offsets of the parts of a query, which the tokens give more exactly than sqlglot's tree.
 
 _ENDS: Final = frozenset(
     {"FROM", "WHERE", "GROUP", "HAVING", "QUALIFY"}
@@ -131,17 +131,17 @@ _ENDS: Final = frozenset(
 
 
 class _List(Struct):
-    """A select list while its tokens pass: where its column begins, and those that are whole."""
+    """A select list while it is scanned: start and end of its current item."""
 
     start: int | None = None
     end: int = 0
 
 
 def place_nodes(tree: exp.Expr, tokens: Sequence[Token]) -> None:
-    """Note in ``tree`` where columns of select lists begin and end.
+    """Record in ``tree`` where the columns of select lists begin and end.
 
-    ``meta`` of a column gets ``place``, and of the first of the columns that a star leaves out
-    ``place`` and ``in_list``, whether it stands in parentheses.
+    The ``meta`` of a column gets ``place``. The first column that a star excludes gets ``place``
+    and ``in_list``, which is True if the excluded columns are in parentheses.
     """
     starts = [token.start for token in tokens]
     selects = []
@@ -158,7 +158,7 @@ def place_nodes(tree: exp.Expr, tokens: Sequence[Token]) -> None:
             if start is None:
                 continue
             last = bisect_right(begins, start) - 1
-            # Not where two are around it, or none.
+            # No place if the node lies in two items, or in none.
             if last >= 0 and reached[last] <= start < items[last][1]:
                 node.meta["place"] = items[last]
 
@@ -167,7 +167,7 @@ _Items = tuple[list[int], list[tuple[int, int]], list[int]]
 
 
 def _by_depth(columns: Sequence[tuple[int, int, int]]) -> dict[int, _Items]:
-    """The items of each depth in order: their begins, they, and where all before them end."""
+    """The items of each depth in order: their starts, their spans, the end of all before each."""
     found: dict[int, _Items] = {}
     for begin, end, depth in sorted(columns):
         begins, items, reached = found.setdefault(depth, ([], [], []))
@@ -178,7 +178,7 @@ def _by_depth(columns: Sequence[tuple[int, int, int]]) -> dict[int, _Items]:
 
 
 def _depth(select: exp.Select) -> int:
-    """In how many columns of other select lists it stands."""
+    """The number of select list items of outer queries that contain ``select``."""
     depth = 0
     node: exp.Expr = select
     while node.parent is not None:
@@ -188,7 +188,7 @@ def _depth(select: exp.Select) -> int:
 
 
 def select_columns(tokens: Sequence[Token]) -> list[tuple[int, int, int]]:
-    """Begin, end and depth of each item of the select lists."""
+    """Return start, end and depth of each item of the select lists."""
     found: list[tuple[int, int, int]] = []
     open_lists: list[_List | None] = [None]
 
@@ -240,7 +240,7 @@ def _extend(current: _List | None, token: Token) -> None:
 
 
 def _first_column(tokens: Sequence[Token], index: int) -> int:
-    """The first token after SELECT that is part of a column."""
+    """Return the index of the first token after SELECT that is part of a column."""
     if index < len(tokens) and tokens[index].word in ("DISTINCT", "ALL"):
         index += 1
     return index
@@ -251,7 +251,7 @@ def _is_distinct_from(tokens: Sequence[Token], index: int) -> bool:
 
 
 def _place_left_out(star: exp.Star, tokens: Sequence[Token], starts: Sequence[int]) -> None:
-    """``* EXCLUDE (a, b)`` and ``* EXCLUDE a``."""
+    """Record the place of the columns in ``* EXCLUDE (a, b)`` or ``* EXCLUDE a``."""
     start = star.meta.get("start")
     if start is None:
         return

@@ -1,7 +1,7 @@
-"""The dialects that statements are read in, and their tokens.
+"""The dialects in which statements are read, and their tokens.
 
-``icesql`` is DuckDB's spelling. sqlglot's parsers run as they are, so that they may be compiled:
-what they read as another thing than icesql does is changed in the tokens, see
+``icesql`` is DuckDB's spelling. sqlglot's parsers run unmodified, so that they may be compiled.
+Where sqlglot and icesql read the same text differently, the tokens are changed before parsing: see
 ``token_rewriting`` and ``travel``.
 """
 
@@ -48,12 +48,12 @@ _OWN_KINDS: Final = {
 
 
 def _subclass(base: type[Dialect], name: str) -> type[Dialect]:
-    """``base`` with a tokenizer that leaves commands to icesql."""
+    """Return ``base`` with a tokenizer that does not turn commands into single tokens."""
     additions: dict[str, Any] = {
         "KEYWORDS": {
             word: kind
             for word, kind in base.tokenizer_class.KEYWORDS.items()
-            # "?::" would be one operator: a parameter and a cast could not stand together. The
+            # "?::" would be one operator, and a parameter could not be followed by a cast. The
             # words of a time-travel clause are one token in some releases and several in others.
             if word != "?::" and not kind.name.endswith("_SNAPSHOT")
         },
@@ -63,15 +63,15 @@ def _subclass(base: type[Dialect], name: str) -> type[Dialect]:
     if issubclass(base, DuckDB):
         additions["HEX_STRINGS"] = [("x'", "'"), ("X'", "'")]
     tokenizer = type("Tokenizer", (base.tokenizer_class,), additions)
-    # sqlglot counts subscripts from 0 in its trees, by adding to integers as far as it can tell
-    # that they are: a parameter, or a map once its type is known, comes back as another element.
-    # Here they stay as written, and ``parse`` marks each with what it counts from.
+    # sqlglot's trees count subscripts from 0: it shifts those that it can type as integers, so
+    # that a parameter, or a map once its type is known, would select another element. Here
+    # subscripts stay as written, and ``parse`` records the base on each of them.
     counting = {"INDEX_OFFSET": 0, "icesql_subscript_base": base.INDEX_OFFSET}
-    # Hive's would group set operations from the left; here Hive is a name of Spark.
+    # Hive would group set operations from the left; in icesql "hive" is an alias of Spark.
     grouping = {"INTERSECT_BINDS_TIGHTER_THAN_UNION_AND_EXCEPT": True}
     made: Any = type(name, (base,), {"Tokenizer": tokenizer, **counting, **grouping})
-    # Releases before 30 give the new dialect a parser class of its own, and take from it what only
-    # dialects of certain names have.
+    # Releases before 30 give the new dialect a parser class of its own, without the attributes
+    # that only dialects of certain names get.
     own, parser = made.parser_class, base.parser_class
     if own is not parser:
         for attribute in [each for each in vars(own) if each.isupper() and hasattr(parser, each)]:
@@ -85,19 +85,19 @@ def _reader(name: str) -> Any:
 
 
 def reader_of(dialect: OwnDialect) -> Any:
-    """sqlglot's dialect that reads statements of one."""
+    """Return sqlglot's dialect for reading statements of ``dialect``."""
     return _reader(dialect.name)
 
 
 def parse_text(sql: str, dialect: OwnDialect, hidden: str | None = None) -> list[exp.Expr | None]:
-    """sqlglot's trees of a text; see ``parse_tokens``."""
+    """Parse a text into sqlglot's trees; see ``parse_tokens``."""
     return _parsed(list(reader_of(dialect).tokenize(sql)), sql, reader_of(dialect), hidden)
 
 
 def parse_tokens(
     tokens: Sequence[OwnToken], sql: str, dialect: OwnDialect, hidden: str | None = None
 ) -> list[exp.Expr | None]:
-    """sqlglot's trees of tokens. Raises ParseError, to be placed by ``place_of``.
+    """Parse tokens into sqlglot's trees. Raises ParseError, with "icesql_offset" in its details.
 
     ``hidden``: calls stay names with arguments, as ``hide_calls`` of this dialect leaves them.
     """
@@ -108,7 +108,7 @@ def parse_tokens(
 
 
 def _check_closed(tokens: Sequence[OwnToken]) -> None:
-    """Raise SqlSyntaxError for a bracket that is not closed: sqlglot reads CAST without it."""
+    """Raise SqlSyntaxError for an unclosed bracket: sqlglot accepts CAST without it."""
     opened = []
     for token in tokens:
         if token.word in OPENING:
@@ -137,7 +137,7 @@ def _parsed(tokens: list[Token], sql: str, reader: Any, hidden: str | None) -> l
             elif token is not None:
                 details["icesql_offset"], details["icesql_token"] = token.start, token
         raise
-    except IndexError as error:  # sqlglot's SHOW reads on behind its last word
+    except IndexError as error:  # sqlglot's SHOW reads past the last token
         end = tokens[-1].end + 1
         missing = {"description": "something is missing", "line": tokens[-1].line,
                  "col": tokens[-1].col, "icesql_offset": end, "icesql_token": None}  # fmt: skip
@@ -155,9 +155,10 @@ def _with_hidden(tokens: list[Token], reader: Any, hidden: str | None) -> list[T
 def parse_operand(
     tokens: Sequence[OwnToken], sql: str, dialect: OwnDialect, hidden: str | None = None
 ) -> tuple[exp.Expr | None, int]:
-    """The operand that ``tokens`` begin with, and how many of them it is.
+    """Return the operand at the start of ``tokens``, and its number of tokens.
 
-    An operand is what may stand beside a comparison. Raises ParseError as ``parse_tokens`` does.
+    An operand is an expression that can be a side of a comparison. Raises ParseError as
+    ``parse_tokens`` does.
     """
     found: list[tuple[exp.Expr | None, int]] = []
     reader = reader_of(dialect)
@@ -182,9 +183,10 @@ def parse_operand(
 
 
 def _whole_spans(tokens: list[Token]) -> list[Token]:
-    """The tokens with a second part in each span whose only part with a unit sqlglot would keep.
+    """Add "0 days" to each interval literal of which sqlglot would keep only one part.
 
-    It drops what else is in the text, such as the hours of INTERVAL '1 day 02:00:00'.
+    sqlglot keeps the only part with a unit and drops the rest of the text, such as the hours of
+    INTERVAL '1 day 02:00:00'.
     """
     found = list(tokens)
     for index, (before, token) in enumerate(pairwise(tokens), start=1):
@@ -200,7 +202,7 @@ def _whole_spans(tokens: list[Token]) -> list[Token]:
 
 
 def _given(tokens: Sequence[OwnToken], sql: str, reader: Any) -> list[Token]:
-    """sqlglot's tokens of these, some of which it did not make."""
+    """Convert icesql's tokens to sqlglot's: those that it came from, or new ones."""
     made: list[Token] = []
     keywords, signs = reader.tokenizer_class.KEYWORDS, reader.tokenizer_class.SINGLE_TOKENS
     index = 0
@@ -230,14 +232,14 @@ def _given(tokens: Sequence[OwnToken], sql: str, reader: Any) -> list[Token]:
 
 
 def subscript_base(dialect: OwnDialect) -> int:
-    """The first list subscript in a reading dialect: 1 in DuckDB, 0 in Spark."""
+    """Return the first list subscript of a dialect: 1 in DuckDB, 0 in Spark."""
     return int(reader_of(dialect).icesql_subscript_base)
 
 
 def split(sql: str, own: OwnDialect) -> list[OwnToken]:
-    """The tokens of SQL text in another dialect than the default one.
+    """Split SQL text in another dialect than the default one into tokens.
 
-    Raises SqlSyntaxError for text that does not split into tokens.
+    Raises SqlSyntaxError for text that the tokenizer does not accept.
     """
     dialect = reader_of(own)
     try:
@@ -274,9 +276,9 @@ def split(sql: str, own: OwnDialect) -> list[OwnToken]:
 
 
 def _with_joined_texts(tokens: list[Token], sql: str) -> list[Token]:
-    """Spark's texts as Spark joins them: two quotes inside of a text are one.
+    """Join adjacent string literals as Spark does: a doubled quote inside a literal is one quote.
 
-    sqlglot reads ``'it''s'`` as two texts that stand side by side, and no text beside ``r'…'``.
+    sqlglot reads ``'it''s'`` as two adjacent literals, and accepts no literal beside ``r'…'``.
     """
     made: list[Token] = []
     for token in tokens:
@@ -301,7 +303,7 @@ def _with_joined_texts(tokens: list[Token], sql: str) -> list[Token]:
 
 @functools.cache
 def _keeps_scales() -> bool:
-    """Whether Spark's literal 1.5BD keeps its digits: older releases of sqlglot make it 2."""
+    """True if Spark's literal 1.5BD keeps its digits: older releases of sqlglot make it 2."""
     from sqlglot.dialects import Spark
 
     literal = Spark().parse("SELECT 1.5BD")[0]
@@ -310,7 +312,7 @@ def _keeps_scales() -> bool:
 
 
 def _check_decimals(tokens: list[Token]) -> None:
-    """Raises SqlSyntaxError for a literal such as 1.5BD."""
+    """Raise SqlSyntaxError for a literal such as 1.5BD."""
     for number, kind in zip(tokens, tokens[2:], strict=False):
         is_kind = kind.token_type == TokenType.DECIMAL and kind.text.upper() == "BD"
         if is_kind and number.start == kind.start:
@@ -319,9 +321,9 @@ def _check_decimals(tokens: list[Token]) -> None:
 
 
 def _check_clauses(tokens: list[Token], dialect: Dialect) -> None:
-    """Raises SqlSyntaxError for a comment inside of ORDER BY and the like.
+    """Raise SqlSyntaxError for a comment between the words of ORDER BY and the like.
 
-    sqlglot knows such keywords by the blanks between their words alone.
+    sqlglot recognizes such keywords only if nothing but blanks separates their words.
     """
     keywords = dialect.tokenizer_class.KEYWORDS
     for first, second in pairwise(tokens):
@@ -332,9 +334,9 @@ def _check_clauses(tokens: list[Token], dialect: Dialect) -> None:
 
 
 def _unfinished(sql: str) -> tuple[int | None, str]:
-    """Where a quote or comment that never ends begins, and what it is.
+    """Return the offset of a quote or comment that never ends, and a description of it.
 
-    The offset is None if nothing is open.
+    The offset is None if no quote or comment is open.
     """
     index, length = 0, len(sql)
     closers = {"'": "string literal", '"': "quoted name", "`": "quoted name"}

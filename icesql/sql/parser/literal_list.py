@@ -1,11 +1,11 @@
-"""Long lists of literals, cut out of the text before it is parsed and kept as one value.
+"""Cut long lists of literals out of the text before parsing, and keep each as one value.
 
-A list of 100,000 literals is as many tokens and tree nodes, each copied and written again several
-times. Its place in the text gets one name of the same length, so that every offset stays true; the
-tree holds the list as one value. The text that runs is the user's own.
+A list of 100,000 literals becomes as many tokens and tree nodes, each copied and written several
+times. In the text, one name of the same length replaces the list, so that offsets do not change;
+the tree holds the list as one value. The engine runs the user's own text.
 
 ``x = 1 OR x = 2 OR …`` and ``x <> 1 AND x <> 2 AND …`` are read as ``x = 1 OR x = 2 OR x IN (…) OR
-x = 9``: what has the same operator on both sides is no part of another expression.
+x = 9``: a term with the same operator on both sides is not part of another expression.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from msgspec import Struct
 from icesql.sql.lexer import Dialect, pieces
 from icesql.sql.trees import exp
 
-# Shorter lists are parsed as they are.
+# Shorter lists are parsed normally.
 SHORTEST: Final = 100
 SHOWN: Final = 10
 
@@ -30,7 +30,7 @@ _NUMBER: Final = r"-?(?:[0-9]{1,38}(?:\.[0-9]{0,38})?|\.[0-9]{1,38})"
 _DATE: Final = r"(?i:DATE)\s*+'[0-9]{4}-[0-9]{2}-[0-9]{2}'"
 _PLAIN_TEXT: Final = r"'[^'\\]*+'"
 _DUCKDB_TEXT: Final = r"'(?:[^']++|'')*+'"
-# No sign in it that stands before a literal.
+# A name without the characters that can precede a literal.
 _NAME: Final = r"""(?:[A-Za-z_][A-Za-z_0-9]*+|"[^"'=<>,]++")"""
 
 
@@ -39,7 +39,7 @@ def _item(text: str) -> str:
 
 
 def _items(text: str) -> str:
-    """The pattern of items behind a comma or a comparison in a list."""
+    """The pattern of an item after the start of the list, a comma or a comparison."""
     return rf"(?:\A|[,=>])\s*+({_item(text)})"
 
 
@@ -65,9 +65,9 @@ _BASES: Final[tuple[tuple[type, Callable[[Any], Any]], ...]] = (
 class LiteralList(Struct, frozen=True):
     """Values of one kind: ``integer`` (int), ``decimal`` (int and Decimal), ``text``, ``date``.
 
-    None is NULL. ``date`` holds dates as text; every one is a day of the calendar. ``sql`` are the
-    literals in DuckDB's spelling, which Spark shares but for a backslash in a text, and ``shown``
-    the first of them and how many more there are.
+    None is NULL. ``date`` holds dates as text; each is a valid day. ``sql`` are the literals in
+    DuckDB's spelling, which Spark shares except for a backslash in a text. ``shown`` are the first
+    literals and the number of the others.
     """
 
     kind: str
@@ -77,15 +77,15 @@ class LiteralList(Struct, frozen=True):
 
     @property
     def has_null(self) -> bool:
-        """Whether NULL is among the values."""
+        """True if NULL is among the values."""
         return None in self.values
 
 
 class Cut(Struct, frozen=True):
-    """A replacement of the characters from ``start`` to ``end`` of the SQL.
+    """A replacement for the characters from ``start`` to ``end`` of the SQL.
 
-    That is ``before``, the list and ``after``. ``values`` is the number of them where they are
-    ``?`` parameters.
+    The replacement is ``before``, the list and ``after``. ``values`` is the number of ``?``
+    parameters if the list consists of them.
     """
 
     values: LiteralList | int
@@ -96,14 +96,15 @@ class Cut(Struct, frozen=True):
 
 
 def take_lists(sql: str, given: Any, dialect: Dialect) -> dict[int, Cut]:
-    """The long lists of ``sql``, whose literals every dialect reads alike, by their names' places.
+    """Return the long lists of ``sql`` by the offsets of the names that replace them.
 
-    ``given`` are the values of its parameters. Texts may hold quotes and backslashes as DuckDB and
-    the standard write them, but only in the default dialect. What looks like a list inside of a
-    text or comment is none. Raises SqlSyntaxError for a quote or comment that does not end.
+    Only literals that every dialect reads alike make a list. ``given`` are the values of the
+    parameters. Texts may contain quotes and backslashes as DuckDB and the standard write them, but
+    only in the default dialect. Lists inside a text or comment are ignored. Raises SqlSyntaxError
+    for a quote or comment that does not end.
     """
     lists: dict[int, Cut] = {}
-    # A list of the fewest literals has as many characters and commas, or operators.
+    # The shortest list has SHORTEST characters and as many commas or operators.
     if len(sql) <= 2 * SHORTEST:
         return lists
     text = _DUCKDB_TEXT if dialect.is_own else _PLAIN_TEXT
@@ -121,7 +122,7 @@ def take_lists(sql: str, given: Any, dialect: Dialect) -> dict[int, Cut]:
 
 
 def without_lists(sql: str, lists: Mapping[int, Cut]) -> str:
-    """The text with a name of the same length for each of its lists."""
+    """Return the text with a name of the same length in place of each list."""
     kept, last = [], 0
     for name, cut in lists.items():
         room = cut.end - name - len(cut.after)
@@ -131,7 +132,7 @@ def without_lists(sql: str, lists: Mapping[int, Cut]) -> str:
 
 
 def put_back(tree: exp.Expr, lists: Mapping[int, Cut]) -> int:
-    """Give the lists of ``tree`` their values, and say how many there were."""
+    """Give the lists of ``tree`` their values; return the number of lists."""
     found = 0
     for node in list(tree.find_all(exp.In)):
         marks = node.expressions
@@ -166,13 +167,13 @@ def _cut(found: re.Match[str], items: Sequence[str]) -> Cut | None:
 
 
 def _compares_alike(cut: Cut, sql: str, given: Any) -> bool:
-    """Whether one list compares its values as comparisons with each of them do.
+    """True if IN with this list gives the same result as comparisons with each value.
 
-    All values of a list are converted to one type, those of comparisons to the type of each.
+    IN converts all values of a list to one type; a comparison converts to the type of its value.
     """
     values: LiteralList | int | None = cut.values
     if isinstance(values, int):
-        # Only where each ? of the text is a parameter is it known which they are.
+        # The values of the list are known only if every ? in the text is a parameter.
         if not isinstance(given, Sequence) or sql.count("?") != len(given):
             return False
         first = sql.count("?", 0, cut.start)
@@ -184,7 +185,7 @@ def _compares_alike(cut: Cut, sql: str, given: Any) -> bool:
 
 
 def _read(items: Sequence[str]) -> LiteralList | int | None:
-    """The list of these literals, or how many parameters they are; None for several kinds."""
+    """Return the list of these literals, or the number of parameters; None for mixed kinds."""
     heads = {each[0] for each in items}
     if heads == {"?"}:
         return len(items)
@@ -217,14 +218,14 @@ def _numbers(texts: Iterable[str | None], items: Sequence[str]) -> LiteralList |
             kind = "decimal"
         else:
             values.append(None if text is None else int(text))
-    # Beyond 128 bits a literal is a DOUBLE.
+    # Literals beyond 64 bits are not listed; beyond 128 bits a literal is a DOUBLE.
     if any(isinstance(each, int) and abs(each) >= 1 << 63 for each in values):
         return None
     return _list(kind, values, items)
 
 
 def _dates(texts: Iterable[str | None], items: Sequence[str]) -> LiteralList | None:
-    """Days as ``YYYY-MM-DD``; None when one of them is in no calendar."""
+    """Read days as ``YYYY-MM-DD``; None if one of them is not a valid date."""
     values = tuple(texts)
     try:
         for each in values:
@@ -236,7 +237,7 @@ def _dates(texts: Iterable[str | None], items: Sequence[str]) -> LiteralList | N
 
 
 def base_value(value: Any) -> Any:
-    """A text or a number as its own class has it, without what a subclass makes of it."""
+    """Return a text or a number as its built-in type, ignoring overrides of a subclass."""
     for kind, plain in _BASES:
         if isinstance(value, kind) and not isinstance(value, bool):
             return plain(value)
@@ -244,7 +245,7 @@ def base_value(value: Any) -> Any:
 
 
 def list_of(values: Iterable[Any]) -> LiteralList | None:
-    """Python values of one kind as a list; None for others, which become nodes one by one."""
+    """Return Python values of one kind as a list; None for others, which become single nodes."""
     items = tuple(values)
     kinds = {type(each) for each in items} - {type(None)}
     if not kinds <= {int, str, date}:
@@ -271,14 +272,14 @@ def _written(values: Sequence[Any], write: Callable[[Any], str]) -> list[str]:
 
 
 def hold(node: exp.In, values: LiteralList) -> None:
-    """Make ``values`` the list of ``node``, which is written with the first of them only."""
+    """Make ``values`` the list of ``node``; its SQL shows only the first of them."""
     node.set("expressions", [exp.Var(this=values.shown)])
     node.set("literals", values)
     column: exp.Expr = node
     while column.parent is not None and not isinstance(column.parent, exp.Select | exp.Subquery):
         column = column.parent
     if column.arg_key == "expressions" and not isinstance(column, exp.Alias):
-        # The engine would name the column of the result after the whole list.
+        # Without the alias the engine would name the result's column after the whole list.
         alias = exp.Alias(alias=exp.to_identifier(column.sql(dialect="duckdb"), quoted=True))
         alias.meta["is_ours"] = True
         column.replace(alias)
@@ -286,13 +287,13 @@ def hold(node: exp.In, values: LiteralList) -> None:
 
 
 def held(node: exp.Expr) -> LiteralList | None:
-    """The list that ``node`` was given by ``hold``, None for every other node."""
+    """Return the list that ``hold`` gave to ``node``; None for any other node."""
     found = node.args.get("literals") if isinstance(node, exp.In) else None
     return found if isinstance(found, LiteralList) else None
 
 
 def with_lists(tree: exp.Expr, sql: Callable[[exp.In, LiteralList], str]) -> exp.Expr:
-    """A copy of ``tree`` with this SQL in the place of its lists."""
+    """Return a copy of ``tree`` with the result of ``sql`` in place of each list."""
     tree = tree.copy()
     for node in tree.find_all(exp.In):
         values = held(node)
@@ -302,7 +303,7 @@ def with_lists(tree: exp.Expr, sql: Callable[[exp.In, LiteralList], str]) -> exp
 
 
 def spread(tree: exp.Expr) -> None:
-    """Make nodes of the lists of ``tree``, for what reads nothing else."""
+    """Turn the lists of ``tree`` into nodes, for code that reads only nodes."""
     for node in list(tree.find_all(exp.In)):
         values = held(node)
         if values is not None:
@@ -310,6 +311,6 @@ def spread(tree: exp.Expr) -> None:
 
             items = parse_one(f"[{values.sql}]", read="duckdb")
             for each in items.walk():
-                each.meta.clear()  # places of another text
+                each.meta.clear()  # offsets in another text
             node.set("literals", None)
             node.set("expressions", items.expressions)

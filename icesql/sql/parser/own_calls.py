@@ -1,7 +1,7 @@
-"""Calls that stay as they are written until the table of their dialect says what they mean.
+"""Keep calls as they are written until the function table of their dialect interprets them.
 
-sqlglot gives each function that it knows a class of its own while it reads, and drops arguments and
-modifiers that the class has no room for. Under a name that it does not know, a call stays an
+While it parses, sqlglot turns each function that it knows into a class of its own, and drops
+arguments and modifiers for which the class has no field. A call under an unknown name becomes an
 ``Anonymous`` with all of its arguments.
 """
 
@@ -19,15 +19,15 @@ from icesql.sql.function_table import SPARK
 from icesql.sql.positions import unsupported
 
 _HIDDEN: Final = "icesql_call_of_"
-# Calls with syntax of their own between the parentheses, and words that are no calls.
+# Calls with special syntax between the parentheses, and keywords that are not functions.
 _SYNTAX: Final = frozenset(
     {"AND", "CASE", "CAST", "CUBE", "EXTRACT", "IN", "NOT", "OR", "POSITION", "ROLLUP", "TRIM"}
     | {"TRY_CAST", "VALUES"}
 )
 _SPARK_SYNTAX: Final = frozenset({"OVERLAY", "SUBSTR", "SUBSTRING", "TRY"})
-# No functions in Trino and Snowflake: types and operators.
+# Types and operators in Trino and Snowflake, not functions.
 _OTHER_SYNTAX: Final = frozenset({"ARRAY", "ILIKE", "LIKE", "TABLE", "TIME", "TIMESTAMP", "UNNEST"})
-# After an operand comes an operator or an alias, after these a type or a list: no call.
+# No call follows these: an operator or an alias follows an operand, a name, type or list AS and ::.
 _NO_CALL_AFTER: Final = frozenset(
     {
         TokenType.VAR,
@@ -46,7 +46,7 @@ _NESTED: Final = frozenset({"ARRAY", "MAP", "STRUCT"})
 _QUANTIFIERS: Final = frozenset({"ALL", "ANY", "SOME"})
 _MATCHES: Final = frozenset({TokenType.LIKE, TokenType.ILIKE})
 _QUERIES: Final = frozenset({TokenType.SELECT, TokenType.WITH, TokenType.VALUES, TokenType.L_PAREN})
-# What also stands before a query in parentheses.
+# Words that may also precede a query in parentheses.
 _BEFORE_QUERIES: Final = frozenset({*_QUANTIFIERS, "ARRAY", "EXISTS"})
 
 
@@ -56,10 +56,10 @@ _VALUE_ENDS: Final = (
 
 
 def hide_calls(tokens: Sequence[Token], reader: Dialect, dialect: str = "") -> list[Token]:
-    """The tokens with the names of calls hidden from sqlglot; ``show_calls`` undoes it.
+    """Return the tokens with the names of calls hidden from sqlglot; ``show_calls`` undoes it.
 
     ``dialect`` is one of ``TRANSLATED``, or "" for a template in DuckDB's spelling. Raises
-    UnsupportedSqlError for a name that ``show_calls`` would take for a hidden one.
+    UnsupportedSqlError for a name in the text that ``show_calls`` would mistake for a hidden one.
     """
     for token in tokens:
         if token.text.startswith(_HIDDEN):
@@ -88,7 +88,7 @@ def hide_calls(tokens: Sequence[Token], reader: Dialect, dialect: str = "") -> l
 
 
 def _check_paths(tokens: Sequence[Token]) -> None:
-    """Refuse ``v:a``, which sqlglot takes for a column and a parameter; not ``struct<a:int>``."""
+    """Refuse ``v:a``, which sqlglot parses as a column and a parameter; allow ``struct<a:int>``."""
     nested = 0
     for at, token in enumerate(tokens[:-1]):
         if token.token_type == TokenType.LT and tokens[at - 1].text.upper() in _NESTED:
@@ -103,7 +103,7 @@ def _check_paths(tokens: Sequence[Token]) -> None:
 
 
 def _is_call(tokens: Sequence[Token], at: int) -> bool:
-    """Whether a function's name before a parenthesis is called there."""
+    """True if the function name at ``at``, before a parenthesis, is a call."""
     word, kind = tokens[at].text.upper(), tokens[at].token_type
     if kind in (TokenType.STRING, TokenType.NUMBER):
         return False
@@ -122,7 +122,7 @@ def _is_call(tokens: Sequence[Token], at: int) -> bool:
 
 
 def show_calls(tree: exp.Expr) -> None:
-    """Give the calls and names of ``tree`` back what ``hide_calls`` took."""
+    """Restore the names of calls in ``tree`` that ``hide_calls`` replaced."""
     for node in tree.walk():
         if isinstance(node, exp.Anonymous | exp.AnonymousAggFunc | exp.Identifier | exp.Var):
             name = node.this

@@ -1,8 +1,8 @@
-"""Queries in steps, ``FROM t |> WHERE a > 1 |> SELECT a``, as sqlglot's parser reads them rightly.
+"""Pipe queries, ``FROM t |> WHERE a > 1 |> SELECT a``, prepared for sqlglot's parser.
 
-It adds each step to the query before, which is right where SQL evaluates the clause of the step
-last. A SELECT to begin with gets parentheses, and a step that would go before what it follows is
-refused by name.
+sqlglot adds each step to the query before it. That is correct only if SQL evaluates the clause of
+the step last. Therefore a leading SELECT gets parentheses, and a step whose clause SQL would
+evaluate before an earlier step is refused by name.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from icesql.sql.positions import unsupported
 
 _SETS: Final = ("UNION", "EXCEPT", "INTERSECT")
 _CUTS: Final = ("LIMIT", "OFFSET", "FETCH")
-# After these what is filtered is a query of its own.
+# After these steps a filtered query becomes a subquery.
 _OWN_QUERY: Final = ("SELECT", "EXTEND", "AGGREGATE", "UNION", "EXCEPT", "INTERSECT")
 _OF_SETS: Final = ("ALL", "DISTINCT", "BY", "NAME")
 _HINT: Final = "put the steps before it in parentheses"
 
 
 def in_steps(tokens: Sequence[Token]) -> Sequence[Token]:
-    """The tokens, with parentheses around each SELECT that steps follow.
+    """Return the tokens, with parentheses around each SELECT that steps follow.
 
-    Raises UnsupportedSqlError for a step that sqlglot's parser would take in another order.
+    Raises UnsupportedSqlError for a step that sqlglot's parser would apply in another order.
     """
     if all(token.word != "|>" for token in tokens):
         return tokens
@@ -53,7 +53,7 @@ def in_steps(tokens: Sequence[Token]) -> Sequence[Token]:
 
 
 def _chains(tokens: Sequence[Token]) -> Iterator[tuple[int, list[int], int]]:
-    """The first token of each query in steps, its pipes, and where it ends."""
+    """For each pipe query: the index of its first token, its pipes, and its end."""
     stack: list[tuple[int, list[int]]] = [(0, [])]
     for index, token in enumerate(tokens):
         if token.word == "(":
@@ -70,7 +70,7 @@ def _chains(tokens: Sequence[Token]) -> Iterator[tuple[int, list[int], int]]:
 
 
 def _outer(tokens: Sequence[Token]) -> Iterator[Token]:
-    """The tokens that are in no parentheses."""
+    """The tokens outside parentheses."""
     depth = 0
     for token in tokens:
         depth -= token.word == ")"

@@ -1,6 +1,6 @@
-"""``SELECT count(*) FROM t``, read without a parser: metadata answers it, in a third of the time.
+"""Read ``SELECT count(*) FROM t`` without a parser: metadata answers it, in a third of the time.
 
-What is not written in this one way is left to the parser, and so is every error.
+Any other spelling goes to the parser, as does every statement with an error.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ _NAME: Final = r"[a-z_][a-z0-9_]*"
 _COUNT: Final = (
     rf"(?ai)\s*select\s+count\s*\(\s*\*\s*\)\s+from\s+({_NAME}(?:\.{_NAME}){{0,3}})\s*;?\s*"
 )
-# What begins something else than the name of a table, for one of the two parsers.
+# Words that do not begin the name of a table in one of the two parsers.
 _WORDS: Final = """
 current_catalog current_database current_date current_role current_schema current_time
 current_timestamp current_user dual localtime localtimestamp map row rows session_user set struct
 unnest user values
 """
-# Words that DuckDB takes for no alias, unless after AS in a select list.
+# Words that DuckDB accepts as an alias only after AS in a select list.
 _RESERVED: Final = """
 all analyse analyze and anti any array as asc asof asymmetric at authorization binary both by
 case cast centuries century check collate collation column concurrently constraint create cross
@@ -39,14 +39,14 @@ _OTHERS: Final = frozenset(_WORDS.split())
 
 
 class RowCount(Struct, frozen=True):
-    """A count of all rows of the table that ``parts`` name; ``text`` is the SQL of it."""
+    """A count of all rows of the table named by ``parts``; ``text`` is its SQL."""
 
     parts: tuple[str, ...]
     text: str
 
 
 def read_row_count(sql: str) -> RowCount | None:
-    """The statement, if it is one, in the spelling of DuckDB."""
+    """Parse ``sql``, in DuckDB's spelling, as a row count; None for any other statement."""
     found = re.fullmatch(_COUNT, sql)
     if found is None:
         return None

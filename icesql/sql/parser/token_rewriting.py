@@ -1,6 +1,6 @@
-"""Where sqlglot reads a token as another thing than the engine: rewritten before, mended after.
+"""Rewrite tokens that sqlglot and the engine read differently; repair the tree after parsing.
 
-Nothing of sqlglot's parser is replaced, so it may be compiled, and may be of any release.
+sqlglot's parser is not patched, so it may be compiled and of any release.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ _TYPED: Final = frozenset({"DATE", "TIME", "TIMESTAMP", "TIMESTAMPTZ", "TIMESTAM
 
 
 class Rewriting(Struct, frozen=True):
-    """The tokens that sqlglot gets, and what ``mend`` needs to know about those that it did not."""
+    """The tokens for sqlglot, and the original ones for ``mend``."""
 
     tokens: list[Token]
     given: Sequence[Token]
     intervals: list[str]
 
     def mend(self, tree: exp.Expr, *, files: bool) -> None:
-        """Put into ``tree`` what the tokens could not say.
+        """Restore in ``tree`` what the rewritten tokens could not express.
 
         ``files``: whether 'data.parquet' may be a table. Raises UnsupportedSqlError,
         SqlSyntaxError.
@@ -52,7 +52,7 @@ class Rewriting(Struct, frozen=True):
 
     def _place(self, table: exp.Table, texts: Collection[int], files: bool) -> None:
         name = table.this
-        # A name of more than three parts has a Dot at its end.
+        # A name with more than three parts ends in a Dot node.
         start = offset_of(name if isinstance(name, exp.Func) else table.parts[0])
         if start is not None:
             table.meta.setdefault("start", start)
@@ -61,7 +61,7 @@ class Rewriting(Struct, frozen=True):
 
 
 def rewrite_tokens(tokens: Sequence[Token], sql: str) -> Rewriting:
-    """The tokens of another dialect than DuckDB's."""
+    """Rewrite the tokens of a dialect other than DuckDB's."""
     made: list[Token] = []
     intervals: list[str] = []
     skipped = False
@@ -74,7 +74,7 @@ def rewrite_tokens(tokens: Sequence[Token], sql: str) -> Rewriting:
             following = tokens[index + 1] if index + 1 < len(tokens) else None
             if before.word == "INTERVAL" and _is_whole_text(token.text, following):
                 # sqlglot keeps the first amount of '1 day 02:00:00' or '3 days ago' and drops the
-                # rest; the unit of '30 min' becomes a name after it, and '1.5 hours' an integer.
+                # rest; it makes the unit of '30 min' an alias, and '1.5 hours' an integer.
                 intervals.append(token.text)
                 token = token.like(f"{len(intervals) - 1} {_INTERVAL_UNIT}", TEXT)
         elif token.word == _ZONED_NANOS:
@@ -84,7 +84,7 @@ def rewrite_tokens(tokens: Sequence[Token], sql: str) -> Rewriting:
                 skipped = True
                 continue
         elif token.word in _TYPED and _is_typed_literal(tokens, index):
-            # DATE '2026-01-01'::TEXT would cast the text inside of the literal.
+            # DATE '2026-01-01'::TEXT would cast the string inside the literal.
             made += [
                 token.like("("),
                 token,
@@ -104,13 +104,13 @@ def _is_typed_literal(tokens: Sequence[Token], index: int) -> bool:
 
 def _is_whole_text(text: str, following: Token | None) -> bool:
     if not re.search(_AMOUNT, text):
-        # Older sqlglot takes any word for the unit of '02:00:00'.
+        # Older sqlglot takes any following word as the unit of '02:00:00'.
         return following is not None and following.word in _NO_UNITS
     return not re.fullmatch(_ONE_AMOUNT, text)
 
 
 def _typed_literal(name: Token, text: Token) -> list[Token]:
-    """A type that sqlglot does not know by name, before a literal as the others stand."""
+    """Write a typed literal as CAST, for a type that sqlglot does not accept before a literal."""
     words = [
         name.like("CAST"),
         name.like("("),

@@ -1,4 +1,4 @@
-"""A tree as SQL text, however deep its chains are."""
+"""Write a tree as SQL text, however deep its chains are."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from sqlglot.errors import ErrorLevel, UnsupportedError
 from icesql.sql.parser.releases.newest import prepare_to_write
 from icesql.sql.positions import unsupported
 
-# sqlglot's generator takes about five frames of Python's 1,000 for a level.
+# sqlglot's generator takes about five of Python's 1,000 stack frames for each level.
 _MOST_LEVELS: Final = 60
 
 
-# The root of a tree that was translated from another dialect has this in its ``meta``.
+# Key in the ``meta`` of the root of a tree that was translated from another dialect.
 TRANSLATED: Final = "translated"
 
 
 def write_sql(tree: exp.Expr, dialect: str) -> str:
-    """The SQL of ``tree``, which may be changed by it.
+    """Return the SQL of ``tree``; may change the tree.
 
-    Raises UnsupportedSqlError where a translated tree holds what ``dialect`` cannot say.
+    Raises UnsupportedSqlError for a translated tree with a node that ``dialect`` cannot express.
     """
     prepare_to_write(tree)
     level = ErrorLevel.RAISE if tree.meta.get(TRANSLATED) else ErrorLevel.IGNORE
@@ -35,12 +35,12 @@ def write_sql(tree: exp.Expr, dialect: str) -> str:
 
 
 def _shorten(tree: exp.Expr, dialect: str) -> None:
-    """Put the text of deep operands, innermost first, in their places."""
+    """Replace deep operands, innermost first, by nodes that hold their SQL text."""
     heights: dict[int, int] = {}
     for node in reversed(list(tree.dfs())):
         height = 1 + max((heights[id(each)] for each in node.iter_expressions()), default=0)
         if isinstance(node, exp.Connector):
-            # The generator writes these chains without recursion.
+            # The generator writes chains of connectors without recursion.
             height -= isinstance(node.parent, exp.Connector)
         elif height >= _MOST_LEVELS and isinstance(node, exp.Binary | exp.Unary | exp.Func):
             text = exp.Var(

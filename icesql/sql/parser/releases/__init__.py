@@ -1,5 +1,5 @@
 """Differences between the releases of sqlglot that pyproject.toml allows.
 
-In: tokens and trees of any release. Out: those that the newest would give. Imports sqlglot and
-``icesql.sql.positions`` alone.
+In: tokens and trees of any release. Out: those of the newest release. Imports only sqlglot
+and ``icesql.sql.positions``.
 """

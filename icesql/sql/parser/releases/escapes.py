@@ -1,4 +1,4 @@
-r"""Texts with backslashes as Spark and Snowflake read them; older sqlglot keeps ``\d``, ``\101``.
+r"""String literals with backslashes in Spark and Snowflake; older sqlglot keeps ``\d``, ``\101``.
 
 Spark       '\u0041' and '\101' are A, '\d' is d, '\%' and '\_' stay for LIKE
 Snowflake   '\x41' is A too, '\d' is d, '\_' is _, '' is one quote
@@ -32,7 +32,7 @@ _SNOWFLAKE_ONES: Final = {**_CONTROLS, "f": "\f"}
 
 
 def with_escapes(tokens: Sequence[Token], sql: str, dialect: Dialect) -> list[Token]:
-    """The tokens, those of texts with what their escapes stand for."""
+    """Return the tokens with the escapes in string literals decoded."""
     if "\\" not in dialect.tokenizer_class.STRING_ESCAPES:
         return list(tokens)
     made = []
@@ -46,7 +46,7 @@ def with_escapes(tokens: Sequence[Token], sql: str, dialect: Dialect) -> list[To
 
 
 def unescaped(body: str, dialect: Dialect) -> str:
-    """The value of a text between quotes in a dialect with backslashes."""
+    """Decode the text between the quotes of a literal in a dialect with backslash escapes."""
     kinds = {each.__name__ for each in type(dialect).__mro__}
     if "Snowflake" in kinds:
         pattern, ones, lone = _SNOWFLAKE, _SNOWFLAKE_ONES, None
@@ -62,7 +62,7 @@ def unescaped(body: str, dialect: Dialect) -> str:
         digits = found["four"] or found["hex"]
         if digits:
             code = int(digits, 16)
-            # Half of a character is none.
+            # A lone surrogate is not a character.
             half = 0xD800 <= code < 0xE000
             return (found[0][1:] if lone is None else lone) if half else chr(code)
         if not found["other"]:

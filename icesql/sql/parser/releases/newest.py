@@ -1,4 +1,4 @@
-"""The door of this room: tokens that any release reads as the newest one does."""
+"""Entry point of this package: make any release parse tokens as the newest one does."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ Mend = Callable[[Any], Any]
 
 
 def as_newest(tokens: list[Token], dialect: Dialect) -> tuple[list[Token], Mend]:
-    """The tokens to parse, and what has to be done with each tree of theirs.
+    """Return the tokens to parse, and a function to apply to each tree parsed from them.
 
-    Raises UnsupportedSqlError for what only a newer release reads rightly.
+    Raises UnsupportedSqlError for SQL that only a newer release parses correctly.
     """
     mend: Mend = _as_it_is
     if any(token.token_type in _OF_LISTS for token in tokens):
@@ -35,7 +35,7 @@ def as_newest(tokens: list[Token], dialect: Dialect) -> tuple[list[Token], Mend]
     if any(token.token_type == TokenType.GROUPING_SETS for token in tokens) and has_keys(tokens):
         mend = _both(mend, as_keys)
     kinds = {each.__name__ for each in type(dialect).__mro__}
-    # DuckDB's own words run as they are, and its tree is compared with sqlglot's.
+    # Texts in DuckDB's dialect run unchanged, and DuckDB's tree is compared with sqlglot's.
     is_named = any(token.token_type == TokenType.IS for token in tokens)
     if "DuckDB" not in kinds and is_named and not ranks_is():
         mend = _both(mend, check_is)
@@ -47,9 +47,10 @@ def _both(first: Mend, second: Mend) -> Mend:
 
 
 def _not_like(tokens: list[Token]) -> list[Token]:
-    """``a NOT LIKE ALL (…)`` is true where a is like none; older sqlglot: where not like all.
+    """Rewrite ``a NOT LIKE ALL (…)`` for older sqlglot, which reads it as NOT (a LIKE ALL (…)).
 
-    It is NOT (a LIKE ANY (…)), and NOT LIKE ANY is NOT (a LIKE ALL (…)).
+    It is true if a matches no pattern: NOT (a LIKE ANY (…)). Likewise ``a NOT LIKE ANY (…)`` means
+    NOT (a LIKE ALL (…)).
     """
     made = list(tokens)
     for at in range(2, len(made)):
@@ -67,14 +68,14 @@ def _not_like(tokens: list[Token]) -> list[Token]:
 
 @functools.cache
 def _keeps_not(like: str) -> bool:
-    """Whether NOT stands at the LIKE or ILIKE in trees, and not around it."""
+    """True if trees record NOT in the LIKE or ILIKE node, not in a Not node around it."""
     (tree,) = Dialect().parse(f"SELECT a NOT {like} ALL ('b')")
     found = tree.find(exp.Like, exp.ILike) if tree is not None else None
     return found is not None and bool(found.args.get("negate"))
 
 
 def prepare_to_write(tree: Any) -> None:
-    """Make the text of a tree the one that the newest release would write."""
+    """Change a tree so that its text is the one that the newest release would write."""
     if TokenType.MOD not in Parser.FACTOR:
         from icesql.sql.parser.releases.remainders import in_parentheses
 
@@ -85,10 +86,10 @@ def _as_it_is(tree: Any) -> Any:
     return tree
 
 
-# ``a = b IS NULL``: what IS belongs to without parentheses, which releases of sqlglot disagree on.
+# ``a = b IS NULL``: releases of sqlglot disagree on the operand of IS without parentheses.
 #
-# Newer ones follow each dialect. Older ones read ``a = (b IS NULL)``, and write words that DuckDB
-# reads as ``(a = b) IS NULL``. There it is refused.
+# Newer releases follow each dialect. Older ones read ``a = (b IS NULL)``, and write a text that
+# DuckDB reads as ``(a = b) IS NULL``. With an older release such a statement is refused.
 
 _IS: Final = (exp.Is, exp.NullSafeEQ, exp.NullSafeNEQ)
 _COMPARISONS: Final = (
@@ -99,14 +100,14 @@ _COMPARISONS: Final = (
 
 @functools.cache
 def ranks_is() -> bool:
-    """Whether this release says in its trees what IS belongs to."""
+    """True if this release follows the dialect in choosing the operand of IS."""
     (tree,) = Dialect().parse("SELECT a = b IS NULL")
     found = tree.find(exp.Is) if tree is not None else None
     return found is not None and not isinstance(found.parent, exp.EQ)
 
 
 def check_is(tree: Any) -> Any:
-    """The tree. Raises UnsupportedSqlError for an IS beside another comparison."""
+    """Return the tree. Raises UnsupportedSqlError for an IS beside another comparison."""
     for node in tree.find_all(*_IS) if tree is not None else ():
         around = node.parent
         while isinstance(around, exp.Not):
@@ -120,18 +121,18 @@ def check_is(tree: Any) -> Any:
     return tree
 
 
-# ``GROUP BY a, GROUPING SETS (…)``, whose comma sqlglot before 30 forgets.
+# ``GROUP BY a, GROUPING SETS (…)``: sqlglot before 30 drops the comma.
 #
-# With a comma each set has ``a``, too; without one, as Spark and Hive write it, ``a`` names a key
+# With the comma, ``a`` is part of each set. Without it, as in Spark and Hive, ``a`` names a key
 # that the sets use.
 
 _AT_BEGINNING: Final = frozenset({TokenType.GROUP_BY, TokenType.L_PAREN, TokenType.COMMA})
 
 
 def has_keys(tokens: Sequence[Token]) -> bool:
-    """Whether sets stand behind a comma, and this release forgets it.
+    """True if GROUPING SETS follow a comma that this release drops.
 
-    Raises UnsupportedSqlError where others of the statement have none.
+    Raises UnsupportedSqlError if the statement also has GROUPING SETS without a comma.
     """
     places = [
         at for at, token in enumerate(tokens) if at and token.token_type == TokenType.GROUPING_SETS
@@ -146,7 +147,7 @@ def has_keys(tokens: Sequence[Token]) -> bool:
 
 
 def as_keys(tree: Any) -> Any:
-    """The tree whose sets are keys of their GROUP BY, as the others are."""
+    """Return the tree with its grouping sets among the other keys of GROUP BY."""
     for group in tree.find_all(exp.Group) if tree is not None else ():
         if group.expressions and group.args.get("grouping_sets"):
             group.set("expressions", [*group.expressions, *group.args["grouping_sets"]])

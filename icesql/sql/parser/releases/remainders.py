@@ -1,7 +1,7 @@
-"""``a % b``, which sqlglot before 30.20 groups as sums are grouped, and not as products.
+"""``a % b``, which sqlglot before 30.20 gives the precedence of sums, not of products.
 
-``1 + 5 % 3`` would be ``(1 + 5) % 3``. A percent sign gets the token of an operator that has the
-rank of products, and whose nodes become remainders again.
+``1 + 5 % 3`` would be ``(1 + 5) % 3``. The percent sign is replaced by the token of an operator
+with the precedence of products; after parsing, the nodes of that operator become remainders again.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from sqlglot.tokens import Token, TokenType
 
 from icesql.sql.positions import unsupported
 
-# DuckDB's ``a <-> b``, the distance of two lists.
+# DuckDB's ``a <-> b``, the distance between two lists.
 _PRODUCT: Final = TokenType.LR_ARROW
 _PRODUCTS: Final = (exp.Mul, exp.Div, exp.IntDiv, exp.Mod)
 _ENDS: Final = frozenset(
@@ -23,7 +23,7 @@ _ENDS: Final = frozenset(
 )
 _OPENING: Final = frozenset({TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE})
 _CLOSING: Final = frozenset({TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE})
-# Behind these a percent sign belongs to a number of rows.
+# A percent sign after these belongs to a row count.
 _COUNTS: Final = frozenset({TokenType.LIMIT, TokenType.TABLE_SAMPLE})
 _CLAUSES: Final = frozenset(
     {TokenType.SELECT, TokenType.FROM, TokenType.WHERE, TokenType.ON, TokenType.COMMA}
@@ -32,12 +32,12 @@ _CLAUSES: Final = frozenset(
 
 
 def has_remainders(tokens: Sequence[Token]) -> bool:
-    """Whether there is a percent sign, or a call that becomes one."""
+    """True if the tokens contain a percent sign, or a call of mod, which is written as one."""
     return any(token.token_type == TokenType.MOD or token.text.lower() == "mod" for token in tokens)
 
 
 def as_products(tokens: Sequence[Token]) -> list[Token]:
-    """The tokens with every remainder in the rank of a product; ``LIMIT 10%`` stays.
+    """Give every remainder the precedence of a product; ``LIMIT 10%`` stays.
 
     Raises UnsupportedSqlError for ``<->`` beside a remainder.
     """
@@ -55,7 +55,7 @@ def as_products(tokens: Sequence[Token]) -> list[Token]:
 
 
 def remainders(tree: exp.Expr | None) -> exp.Expr | None:
-    """The tree of such tokens, remainders in the place of products; it may be another root."""
+    """Turn the products of ``as_products`` back into remainders; the root may be a new node."""
     if tree is None:
         return None
     for node in list(tree.find_all(exp.Distance)):
@@ -69,14 +69,14 @@ def remainders(tree: exp.Expr | None) -> exp.Expr | None:
 
 
 def in_parentheses(tree: exp.Expr) -> None:
-    """Keep ``a * mod(b, c)`` together, which these releases write as ``a * b % c``."""
+    """Put ``a * mod(b, c)`` in parentheses: these releases would write ``a * b % c``."""
     for node in list(tree.find_all(exp.Mod)):
         if isinstance(node.parent, _PRODUCTS) and node.parent.expression is node:
             node.replace(exp.Paren(this=node.copy()))
 
 
 def _is_percentage(tokens: Sequence[Token], index: int) -> bool:
-    """Whether a percent sign follows a number of rows, as in LIMIT 10%."""
+    """True if a percent sign follows a row count, as in LIMIT 10%."""
     if index + 1 >= len(tokens) or tokens[index + 1].token_type in _ENDS:
         return True
     depth = 0

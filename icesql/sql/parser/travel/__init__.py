@@ -1,5 +1,5 @@
-"""Time travel in every system's words: clauses, options and calls, cut out before parsing.
+"""Time travel in the syntax of each system: clauses, options and calls, cut out before parsing.
 
-In: tokens. Out: the tokens that are left, and the clauses by the marks of their tables. May import:
-what ``sql.parser`` may.
+In: tokens. Out: the remaining tokens, and the clauses by the marks of their tables. May import:
+the same as ``sql.parser``.
 """

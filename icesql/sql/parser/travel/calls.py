@@ -1,10 +1,10 @@
-"""Calls that stand for a table: Databricks' and Trino's table_changes, Dremio's table_history.
+"""Calls that replace a table: Databricks' and Trino's table_changes, Dremio's table_history.
 
     table_changes('table', first [, last])
     TABLE(system.table_changes(schema_name => 's', table_name => 't', start_snapshot_id => …, …))
     TABLE(table_history('table'))
 
-A call becomes the names of its table at the place of the call, and a clause for the rest.
+A call becomes the name of its table, at the offset of the call, and a clause for its arguments.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from icesql.sql.parser.travel.changes import End
     from icesql.sql.parser.travel.cutter import TravelCutter
 
-    # The names of the table, and the clause for what is asked of it if any.
+    # The parts of the table's name, and the clause, or None for a metadata table.
     FoundCall = tuple[tuple[str, ...], exp.Version | None]
 
-# Dremio's functions and the metadata tables that they are.
+# Dremio's functions, and the metadata tables that they read.
 _METADATA: Final = {
     "TABLE_HISTORY": "history",
     "TABLE_MANIFESTS": "manifests",
@@ -38,7 +38,7 @@ _CHANGES_HINT: Final = "use CHANGES FROM VERSION a TO VERSION b behind the table
 
 
 def read_table_call(words: TravelCutter, index: int) -> FoundCall | None:
-    """The call that begins at ``index``, behind which the cursor then stands; None for no call."""
+    """Read the call at ``index`` and move the cursor behind it; None if there is no call."""
     words.index = index
     if words.skip("APPENDS", "(", "TABLE"):
         raise unsupported("APPENDS (TABLE …)", words.tokens[index], _CHANGES_HINT)
@@ -74,7 +74,7 @@ def _metadata(words: TravelCutter, place: int) -> FoundCall:
 
 
 def _trino(words: TravelCutter, index: int) -> FoundCall:
-    """Trino's: the first snapshot is left out, the last one is not."""
+    """Read Trino's call: it excludes the first snapshot and includes the last one."""
     given: dict[str, End] = {}
 
     def wrong() -> SqlSyntaxError:

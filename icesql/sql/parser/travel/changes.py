@@ -27,7 +27,7 @@ from icesql.sql.trees import exp
 if TYPE_CHECKING:
     from icesql.sql.parser.travel.cutter import TravelCutter
 
-    # What is said of one end of the range, and its value.
+    # The properties of one end of the range (kind, start, text, included), and its value.
     End = tuple[dict[str, Any], exp.Expr]
 
 _KINDS: Final = ("VERSION", "TIMESTAMP")
@@ -36,12 +36,12 @@ _INFORMATION: Final[dict[str, dict[str, str]]] = {
     "APPEND_ONLY": {"appends": "true"},
 }
 _MOMENTS: Final = ("TIMESTAMP", "OFFSET", "VERSION")
-# A text that begins as a date is no name of a branch.
+# A text that begins with a date is not the name of a branch.
 _TIME: Final = re.compile(r"\s*\d{4}-\d{1,2}-\d{1,2}")
 
 
 def read_changes(words: TravelCutter, index: int) -> exp.Version | None:
-    """The clause that begins at ``index``; the cursor then stands behind it. None if none does."""
+    """Read the clause at ``index`` and move the cursor behind it; None if there is no clause."""
     words.index = index
     if words.skip("CHANGES", "(", "INFORMATION"):
         return _snowflake(words)
@@ -53,7 +53,7 @@ def read_changes(words: TravelCutter, index: int) -> exp.Version | None:
 
 
 def read_arguments(words: TravelCutter) -> exp.Version:
-    """``, first [, last])`` of ``table_changes('table', first [, last])``."""
+    """Read ``, first [, last])`` of ``table_changes('table', first [, last])``."""
     words.need(",")
     first = _argument(words)
     first[0]["included"] = True
@@ -63,7 +63,7 @@ def read_arguments(words: TravelCutter) -> exp.Version:
 
 
 def read_difference(words: TravelCutter) -> exp.Version:
-    """``BETWEEN a AND b [KEYED BY (column, …)]``."""
+    """Read ``BETWEEN a AND b [KEYED BY (column, …)]``."""
     words.need("BETWEEN")
     first = _version(words)
     words.need("AND")
@@ -71,7 +71,7 @@ def read_difference(words: TravelCutter) -> exp.Version:
 
 
 def read_blame(words: TravelCutter) -> exp.Version:
-    """``[VERSION AS OF value] [KEYED BY (column, …)]``."""
+    """Read ``[VERSION AS OF value] [KEYED BY (column, …)]``."""
     last, is_named = _open(), words.skip("FOR")
     kind = words.peek()
     if kind in _KINDS and words.skip(kind, "AS", "OF"):
@@ -82,7 +82,7 @@ def read_blame(words: TravelCutter) -> exp.Version:
 
 
 def ended(words: TravelCutter, kind: str, missing: Error | None = None) -> End:
-    """The next value as an end of this kind."""
+    """Read the next value as an end of the range, of this kind."""
     first = words.index
     value, words.index = words.value(first)
     if value is None:
@@ -96,7 +96,7 @@ def _open() -> End:
 
 
 def _version(words: TravelCutter) -> End:
-    """A version or a time in any spelling, by its own or after VERSION or TIMESTAMP."""
+    """Read a version or a time in any spelling, alone or after VERSION or TIMESTAMP."""
     word, after = words.peek(), words.peek(1)
     if word in _KINDS and after != "AND" and words.index + 1 < len(words.tokens):
         quoted = words.kind(words.index + 1) == TEXT
@@ -107,7 +107,7 @@ def _version(words: TravelCutter) -> End:
 
 
 def _argument(words: TravelCutter) -> End:
-    """A version as a number, else a time in a text, as Databricks has them, or a ref."""
+    """Read a version (a number or a ref) or a time (a text that begins with a date or a CAST)."""
     bound, value = ended(words, "VERSION")
     is_time = isinstance(value, exp.Literal) and value.is_string and _TIME.match(value.this)
     if is_time or isinstance(value, exp.Cast):
@@ -116,7 +116,7 @@ def _argument(words: TravelCutter) -> End:
 
 
 def _snowflake(words: TravelCutter) -> exp.Version:
-    """``=> DEFAULT) AT (kind => value) [END (kind => value)]`` behind INFORMATION."""
+    """Read ``=> DEFAULT) AT (kind => value) [END (kind => value)]`` after INFORMATION."""
     words.need("=>")
     wanted = words.peek()
     if wanted not in _INFORMATION:
@@ -130,7 +130,7 @@ def _snowflake(words: TravelCutter) -> exp.Version:
 
 
 def _moment(words: TravelCutter, word: str) -> End:
-    """``AT (kind => value)``."""
+    """Read ``AT (kind => value)``."""
     words.need(word)
     words.need("(")
     kind = words.peek()
@@ -145,7 +145,7 @@ def _moment(words: TravelCutter, word: str) -> End:
 
 
 def _end(words: TravelCutter, word: str) -> End:
-    """One end of the range: what is said of it, and its value."""
+    """Read one end of the range: its properties and its value."""
     kind = words.either(*_KINDS)
     if not kind:
         raise words.unexpected(*_KINDS)
@@ -185,7 +185,7 @@ def _options(words: TravelCutter) -> dict[str, str]:
 
 
 def change_clause(start: End, end: End, keys: list[str], options: dict[str, str]) -> exp.Version:
-    """The clause for a range of commits; ``start`` and ``end`` say what is known of its ends."""
+    """Return the clause for a range of commits from ``start`` to ``end``."""
     clause = exp.Version(
         this="CHANGES", kind="CHANGES", expression=exp.Tuple(expressions=[start[1], end[1]])
     )

@@ -1,8 +1,8 @@
 """Time-travel clauses, cut out of a statement's tokens before sqlglot parses them.
 
-Every dialect of sqlglot knows some spellings of them, and drops others without a word. So none of
-them parses any: a clause is cut out, and the name before it, which is that of a table or its
-alias, is marked. The tree then shows whether the marked name is one of a table.
+Every dialect of sqlglot parses some spellings of them, and drops others silently. Therefore sqlglot
+parses none of them: a clause is cut out, and the name before it, that of a table or its alias, is
+marked. The tree then shows whether the marked name belongs to a table.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from icesql.sql.lexer import Token
 from icesql.sql.positions import offset_of, syntax_error, unsupported
 from icesql.sql.trees import exp
 
-# Words without which no clause can be.
+# Every clause contains one of these words.
 STARTS: Final = frozenset({
     "FOR", "SYSTEM_VERSION", "SYSTEM_TIME", "TIMESTAMP", "VERSION", "SNAPSHOT", "AS", "AT",
     "BEFORE", "CHANGES", "END", "@", "WITH", "TABLE_CHANGES", "TABLE", "APPENDS", "VERSIONS",
@@ -28,10 +28,10 @@ ReadValue = Callable[[Sequence[Token]], tuple[Any, int]]
 
 
 class Travels(Struct, frozen=True):
-    """The tokens that are left of a statement, and the clauses by the marks of their tables.
+    """The remaining tokens of a statement, and the clauses by the marks of their tables.
 
-    ``tables`` are the calls that stand for tables, by the places of their names: where each ends,
-    and the parts of the name of its table.
+    ``tables`` are the calls that replace tables, by the offset of the name: the end of the call,
+    and the parts of its table's name.
     """
 
     tokens: list[Token]
@@ -40,11 +40,11 @@ class Travels(Struct, frozen=True):
 
     @property
     def spans(self) -> dict[int, int]:
-        """Where each clause begins in the SQL, and where it ends."""
+        """Start and end of each clause in the SQL."""
         return {each.meta["start"]: each.meta["end"] for each in self.clauses.values()}
 
     def attach(self, tree: exp.Expr) -> None:
-        """Give each clause to its table in ``tree`` as ``version``, and take the marks away.
+        """Set each clause as ``version`` of its table in ``tree``, and remove the marks.
 
         Raises UnsupportedSqlError for a clause of anything but a table.
         """
@@ -68,7 +68,7 @@ class Travels(Struct, frozen=True):
 
 MISPLACED: Final = "a time-travel clause at this place"
 TWO: Final = "two time-travel clauses on one table"
-# A zero byte is in no name that a tokenizer makes of text without one.
+# A tokenizer puts a zero byte into a name only if the text has one.
 MARK: Final = "\0travel"
 
 
@@ -78,15 +78,15 @@ def _mark_in(name: str) -> str:
 
 
 def is_mark(token: Token) -> bool:
-    """Whether a token is the mark of a clause after parentheses that nothing names."""
+    """True if a token is the mark of a clause after parentheses without an alias."""
     return token.text.startswith(MARK)
 
 
 def cut_travels(tokens: Sequence[Token], sql: str, read_value: ReadValue) -> Travels:
-    """Take the clauses out of the tokens of one statement.
+    """Cut the clauses out of the tokens of one statement.
 
-    ``read_value`` reads an operand from the beginning of tokens and says how many they are.
-    Raises SqlSyntaxError and UnsupportedSqlError for a clause that cannot be understood.
+    ``read_value`` reads the operand at the start of tokens and returns its number of tokens.
+    Raises SqlSyntaxError and UnsupportedSqlError for a malformed or unsupported clause.
     """
     if MARK in sql:
         raise syntax_error("a zero byte", sql.index(MARK))
@@ -115,7 +115,7 @@ def _give(node: exp.Expr, clause: exp.Version) -> None:
 
 
 def misplaced_on(node: exp.Expr | None, start: int) -> UnsupportedSqlError:
-    """The error for a clause at ``start`` of something that is no table."""
+    """Return the error for a clause at ``start`` on something that is not a table."""
     kind = None if node is None else _kinds().get(type(node))
     if kind is None:
         return unsupported(MISPLACED, start)

@@ -1,4 +1,4 @@
-"""Cuts the clauses of time travel out of the tokens of one statement; see ``clauses``."""
+"""Cuts the time-travel clauses out of the tokens of one statement; see ``clauses``."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from icesql.sql.trees import exp
 
 
 class TravelCutter(TokenCursor):
-    """``run`` leaves what remains in ``kept``, and the clauses by their marks in ``clauses``."""
+    """``run`` puts the remaining tokens into ``kept``, and the clauses by mark into ``clauses``."""
 
     def __init__(self, tokens: Sequence[Token], sql: str, read_value: ReadValue) -> None:
         super().__init__(tokens, sql)
@@ -48,7 +48,7 @@ class TravelCutter(TokenCursor):
         self.tables: dict[int, tuple[int, tuple[str, ...]]] = {}
 
     def run(self) -> None:
-        """Go through all tokens once. Raises SqlSyntaxError, UnsupportedSqlError."""
+        """Scan all tokens once. Raises SqlSyntaxError, UnsupportedSqlError."""
         index = 0
         while index < len(self.tokens):
             end = self._clause(index) if self.kept and self.word(index) else index
@@ -65,7 +65,7 @@ class TravelCutter(TokenCursor):
     # ------------------------------------------------------------ one clause
 
     def _clause(self, index: int) -> int:
-        """Where a clause that begins at ``index`` ends, and ``index`` if none does."""
+        """Return the end of a clause that begins at ``index``; ``index`` if there is none."""
         word = self.word(index)
         if word not in STARTS or not (self.kept[-1].word == ")" or is_name(self.kept[-1])):
             return index
@@ -93,7 +93,7 @@ class TravelCutter(TokenCursor):
         return index
 
     def _changes(self, index: int) -> int:
-        """``CHANGES FROM VERSION a TO VERSION b``."""
+        """Read ``CHANGES FROM VERSION a TO VERSION b``; return its end."""
         from icesql.sql.parser.travel.changes import read_changes
 
         clause = read_changes(self, index)
@@ -103,7 +103,7 @@ class TravelCutter(TokenCursor):
         return self.index
 
     def _with(self, index: int) -> int:
-        """``WITH ('branch' = 'audit')``, ``WITH SNAPSHOT SCHEMA``."""
+        """Read ``WITH ('branch' = 'audit')`` or ``WITH SNAPSHOT SCHEMA``; return its end."""
         schema = self._schema(index)
         if schema:
             clause = exp.Version(this="SCHEMA", kind="AS OF", expression=exp.Null())
@@ -122,7 +122,7 @@ class TravelCutter(TokenCursor):
         return self._keep(index, option.kind, option.value, value, value + 1, self.index)
 
     def _call_for_table(self, index: int) -> int:
-        """A call such as ``table_changes('table', first [, last])`` in FROM; see ``calls``."""
+        """Read a call such as ``table_changes('table', first [, last])`` in FROM; see ``calls``."""
         after_from = self.kept and self.kept[-1].word in ("FROM", "JOIN", ",")
         if not after_from:
             return index
@@ -137,7 +137,7 @@ class TravelCutter(TokenCursor):
         for place, part in enumerate(parts):
             if place:
                 self.kept.append(token.like("."))
-            # Without a clause the name stands in the text for all of the call.
+            # Without a clause the name covers the whole call in the text.
             is_last = clause is None and place == len(parts) - 1
             self.kept.append(Token(NAME, part, token.start, stop if is_last else token.stop))
         if clause is not None:
@@ -145,7 +145,7 @@ class TravelCutter(TokenCursor):
         return behind
 
     def _compared(self, index: int) -> int:
-        """``DIFF t BETWEEN a AND b`` and ``BLAME t``, behind the FROM that stands for them."""
+        """Read ``DIFF t BETWEEN a AND b`` or ``BLAME t``, whose first word became FROM."""
         token = self.tokens[index]
         if not self.kept or self.kept[-1].start != token.start:
             return index
@@ -161,14 +161,14 @@ class TravelCutter(TokenCursor):
         end = self.index
         if end > place:
             self._keep_clause(clause, place, place, end, end)
-        else:  # nothing stands there
+        else:  # no word of the clause is in the text
             at = self.tokens[place - 1].stop
             clause.meta.update(start=at, end=at, text="", has_parameter=False)
             self._put(clause, at)
         return end
 
     def _call(self, index: int, word: str) -> int:
-        """``AT (kind => value)``."""
+        """Read ``AT (kind => value)``; return its end."""
         kind = self.word(index + 2)
         if self.word(index + 3) != "=>":
             return index
@@ -200,7 +200,7 @@ class TravelCutter(TokenCursor):
         return self._keep(index, "BRANCH AT", both, first, end, end)
 
     def _at_sign(self, index: int) -> int:
-        """``t@ref``, ``t@branch(ref)``, ``t@tag(ref)``: written without a space."""
+        """Read ``t@ref``, ``t@branch(ref)``, ``t@tag(ref)``: written without a space."""
         tokens = self.tokens
         before, first = tokens[index - 1], index + 1
         touches = first < len(tokens) and tokens[index].start == before.stop
@@ -233,34 +233,34 @@ class TravelCutter(TokenCursor):
         raise syntax_error(problem, self.offset(first), ("AS OF",))
 
     def _operand(self, first: int, problem: str, *expected: str) -> tuple[exp.Expr, int]:
-        """The value at a place, and where it ends. Raises SqlSyntaxError where none stands."""
+        """Return the value at ``first`` and its end. Raises SqlSyntaxError if there is none."""
         value, end = self.value(first)
         if value is None:
             raise syntax_error(problem, self.offset(first), expected)
         return value, end
 
     def value(self, first: int) -> tuple[exp.Expr | None, int]:
-        """The value at a place, None where none stands, and where it ends."""
+        """Return the value at ``first``, or None if there is none, and its end."""
         if ends_clause(self.tokens, first):
             return None, first
         if self.word(first) == "(":
             query = query_at(self.tokens, self.sql, first)
             if query is not None:
                 return query
-        # No value reaches past the comma, semicolon or closing bracket that follows it.
+        # No value extends past the comma, semicolon or closing bracket that follows it.
         behind = outer(self.tokens, first, (",",)) + 1
         value, count = self._read_value(self.tokens[first:behind])
         return value, first + count
 
     def _schema(self, index: int) -> str:
-        """Which schema ``WITH SNAPSHOT SCHEMA`` asks for; "" for other words."""
+        """Return the schema of a ``WITH SNAPSHOT SCHEMA`` clause; "" for other words."""
         word = self.word(index + 1)
         named = word in ("SNAPSHOT", "CURRENT") and self.word(index + 2) == "SCHEMA"
         return word.lower() if named and self.word(index) == "WITH" else ""
 
     def _keep(self, index: int, kind: str, value: exp.Expr, first: int, last: int, end: int) -> int:
-        """Mark the table of a clause that reaches from ``index`` to ``end``, and past what says
-        by which schema it is read; returns where that ends."""
+        """Mark the table of a clause from ``index`` to ``end``, including a schema clause after it;
+        return where that ends."""
         clause = exp.Version(this=kind, kind="AS OF", expression=value)
         clause.meta["schema"] = schema = self._schema(end)
         end += 3 if schema else 0
@@ -288,7 +288,7 @@ class TravelCutter(TokenCursor):
             place = max(before(self.kept, place, ("(",)) - 1, -1)
         name = self.kept[place]
         if place < 0 or not is_name(name):
-            # Parentheses that nothing names: the clause becomes their alias, to be refused.
+            # Parentheses without an alias: the mark becomes their alias, to be refused later.
             self.kept.append(self.kept[-1].like(mark))
             return
         if MARK in name.text:
@@ -299,19 +299,19 @@ class TravelCutter(TokenCursor):
         self.kept[place] = name.like(name.text + mark, kind)
 
 
-# A query in the place of a version or a time: ``TIMESTAMP AS OF (SELECT max(…) FROM …)``.
+# A query as a version or a time: ``TIMESTAMP AS OF (SELECT max(…) FROM …)``.
 #
-# Only its text is kept: a session asks it before the statement is bound.
+# Only its text is kept: a session runs it before the statement is bound.
 
 _OPENINGS: Final = ("SELECT", "WITH", "FROM", "VALUES")
-# Where a query is noted in the node that stands for it.
+# Key of the query in the ``meta`` of the node that replaces it.
 QUERY: Final = "query"
 
 
 def query_at(tokens: Sequence[Token], sql: str, first: int) -> tuple[exp.Expr, int] | None:
-    """The node of the query in brackets that begins at ``first``, and its end.
+    """Return the node for the query in brackets that begins at ``first``, and its end.
 
-    None where no query stands. Raises UnsupportedSqlError for one with parameters.
+    None if there is no query. Raises UnsupportedSqlError for one with parameters.
     """
     if tokens[first].word != "(" or first + 1 >= len(tokens):
         return None
@@ -325,7 +325,7 @@ def query_at(tokens: Sequence[Token], sql: str, first: int) -> tuple[exp.Expr, i
         _check(tokens, index)
     start, stop = opening.start, tokens[end].start
     node = exp.Null()
-    # Blanks before it, so that errors in it know their places.
+    # Blanks before the query keep the offsets of errors in it.
     before = "".join(each if each == "\n" else " " for each in sql[:start])
     node.meta[QUERY] = (before + sql[start:stop], sql[start:stop].strip())
     return node, end + 1

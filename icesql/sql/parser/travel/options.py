@@ -1,6 +1,6 @@
 """Options of a table: Spark's ``t WITH ('branch' = 'audit')``, Flink's ``t /*+ OPTIONS(…) */``.
 
-Flink's hint is written as Spark's clause of the same length before the text is read further.
+Flink's hint is rewritten to Spark's clause, with the same length, before the text is read further.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from icesql.sql.lexer import NUMBER, TEXT, Token
 from icesql.sql.positions import syntax_error, unsupported
 from icesql.sql.trees import exp
 
-# The kind of clause that each option is.
+# The kind of clause for each option.
 _KINDS: Final = {
     "snapshot-id": "VERSION",
     "as-of-timestamp": "MILLISECONDS",
@@ -41,7 +41,7 @@ class TableOption(Struct, frozen=True):
 
 
 def with_options(sql: str, tokens: Sequence[Token]) -> str:
-    """``sql`` with WITH clauses in the place of Flink's hints; places stay what they are."""
+    """Return ``sql`` with WITH clauses in place of Flink's hints; offsets do not change."""
     if "/*+" not in sql:
         return sql
     last = 0
@@ -57,9 +57,9 @@ def with_options(sql: str, tokens: Sequence[Token]) -> str:
 
 
 def read_options(words: TokenCursor) -> TableOption | None:
-    """The one option that chooses a snapshot in ``'key' = 'value')``, behind the bracket.
+    """Read the one option that chooses a snapshot in ``'key' = 'value')``, after the bracket.
 
-    None where no options stand. Raises UnsupportedSqlError for other options, SqlSyntaxError.
+    None if there are no options. Raises UnsupportedSqlError for other options, SqlSyntaxError.
     """
     tokens = words.tokens
     if _equals(tokens, words.index) is None:
@@ -84,7 +84,7 @@ def read_options(words: TokenCursor) -> TableOption | None:
 
 
 def _equals(tokens: Sequence[Token], start: int) -> int | None:
-    """Where the ``=`` after a name of an option stands: a text, or words with dashes."""
+    """Return the index of the ``=`` after an option's name: a text, or words with dashes."""
     for index in range(start, min(start + 6, len(tokens))):
         token = tokens[index]
         if token.word == "=":

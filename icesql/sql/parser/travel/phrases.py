@@ -1,4 +1,4 @@
-"""The words that begin a clause of time travel, by system, and what is refused by its name."""
+"""The words that begin a time-travel clause, by system, and clauses that are refused by name."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def _rows(rows: Mapping[str, str]) -> Mapping[tuple[str, ...], str]:
     return {tuple(words.split()): kind for words, kind in rows.items()}
 
 
-# AS OF or BEFORE has to follow these.
+# These need AS OF or BEFORE after them.
 RANGES: Final = _rows(
     {
         "FOR SYSTEM VERSION": "VERSION",
@@ -49,7 +49,7 @@ PHRASES: Final = {
         "AT REF": "VERSION_REF",
     }),
 }  # fmt: skip
-# The same before a text alone, as Dremio and Dolt have them.
+# The same, only before a string literal, as in Dremio and Dolt.
 BEFORE_TEXT: Final = _rows({"AS OF": "TEXT", "AT": "TIMESTAMP"})
 AT_KINDS: Final = {
     "VERSION": "VERSION",
@@ -61,14 +61,14 @@ AT_KINDS: Final = {
     "TAG": "TAG",
     "OFFSET": "OFFSET",
 }
-# Kinds that name a branch, which may be read as it was at a time.
+# Kinds that name a branch, which may be read as of a time.
 BRANCH_KINDS: Final = ("BRANCH", "VERSION_REF")
 OTHER_RANGES: Final = ("BETWEEN", "FROM", "ALL", "CONTAINED")
 CHANGES_HINT: Final = {
     "VERSION": "use CHANGES FROM VERSION a TO VERSION b for what commits did to rows",
     "TIMESTAMP": "use CHANGES FROM TIMESTAMP a TO TIMESTAMP b for what commits did to rows",
 }
-# Clauses of other systems that have no meaning for a table of Iceberg.
+# Clauses of other systems that have no meaning for an Iceberg table.
 REFUSED: Final = _rows(
     {
         "AS OF SCN": "use VERSION AS OF and the id of a snapshot",
@@ -79,5 +79,5 @@ REFUSED: Final = _rows(
         "SETTINGS ICEBERG_TIMESTAMP_MS": "write TIMESTAMP AS OF epoch_ms(…) behind the table",
     }
 )
-# What Snowflake's clauses take beside versions and times.
+# The hint for other kinds than versions and times in Snowflake's clauses.
 NO_KIND: Final = "use {word} (VERSION => …) or {word} (TIMESTAMP => …)"
