@@ -1,6 +1,6 @@
 """DuckDB's own parse of a query as the tree that everything else works on.
 
-``door`` asks DuckDB's parser for its tree as JSON, ``closed`` refuses what ``keys`` does not list,
-``queries`` makes sqlglot's nodes of the rest, and ``words`` refuses a text of which the tree has
-lost a word. ``statement`` puts them together for the tokens of one statement.
+``door`` gets the tree from DuckDB's parser as JSON, ``closed`` refuses nodes that ``keys`` does not
+list, ``queries`` converts the others to sqlglot's nodes, and ``check_words`` in ``closed`` refuses
+a text if the tree lacks one of its words. ``statement`` applies them to the tokens of a statement.
 """

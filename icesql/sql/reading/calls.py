@@ -1,7 +1,7 @@
-"""Calls of DuckDB's tree as sqlglot's nodes: operators, functions, aggregates and windows.
+"""Convert the calls in DuckDB's tree: operators, functions, aggregates and windows.
 
-DuckDB's parser makes calls of most operators and of many forms (``INTERVAL 3 DAY``, ``[a, b]``,
-``x IN list``, ``t.g.upper()``); the text at their place says which of them was written.
+DuckDB's parser turns most operators and many forms (``INTERVAL 3 DAY``, ``[a, b]``, ``x IN list``,
+``t.g.upper()``) into calls; the text at their offset shows which of them was written.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _UNITS: Final = {
     "to_microseconds": "MICROSECOND", "to_weeks": "WEEK", "to_quarters": "QUARTER",
     "to_decades": "DECADE", "to_centuries": "CENTURY", "to_millennia": "MILLENNIUM",
 }  # fmt: skip
-# Functions of lists whose arguments may be "x -> …"; elsewhere the arrow takes a field of JSON.
+# List functions that accept "x -> …"; in other functions the arrow extracts a JSON field.
 _TAKE_ARROWS: Final = frozenset(
     {"list_transform", "array_transform", "list_apply", "array_apply", "apply", "list_filter"}
     | {"array_filter", "filter", "list_reduce", "array_reduce", "reduce", "invoke"}
@@ -60,7 +60,7 @@ _CONCATENATING: Final = frozenset({"string_agg", "listagg", "group_concat"})
 _WITHIN_GROUP: Final[dict[str, type[exp.Expr]]] = {
     "quantile_cont": exp.PercentileCont, "quantile_disc": exp.PercentileDisc, "mode": exp.Mode,
 }  # fmt: skip
-# Names that sqlglot's builders take for another function than DuckDB does.
+# Names for which sqlglot's builders make another function than DuckDB's.
 _NO_BUILDER: Final = frozenset({"apply", "char"})
 _DIALECT: Final = DuckDB()
 _FRAMES: Final = ("ROWS", "RANGE", "GROUPS")
@@ -73,7 +73,7 @@ class CallReader(ExpressionReader):
     _builders = DuckDB.parser_class.FUNCTIONS
 
     def lambda_of(self, found: Node, *, takes_arrow: bool = True) -> exp.Expr:
-        """A lambda, or with ``->`` the field of JSON that it is where none is taken."""
+        """Convert a lambda; ``->`` is a JSON field access where no lambda is accepted."""
         left = found["lhs"]
         if not takes_arrow and found["syntax_type"] == "SINGLE_ARROW":
             name = self.operand(found["expr"], 7)
@@ -111,12 +111,12 @@ class CallReader(ExpressionReader):
     # ------------------------------------------------------------------ functions
 
     def function(self, found: Node) -> exp.Expr:
-        """A call that is no window's."""
+        """Convert a call that is not a window function."""
         self.check_call(found)
         return self._function(found)
 
     def check_call(self, found: Node) -> None:
-        """Raise UnsupportedSqlError or SqlSyntaxError for a call that a query may not make."""
+        """Raise UnsupportedSqlError or SqlSyntaxError for a call that is not allowed in a query."""
         name = str(found["function_name"]).lower()
         if not self.accepts.calls or (found.get("is_operator") and not name.isidentifier()):
             return
@@ -126,7 +126,7 @@ class CallReader(ExpressionReader):
                 what = "getvariable() takes the name of a variable"
                 raise syntax_error(what, self.offset(found), ("a text",))
             return
-        # A function of other systems that sqlglot knows may run on Spark; DuckDB refuses it itself.
+        # A function of other systems that sqlglot knows may run on Spark; DuckDB itself refuses it.
         path, given = found["qualified_name"]["path"], found["arguments"]
         is_session = name in SESSION_CALLS and len(path) == 1 and not given
         if not is_session and (is_known(name) or name.upper() not in self._builders):
@@ -158,7 +158,7 @@ class CallReader(ExpressionReader):
         return self.call_placed(self._modified(found, name, given), found)
 
     def _form(self, found: Node, name: str, given: list[exp.Expr], begin: int) -> exp.Expr | None:
-        """The node of a function with a form of its own; None for calls."""
+        """Convert a function with special syntax; None for an ordinary call."""
         first = self.text[begin]
         match name:
             case "list_value" if first == "[":
@@ -189,7 +189,7 @@ class CallReader(ExpressionReader):
                 return None
 
     def _in_list(self, found: Node, values: exp.Expr, value: exp.Expr) -> exp.Expr:
-        """``value IN values`` without parentheses."""
+        """Convert ``value IN values`` without parentheses."""
         made = exp.In(this=bracketed(value, 6))
         if self.is_plain_list(found["arguments"][0]["expression"]):
             made.set("expressions", values.expressions)
@@ -198,7 +198,7 @@ class CallReader(ExpressionReader):
         return made
 
     def _map(self, found: Node) -> exp.Expr:
-        """``MAP {k: v}``, of which DuckDB's parser makes a list of keys and one of values."""
+        """Convert ``MAP {k: v}``, which DuckDB's parser splits into lists of keys and values."""
         keys, values = (each["expression"]["arguments"] for each in found["arguments"])
         pairs = [
             exp.PropertyEQ(
@@ -209,7 +209,7 @@ class CallReader(ExpressionReader):
         return exp.ToMap(this=exp.Struct(expressions=pairs))
 
     def _interval(self, found: Node, unit: str) -> exp.Expr:
-        """``INTERVAL 3 DAY``, whose number DuckDB's parser casts and truncates."""
+        """Convert ``INTERVAL 3 DAY``, whose number DuckDB's parser casts and truncates."""
         inner = found["arguments"][0]["expression"]
         while not self.has_place(inner) and inner["class"] in ("CAST", "FUNCTION"):
             is_cast = inner["class"] == "CAST"
@@ -257,7 +257,7 @@ class CallReader(ExpressionReader):
     # ------------------------------------------------------------------ aggregates
 
     def _modified(self, found: Node, name: str, given: list[exp.Expr]) -> exp.Expr:
-        """A call with its DISTINCT, ORDER BY and FILTER."""
+        """Convert a call with its DISTINCT, ORDER BY and FILTER."""
         orders = found["order_bys"]["orders"]
         if orders and name in _WITHIN_GROUP and self._says_within(found):
             aggregate = _WITHIN_GROUP[name](this=given[0] if given else None)
@@ -272,7 +272,7 @@ class CallReader(ExpressionReader):
     def _ordered(
         self, found: Node, name: str, given: list[exp.Expr], orders: Sequence[Node]
     ) -> list[exp.Expr]:
-        """The arguments with what DISTINCT and ORDER BY say of them."""
+        """Return the arguments with DISTINCT and ORDER BY applied to them."""
         if not given:
             return given
         if found["distinct"]:
@@ -286,7 +286,7 @@ class CallReader(ExpressionReader):
         return given
 
     def order(self, orders: Sequence[Node]) -> exp.Order:
-        """ORDER BY; ``ORDER BY ALL`` is a star that stands nowhere in the text."""
+        """Convert ORDER BY; ``ORDER BY ALL`` is a star without an offset in DuckDB's tree."""
         made = []
         for each in orders:
             inner = each["expression"]
@@ -305,7 +305,7 @@ class CallReader(ExpressionReader):
         return any(each.word == "WITHIN" for each in words)
 
     def _plain(self, found: Node, name: str, given: list[exp.Expr]) -> exp.Expr:
-        """A call by the class that sqlglot has for it, or by its name alone."""
+        """Convert a call to sqlglot's class for it, or to an Anonymous."""
         path = found["qualified_name"]["path"]
         if len(path) > 1:
             if path[0].lower() in SCHEMAS:
@@ -357,7 +357,7 @@ class CallReader(ExpressionReader):
     # ------------------------------------------------------------------ windows
 
     def window(self, found: Node) -> exp.Expr:
-        """A call with OVER."""
+        """Convert a call with OVER."""
         self.check_call(found)
         name, given = found["function_name"].lower(), self._arguments(found)
         for extra in ("offset_expr", "default_expr"):
@@ -417,7 +417,7 @@ def _takes_dialect(build: Any) -> bool:
 
 
 def _built(build: Any, given: list[exp.Expr]) -> exp.Expr | None:
-    """Call a builder of sqlglot with the arguments; None if it does not take all."""
+    """Call one of sqlglot's builders; None if it does not take all the arguments."""
     try:
         made = build(given, dialect=_DIALECT) if _takes_dialect(build) else build(given)
     except (TypeError, ValueError, IndexError, AttributeError):
@@ -428,8 +428,8 @@ def _built(build: Any, given: list[exp.Expr]) -> exp.Expr | None:
 
 
 def _holds(made: exp.Expr, argument: exp.Expr, given: list[exp.Expr]) -> bool:
-    """Whether an argument is in what was made of it: itself, or as the unit or the pattern of time
-    that its text is.
+    """True if ``made`` contains the argument: the node itself, or its text as the unit or as the
+    time format.
     """
     if isinstance(argument, exp.Literal) and argument.is_string:
         if argument is given[0] and isinstance(made.args.get("unit"), exp.Var):

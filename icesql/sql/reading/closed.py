@@ -1,9 +1,9 @@
-"""Refuses a text where the reader would lose something: a part of DuckDB's tree, or a word.
+"""Refuse a text if the reader would lose a part of DuckDB's tree or a word of the text.
 
-A tree has no kind, key or value that ``keys`` does not list. Each name, number and text belongs to
-a node: it stands at the node's place, or the node has it and no place for it. One that belongs to
-none was dropped by DuckDB's parser, as the inner WITH of ``WITH a AS (…) (WITH b AS (…) SELECT …)``
-is, and the tree would say another thing than the text.
+Every kind, key and value in a tree is one that ``keys`` lists. Each name, number and text belongs
+to a node, by its offset or, where a node has no offset, by its value. A word that belongs to no
+node was dropped by DuckDB's parser, such as the inner WITH of
+``WITH a AS (…) (WITH b AS (…) SELECT …)``: the tree would not mean what the text says.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ _INNER: Final = (dict, list)
 
 
 def check_closed(statement: Node, places: Places) -> OwnedWords:
-    """The words of a tree of which ``keys`` lists every kind, key and value.
+    """Return the words of a tree after checking all its kinds, keys and values against ``keys``.
 
-    Raises UnsupportedSqlError for the first that it does not list.
+    Raises UnsupportedSqlError for the first that ``keys`` does not list.
     """
     owned = OwnedWords(places.tree)
     stack: list[tuple[Any, str, Node]] = [(statement, "", statement)]
@@ -67,7 +67,7 @@ def _keys_of(value: Node, name: str, around: Node, places: Places) -> Keys:
     else:
         keys, kind = PARTS.get(name), name
     if kind == "SHOW_REF":
-        # Those that icesql has are taken out of the text before.
+        # The SHOW statements that icesql supports were cut out of the text before.
         begin = places.begin(around)
         place = None if begin is None else places.sql_offset(begin)
         raise syntax_error(f'unexpected "{value["show_type"]}"', place, ("a query",))
@@ -92,24 +92,24 @@ def _refused(key: str, found: Any, value: Node, around: Node, places: Places) ->
 
 
 def _words(name: str) -> str:
-    """A name of DuckDB's tree as people read it."""
+    """Format a name of DuckDB's tree for messages."""
     return name.removesuffix("_NODE").removesuffix("_QUERY").replace("_", " ").upper()
 
 
-# What owns all words at its place.
+# Nodes that own all words in their span.
 _OWNERS: Final = frozenset(
     {"COLUMN_REF", "CONSTANT", "PARAMETER", "POSITIONAL_REFERENCE", "TYPE", "BASE_TABLE"}
 )
-# What has a name of its own where it begins; DuckDB's tree may have another: quantile_cont for
-# percentile_cont.
+# Nodes that own the name at their start. The tree may have another name than the text:
+# quantile_cont for percentile_cont.
 _CALLS: Final = frozenset({"FUNCTION", "WINDOW", "OPERATOR", "TABLE_FUNCTION"})
-# Keys whose values are names without places, or lists of them.
+# Keys whose values are names, or lists of names, without offsets.
 _NAMES: Final = frozenset(
     {"alias", "aliases", "collation", "column", "column_name_alias", "exclude_list", "groups"}
     | {"key", "method", "name", "path", "relation_name", "table", "unpivot_names", "using_columns"}
     | {"value"}
 )
-# Kinds of DuckDB's tokens that are no keywords, signs and comments.
+# The kinds of DuckDB's tokens that are not keywords, signs or comments.
 _WORDS: Final = frozenset({"identifier", "numeric_const", "string_const"})
 _NUMBER: Final = re.compile(r"[0-9_]*\.?[0-9_]+(?:[eE][+-]?[0-9]+)?|[0-9_]+\.")
 _BEGINS_QUERY: Final = frozenset(
@@ -119,10 +119,11 @@ _BEGINS_QUERY: Final = frozenset(
 
 
 def check_words(owned: OwnedWords, source_map: SourceMap, named: Iterable[Token]) -> None:
-    """Raise UnsupportedSqlError at the first word that no node has.
+    """Raise UnsupportedSqlError at the first word that belongs to no node.
 
-    ``named`` are the names before ``AS (`` that the reader found no query of WITH for: those of
-    windows, for which DuckDB's tree has what they stand for, and nothing if nobody asks for them.
+    ``named`` are the names before ``AS (`` that the reader did not match to a query of WITH. They
+    are names of windows: DuckDB's tree has their definitions in place of the names, and does not
+    have unused windows at all.
     """
     tree, spans, names = owned.tree, owned.spans(), owned.names
     windows = set()
@@ -154,14 +155,14 @@ def _lost(word: str, place: int) -> Exception:
 
 
 class OwnedWords:
-    """The words that the nodes of a tree have, which ``add`` gets one by one.
+    """The words that the nodes of a tree own; ``add`` records those of one node.
 
-    ``names`` are those without a place.
+    ``names`` are the words without an offset.
     """
 
     def __init__(self, tree: EngineTree) -> None:
         self.tree = tree
-        # In DuckDB's places: nodes with all their words, and calls that have a name.
+        # DuckDB's byte offsets: spans of nodes that own all their words, and starts of calls.
         self._nodes: list[tuple[int, int]] = []
         self._calls: list[int] = []
         self.names: Counter[str] = Counter()
@@ -169,7 +170,7 @@ class OwnedWords:
         self._of_groups: set[str] | None = None
 
     def add(self, node: Node) -> None:
-        """Take up the words of a node, without those of the nodes inside it."""
+        """Record the words of a node, without those of the nodes inside it."""
         kind = node["class"] if "class" in node else node.get("type")
         first = node.get("query_location", NOWHERE)
         if first >= NOWHERE:
@@ -200,7 +201,7 @@ class OwnedWords:
             self.names.update(_numbers(node))
 
     def spans(self) -> list[tuple[int, int]]:
-        """The places of the text whose words are owned."""
+        """The spans of the text whose words are owned."""
         place = self.tree.offset
         found = [(place(start), place(end)) for start, end in self._nodes]
         for start in map(place, self._calls):
@@ -208,7 +209,7 @@ class OwnedWords:
         return found
 
     def words_of_groups(self) -> set[str]:
-        """The words in GROUP BY, of which DuckDB's tree has each expression once."""
+        """The words in GROUP BY; DuckDB's tree has each of its expressions only once."""
         if self._of_groups is None:
             self._of_groups = {
                 word.text.lower()
@@ -226,7 +227,7 @@ def _spans_of(tree: EngineTree, nodes: Sequence[Node]) -> Iterator[tuple[int, in
 
 
 def _name_of_call(text: str, start: int) -> list[tuple[int, int]]:
-    """The place of the dotted name before a bracket that begins there; none for other forms."""
+    """Return the span of a dotted name before a bracket at ``start``; [] for other forms."""
     end, expects_name = start, True
     for word in tokens_in(text, start):
         if expects_name and word.kind in ("word", "name"):
@@ -264,7 +265,7 @@ def _dicts(top: Any) -> Iterator[Node]:
 
 
 def _word_at(text: str, start: int, kind: str) -> tuple[str, str]:
-    """A name, number or text as it is written, and what it says."""
+    """Return a name, number or text as written, and its value."""
     if kind == "numeric_const":
         number = _NUMBER.match(text, start)
         written = text[start] if number is None else number[0]

@@ -1,4 +1,4 @@
-"""Types of DuckDB's tree as sqlglot has them."""
+"""Convert the types in DuckDB's tree to sqlglot's."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _TYPES: Final = {
     "ENUM": _Type.ENUM,
     "BIT": _Type.BIT,
 }
-# What DuckDB calls a type, by each name that it has for it.
+# DuckDB's canonical name of a type, by each of its aliases.
 DUCKDB_NAMES: Final[dict[str, str]] = {
     name: names[0]
     for names in (
@@ -54,7 +54,7 @@ DUCKDB_NAMES: Final[dict[str, str]] = {
     )
     for name in names
 }
-# DuckDB takes a length for these and ignores it.
+# DuckDB accepts a length for these and ignores it.
 _TEXTS: Final = frozenset({"VARCHAR", "STRING", "TEXT", "CHAR", "BPCHAR"})
 _DECIMALS: Final = frozenset({"DECIMAL", "NUMERIC", "DEC"})
 _DEFAULT_DECIMAL: Final = (18, 3)
@@ -68,7 +68,7 @@ class TypeReader(Places):
         """See ``ExpressionReader``."""
 
     def data_type(self, found: Node, *, named: bool = False) -> exp.DataType:
-        """A type; one that is not built in keeps its name. ``named``: it may be a field's."""
+        """Convert a type; keep the name of one that is not built in. ``named``: for a field."""
         if found["type"] != "TYPE" or (found["alias"] and not named):
             raise self.refuse("an expression in the place of a type", found)
         name, path = str(found["type_name"]).upper(), found["qualified_name"]["path"]

@@ -1,7 +1,7 @@
-"""The way to DuckDB's parser: a text goes in, its tree comes out as JSON.
+"""The interface to DuckDB's parser: a text goes in, its tree comes out as JSON.
 
-A session reads its statements with the instance that runs them. A text that no session reads goes
-to an instance of the process, which is closed off from files and settings as a session's is.
+A session parses its statements with the instance that runs them. Other texts are parsed by one
+instance per process, which has no access to files and settings, as in a session.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from icesql.context import reading_query
 
-# Given the text of a query, the JSON of DuckDB's ``json_serialize_sql``.
+# Maps the text of a query to the JSON of DuckDB's ``json_serialize_sql``.
 Serialize = Callable[[str], str]
 
 _CLOSED_OFF: Final[dict[str, Any]] = {
@@ -28,12 +28,12 @@ _CLOSED_OFF: Final[dict[str, Any]] = {
 _SERIALIZE: Final = "SELECT json_serialize_sql($1::VARCHAR)"
 
 _lock = threading.Lock()
-# By process: the threads of an instance do not live on in a fork.
+# By process id: the threads of an instance do not survive a fork.
 _instances: dict[int, Any] = {}
 
 
 def serialize(text: str) -> str:
-    """Parse a text of SELECTs with DuckDB's parser; the tree or its error as JSON."""
+    """Parse a text of SELECTs with DuckDB's parser; return the tree, or its error, as JSON."""
     query = reading_query()
     if query is not None and query.serialize is not None:
         return query.serialize(text)
@@ -51,20 +51,20 @@ def serialize(text: str) -> str:
 
 
 def serialized(cursor: Any, text: str) -> str:
-    """``serialize`` by one cursor."""
+    """Run ``serialize`` with one cursor."""
     return str(cursor.execute(_SERIALIZE, [text]).fetchall()[0][0])
 
 
 @functools.cache
 def makes_spaces_plain() -> bool:
-    """Whether DuckDB counts places in a text whose Unicode spaces have become plain ones."""
+    """True if DuckDB counts offsets after it has replaced Unicode spaces by ASCII spaces."""
     import _duckdb
 
     return str(_duckdb.__version__) == "2.0.0"
 
 
 def token_kinds(text: str) -> list[tuple[int, str]]:
-    """The bytes at which DuckDB's tokens of a text begin, and the kind of each.
+    """Return the byte offset and the kind of each of DuckDB's tokens in ``text``.
 
     A kind is one of identifier, keyword, numeric_const, string_const, operator and comment.
     """

@@ -1,8 +1,8 @@
-"""A text as DuckDB's own parser reads it: the nodes of its tree, and where each stands in the text
-and in the user's SQL.
+"""The tree of DuckDB's own parser, and the span of each node in the text and in the user's SQL.
 
-``json_serialize_sql`` gives the tree of a SELECT. It counts places in bytes of UTF-8, DuckDB 2.0.0
-in a text whose Unicode spaces have become plain ones; here they are characters of the given text.
+``json_serialize_sql`` returns the tree of a SELECT. It counts offsets in bytes of UTF-8; DuckDB
+2.0.0 counts them after Unicode spaces were replaced by ASCII spaces. Here offsets are in
+characters of the given text.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from icesql.sql.trees import exp
 
 Node = Mapping[str, Any]
 
-# The place of what DuckDB's parser makes up.
+# The offset of nodes that DuckDB's parser synthesized.
 NOWHERE: Final = 1 << 63
 _TOKENS: Final = r'"(?:[^"\\]++|\\.?)*+(?:"|\Z)|[{}\[\]]|[^\s,:{}\[\]"]+'
 
@@ -33,9 +33,9 @@ _TOKENS: Final = r'"(?:[^"\\]++|\\.?)*+(?:"|\Z)|[{}\[\]]|[^\s,:{}\[\]"]+'
 class EngineNode(Struct, frozen=True):
     """An expression, a table reference, a query or one of its modifiers.
 
-    ``value`` is what ``json_serialize_sql`` gives for it. ``start`` and ``end`` are its place in
-    characters of the text, None where DuckDB names none; an operator's is often that of the
-    operator alone.
+    ``value`` is its part of the JSON from ``json_serialize_sql``. ``start`` and ``end`` are its
+    span in characters of the text, None if DuckDB gives no offset. The span of an operator is often
+    that of the operator sign alone.
     """
 
     value: Node
@@ -44,20 +44,20 @@ class EngineNode(Struct, frozen=True):
 
     @property
     def kind(self) -> str:
-        """Such as COLUMN_REF, FUNCTION, BASE_TABLE, TABLE_FUNCTION, SELECT_NODE."""
+        """DuckDB's type: COLUMN_REF, FUNCTION, BASE_TABLE, TABLE_FUNCTION, SELECT_NODE …"""
         return str(self.value["type"])
 
 
 class EngineTree(Struct, frozen=True):
-    """The statements of ``text``: their query nodes as ``json_serialize_sql`` gives them."""
+    """The statements of ``text``: their query nodes as ``json_serialize_sql`` returns them."""
 
     text: str
     statements: tuple[Node, ...]
-    # How many bytes are before each character; empty where a character is a byte.
+    # The byte offset of each character; empty if all characters are ASCII.
     starts: tuple[int, ...] = ()
 
     def walk(self, top: Node | None = None) -> Iterator[EngineNode]:
-        """Each node of ``top``, or of all statements, before the ones inside it."""
+        """Yield the nodes of ``top``, or of all statements, each before the nodes inside it."""
         stack: list[Any] = [top] if top is not None else list(reversed(self.statements))
         while stack:
             each = stack.pop()
@@ -69,27 +69,27 @@ class EngineTree(Struct, frozen=True):
                 stack.extend(reversed(each))
 
     def node(self, value: Node) -> EngineNode:
-        """A node with its place."""
+        """Return a node with its span."""
         first, length = value.get("query_location"), value.get("query_location_length")
         if first is None or length is None or first >= NOWHERE:
             return EngineNode(value)
         return EngineNode(value, self.offset(first), self.offset(first + length))
 
     def offset(self, byte: int) -> int:
-        """The character at a place that DuckDB names."""
+        """Return the character offset for one of DuckDB's byte offsets."""
         return bisect_left(self.starts, byte) if self.starts else byte
 
 
 def parse(cursor: Any, text: str) -> EngineTree:
-    """``read_tree`` by a cursor of DuckDB's."""
+    """Run ``read_tree`` with one of DuckDB's cursors."""
     return read_tree(lambda given: serialized(cursor, given), text)
 
 
 def read_tree(serialize: Serialize, text: str) -> EngineTree:
-    """The tree of a text of SELECTs; several statements, or none, are no error.
+    """Return the tree of a text of SELECTs; several statements, or none, are not an error.
 
-    Raises SqlSyntaxError at the place where DuckDB's parser gave up, and UnsupportedSqlError for
-    what it reads but does not tell of: other statements, dynamic PIVOT, mixed parameters.
+    Raises SqlSyntaxError at the offset where DuckDB's parser failed, and UnsupportedSqlError for
+    statements that it cannot serialize: other statements, dynamic PIVOT, mixed parameters.
     """
     found = serialize(text)
     try:
@@ -109,12 +109,12 @@ def read_tree(serialize: Serialize, text: str) -> EngineTree:
 
 
 def counted(text: str) -> str:
-    """The text in which DuckDB counts the places of nodes and errors."""
+    """Return the text in which DuckDB counts the offsets of nodes and errors."""
     return with_plain_blanks(text) if not text.isascii() and makes_spaces_plain() else text
 
 
 def starts_of(text: str) -> tuple[int, ...]:
-    """How many bytes of UTF-8 are before each character; none where characters are bytes."""
+    """Return the byte offset of each character in UTF-8; () if all characters are ASCII."""
     if text.isascii():
         return ()
     places, byte = [], 0
@@ -126,7 +126,7 @@ def starts_of(text: str) -> tuple[int, ...]:
 
 
 def _decode_deep(text: str) -> Any:
-    """JSON that is nested deeper than Python's decoder goes."""
+    """Decode JSON that is nested too deeply for msgspec's recursive decoder."""
     top: list[Any] = []
     open_values: list[Any] = [top]
     key: str | None = None
@@ -150,7 +150,7 @@ def _decode_deep(text: str) -> Any:
 
 
 def closing(text: str, begin: int) -> int:
-    """Behind the bracket that closes the next one that opens; ``begin`` if none does."""
+    """Return the end of the next bracketed part after ``begin``; ``begin`` if there is none."""
     depth = 0
     for word in tokens_in(text, begin):
         if word.kind == "sign":
@@ -161,19 +161,19 @@ def closing(text: str, begin: int) -> int:
 
 
 class SourceMap(Struct, frozen=True):
-    """Where the pieces of a text are from.
+    """The origin of the pieces of a text.
 
-    Each of ``pieces`` is where it begins in the text, where it begins in the user's SQL, and how
-    many characters it has; none for words that the user did not write. ``literals`` are the
-    parameters for which a number stands in the text, since DuckDB takes none there: their names by
-    their places, None for a question mark.
+    Each of ``pieces`` has its start in the text, its start in the user's SQL, and its number of
+    characters; 0 for words that the user did not write. ``literals`` are the parameters that a
+    number replaces in the text, because DuckDB accepts no parameter there: name and end by offset;
+    the name of a question mark is None.
     """
 
     pieces: tuple[tuple[int, int, int], ...]
     literals: Mapping[int, tuple[str | None, int]] = {}
 
     def sql_offset(self, offset: int) -> int:
-        """The place in the SQL of a character of the text."""
+        """Return the offset in the SQL of a character of the text."""
         found = 0
         if len(self.pieces) > 1:
             found = max(bisect_right(self.pieces, (offset, 1 << 62, 0)) - 1, 0)
@@ -181,7 +181,7 @@ class SourceMap(Struct, frozen=True):
         return start + min(max(offset - begin, 0), length)
 
     def text_offset(self, place: int) -> int | None:
-        """The character of the text that stands at a place of the SQL; None if none does."""
+        """Return the offset in the text of a character of the SQL; None if the text lacks it."""
         for begin, start, length in self.pieces:
             if start <= place <= start + length and length:
                 return begin + place - start
@@ -189,13 +189,13 @@ class SourceMap(Struct, frozen=True):
 
 
 class ParsedText(Struct, frozen=True):
-    """A text as DuckDB's parser read it, and where its words are from."""
+    """The tree of a text from DuckDB's parser, and the origin of the text's words."""
 
     tree: EngineTree
     source_map: SourceMap
 
     def place(self, node: Node) -> tuple[int, int] | None:
-        """Where a node stands in the user's SQL; None where DuckDB names no place."""
+        """Return the span of a node in the user's SQL; None if DuckDB gives no offset."""
         found = self.tree.node(node)
         if found.start is None or found.end is None:
             return None
@@ -204,11 +204,11 @@ class ParsedText(Struct, frozen=True):
 
 
 class Places:
-    """The places of a tree's nodes.
+    """Offsets of a tree's nodes.
 
-    Methods take and return places in the text that DuckDB read; what they put into ``meta`` are
-    places in the user's SQL: ``start`` of a node's first character, ``end`` of the last one of its
-    name, and ``stop`` behind a call, a parameter or a cast.
+    Methods take and return offsets in the text that DuckDB parsed. The ``meta`` of nodes gets
+    offsets in the user's SQL: ``start`` is the node's first character, ``end`` the last character
+    of its name, and ``stop`` the end of a call, a parameter or a cast.
     """
 
     def __init__(self, tree: EngineTree, source_map: SourceMap, accepts: Accepts) -> None:
@@ -216,24 +216,24 @@ class Places:
         self.accepts = accepts
 
     def begin(self, found: Node) -> int | None:
-        """Where a node begins; None where DuckDB names no place."""
+        """Return the start of a node; None if DuckDB gives no offset."""
         first = found.get("query_location", NOWHERE)
         return None if first >= NOWHERE else self.tree.offset(first)
 
     def end(self, found: Node) -> int:
-        """Where a node that has a place ends."""
+        """Return the end of a node that has an offset."""
         return self.tree.offset(found["query_location"] + found["query_location_length"])
 
     def sql_offset(self, offset: int) -> int:
-        """The place in the user's SQL of one in the text."""
+        """Return the offset in the user's SQL of an offset in the text."""
         return self._source_map.sql_offset(offset)
 
     def sql_place(self, byte: int) -> int:
-        """The place in the user's SQL of one that DuckDB names."""
+        """Return the offset in the user's SQL of one of DuckDB's byte offsets."""
         return self._source_map.sql_offset(self.tree.offset(byte))
 
     def parameter_at(self, found: Node) -> exp.Placeholder | None:
-        """The parameter that a literal stands for, if it does."""
+        """Return the parameter that a literal replaces; None for an ordinary literal."""
         begin = self.begin(found)
         start = -1 if begin is None else self.sql_offset(begin)
         if start not in self._source_map.literals:
@@ -244,31 +244,31 @@ class Places:
         return made
 
     def has_place(self, found: Node) -> bool:
-        """Whether a node stands in the text, and is not made up by DuckDB's parser."""
+        """True unless DuckDB's parser synthesized the node."""
         return bool(found.get("query_location", NOWHERE) < NOWHERE)
 
     def offset(self, found: Node) -> int | None:
-        """Where a node begins in the user's SQL; None where DuckDB names no place."""
+        """Return the start of a node in the user's SQL; None if DuckDB gives no offset."""
         begin = self.begin(found)
         return None if begin is None else self.sql_offset(begin)
 
     def refuse(self, construct: str, found: Node, hint: str = "") -> UnsupportedSqlError:
-        """The error for something of DuckDB's tree that icesql does not run."""
+        """Return the error for a construct in DuckDB's tree that icesql does not support."""
         return unsupported(construct, self.offset(found), hint)
 
     def placed(self, node: exp.Expr, found: Node) -> exp.Expr:
-        """``node`` with the place of ``found``."""
+        """Return ``node`` with the offset of ``found``."""
         begin = self.begin(found)
         if begin is not None:
             node.meta["start"] = self.sql_offset(begin)
         return node
 
     def stop(self, found: Node) -> int:
-        """Behind the last character of a node, in the SQL."""
+        """Return the end of a node in the user's SQL."""
         return self.sql_offset(self.end(found) - 1) + 1
 
     def call_placed(self, node: exp.Expr, found: Node) -> exp.Expr:
-        """A call with the places of its name and its end."""
+        """Return a call with the span of its name and its end."""
         begin = self.begin(found)
         if begin is not None:
             first = next(tokens_in(self.text, begin), None)
@@ -279,16 +279,16 @@ class Places:
         return node
 
     def names(self, begin: int | None, names: Sequence[str]) -> list[exp.Identifier]:
-        """Identifiers of a dotted name that begins at a place, quoted as they are written.
+        """Return the identifiers of a dotted name at ``begin``, with quotes as in the text.
 
-        Where the text has other words, and for no place, they are in quotes and have no place.
+        Identifiers that the text does not have, or without ``begin``, are quoted, without offset.
         """
         return self.names_to(begin, names)[0]
 
     def names_to(
         self, begin: int | None, names: Sequence[str]
     ) -> tuple[list[exp.Identifier], int | None]:
-        """``names``, and where the last one ends that was found."""
+        """Return ``names``, and the end of the last name that was found in the text."""
         made: list[exp.Identifier] = []
         place, end = begin, None
         for name in names:
@@ -302,7 +302,7 @@ class Places:
         return made, end
 
     def _name_at(self, place: int, name: str) -> Token | None:
-        """The next word from a place on, behind a dot or bracket, if it is ``name``."""
+        """Return the next word after ``place``, past a dot or bracket, if it is ``name``."""
         text = self.text
         place += text.startswith(".", place)
         end = place + len(name)
@@ -318,18 +318,18 @@ class Places:
         return None
 
     def name_placed(self, node: exp.Identifier, word: Token) -> exp.Identifier:
-        """An identifier with the place and the quotes of a word."""
+        """Give an identifier the span and the quotes of a word."""
         node.set("quoted", word.kind != "word")
         node.meta.update(start=self.sql_offset(word.start), end=self.sql_offset(word.stop - 1))
         return node
 
     def named(self, name: str, words: Mapping[str, Token]) -> exp.Identifier:
-        """The identifier of a name, at the place of the word that it is among ``words``."""
+        """Return an identifier for a name, with the span of its word in ``words``."""
         node, word = exp.Identifier(this=name, quoted=True), words.get(name.lower())
         return node if word is None else self.name_placed(node, word)
 
     def words_behind(self, begin: int) -> dict[str, Token]:
-        """The first of each word from a place to the end of the item of the list that it is in."""
+        """Return the first token of each word from ``begin`` to the end of the list item."""
         found: dict[str, Token] = {}
         depth = 0
         for word in tokens_in(self.text, begin):
@@ -344,7 +344,7 @@ class Places:
         return found
 
     def listed(self, begin: int | None, names: Sequence[str]) -> list[exp.Identifier]:
-        """Identifiers of names with commas between that begin at a place."""
+        """Return the identifiers of a comma-separated list of names at ``begin``."""
         made = []
         for name in names:
             (node,), end = self.names_to(begin, [name])
@@ -359,17 +359,17 @@ class Places:
         return closing(self.text, begin)
 
 
-# DuckDB's own tree of a condition or column, kept beside its node.
+# DuckDB's tree of a condition or column, kept with its sqlglot node.
 
-# In ``meta`` of the node.
+# Key in the node's ``meta``.
 _KEPT: Final = "engine_node"
 
 
 class KeptNode:
     """A node of DuckDB's tree.
 
-    ``sql_place`` turns a place that DuckDB names into one of the user's SQL. Copies of the sqlglot
-    node share it.
+    ``sql_place`` converts a byte offset of DuckDB to an offset in the user's SQL. Copies of the
+    sqlglot node share this object.
     """
 
     __slots__ = ("sql_place", "value")
@@ -381,7 +381,7 @@ class KeptNode:
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # Conditions are pruned by where the text was read; elsewhere nobody asks for it.
+        # Only the process that parsed the text prunes by its conditions; a pickle omits the node.
         return _nothing, ()
 
 
@@ -392,11 +392,11 @@ def _nothing() -> None:
 def set_engine_node(
     node: exp.Expr, value: Mapping[str, Any], sql_place: Callable[[int], int]
 ) -> None:
-    """Keep ``value``, of which ``node`` was made, beside it."""
+    """Attach ``value``, the source of ``node``, to it."""
     node.meta[_KEPT] = KeptNode(value, sql_place)
 
 
 def engine_node(node: exp.Expr) -> KeptNode | None:
-    """The tree that ``set_engine_node`` kept beside a node, or beside the original of a copy."""
+    """Return the tree that ``set_engine_node`` attached to a node or to its original."""
     found: KeptNode | None = node.meta.get(_KEPT)
     return found

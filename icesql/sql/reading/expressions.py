@@ -1,6 +1,6 @@
-"""Expressions of DuckDB's tree as sqlglot's nodes.
+"""Convert the expressions in DuckDB's tree to sqlglot's nodes.
 
-Parentheses are not in DuckDB's tree: a node gets them back where its parent binds closer.
+DuckDB's tree has no parentheses: a node gets them back if its parent has a higher precedence.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _COMPARISONS: Final[dict[str, type[exp.Binary]]] = {
 CONTAINED_BY: Final[type[exp.Expr]] = getattr(exp, "ArrayContainedBy", None) or type(
     "ArrayContainedBy", (exp.Binary, exp.Func), {}
 )
-# How close a node binds what is beside it; all others are closed by their own words.
+# Precedence of a node; nodes that are not listed are delimited by their own syntax.
 LEVELS: Final[dict[type[exp.Expr], int]] = {
     exp.Lambda: 0,
     exp.Or: 1,
@@ -51,7 +51,7 @@ LEVELS: Final[dict[type[exp.Expr], int]] = {
     **dict.fromkeys((exp.Neg, exp.BitwiseNot, exp.Collate, exp.AtTimeZone, exp.Interval), 10),
 }
 ATOM: Final = 11
-# Operators of which long chains are written: x[1][2], a.b.c.
+# Nodes that form long chains through their first operand: x[1][2], a.b.c.
 _CHAINED: Final = frozenset({"ARRAY_EXTRACT", "ARRAY_SLICE", "STRUCT_EXTRACT", "OPERATOR_NOT"})
 _CLOCKS: Final[dict[str, type[exp.Func]]] = {
     "current_date": exp.CurrentDate,
@@ -61,9 +61,9 @@ _CLOCKS: Final[dict[str, type[exp.Func]]] = {
     "localtime": exp.Localtime,
 }
 _STAR_LISTS: Final = ("exclude_list", "qualified_exclude_list", "replace_list", "rename_list")
-# Expressions that are read between two looks at the clock: two milliseconds of reading (measured).
+# Expressions read between two checks of the time limit: two milliseconds of reading (measured).
 _READ_BETWEEN_CHECKS: Final = 64
-# In ``meta`` of a number: its text, where the node has it in another spelling.
+# Key in the ``meta`` of a number: its text, if the node has another spelling.
 WRITTEN: Final = "written"
 _ONE_AMOUNT: Final = re.compile(
     r"(?i)\s*([+-]?[0-9]+)\s*"
@@ -76,10 +76,10 @@ class ExpressionReader(TypeReader):
 
     def __init__(self, *given: Any) -> None:
         super().__init__(*given)
-        # Operands that were read before the operator that they belong to.
+        # Operands that were read before their operator.
         self._ready: dict[int, exp.Expr] = {}
         self._read_before_check = 0
-        # The parameters of the lambdas around what is read.
+        # The parameters of the enclosing lambdas.
         self.variables: list[set[str]] = []
 
     @abstractmethod
@@ -99,13 +99,13 @@ class ExpressionReader(TypeReader):
         """See ``CallReader``."""
 
     def is_variable(self, name: str) -> bool:
-        """Whether a name is a parameter of a lambda around it."""
+        """True if a name is a parameter of an enclosing lambda."""
         return any(name.lower() in each for each in self.variables)
 
     def expression(self, found: Node, *, named: bool = False) -> exp.Expr:
-        """The node of an expression. ``named``: the caller reads its alias.
+        """Convert an expression. ``named``: the caller reads its alias.
 
-        Raises UnsupportedSqlError for what has no node.
+        Raises UnsupportedSqlError for an expression without a node.
         """
         if found["alias"] and not named:
             raise self.refuse(f'an alias ("{found["alias"]}") at this place', found)
@@ -115,7 +115,7 @@ class ExpressionReader(TypeReader):
         chain = [found]
         while (first := _first_operand(chain[-1])) is not None:
             chain.append(first)
-        # From the inside: a chain of operators may be longer than the stack is deep.
+        # Innermost first: a chain of operators may be longer than the stack is deep.
         for each in reversed(chain[1:]):
             self._ready[id(each)] = self._read(each)
         return self._read(found)
@@ -168,7 +168,7 @@ class ExpressionReader(TypeReader):
                 raise self.refuse(f"this expression ({other})", found)
 
     def operand(self, found: Node, level: int) -> exp.Expr:
-        """An expression, in parentheses where it binds less than ``level``."""
+        """Convert an expression; put it in parentheses if its precedence is below ``level``."""
         return bracketed(self.expression(found), level)
 
     # ------------------------------------------------------------------ names and values
@@ -193,7 +193,7 @@ class ExpressionReader(TypeReader):
         return made
 
     def constant(self, found: Node) -> exp.Expr:
-        """A literal as it is written, but for a sign and for ``_`` between digits."""
+        """Convert a literal; its text stays, except for a sign and for ``_`` between digits."""
         parameter = self.parameter_at(found)
         if parameter is not None:
             return parameter
@@ -248,13 +248,13 @@ class ExpressionReader(TypeReader):
         return made
 
     def _choice(self, found: Node) -> exp.Expr:
-        """The choice of COLUMNS; DuckDB's parser turns a lambda into a filter of the star."""
+        """Convert the argument of COLUMNS; DuckDB's parser makes a lambda a filter of a star."""
         if found.get("function_name") == "list_filter" and not self.has_place(found):
             return self.lambda_of(found["arguments"][1]["expression"])
         return self.expression(found)
 
     def _set_lists(self, star: exp.Star, found: Node, words: Mapping[str, Token]) -> None:
-        """Give a star its EXCLUDE, REPLACE and RENAME, whose names are among ``words``."""
+        """Set EXCLUDE, REPLACE and RENAME of a star; ``words`` has their names."""
 
         def column(key: Node) -> exp.Column:
             made = exp.Column(this=self.named(key["column"], words))
@@ -290,7 +290,7 @@ class ExpressionReader(TypeReader):
     def _comparison(self, found: Node) -> exp.Expr:
         kind, left, right = found["type"], found["left"], found["right"]
         if kind.endswith("DISTINCT_FROM") and self._is_truth(left, right):
-            # DuckDB's parser makes this of ``x IS TRUE``.
+            # DuckDB's parser turns ``x IS TRUE`` into this.
             made = exp.Is(this=self.operand(left["child"], 5), expression=self.constant(right))
             return made if kind == "COMPARE_NOT_DISTINCT_FROM" else exp.Not(this=made)
         node = _COMPARISONS[kind]
@@ -345,7 +345,7 @@ class ExpressionReader(TypeReader):
                 raise self.refuse(f"this operator ({kind})", found)
 
     def _bracket(self, value: Node, subscript: exp.Expr) -> exp.Expr:
-        """The subscript stays as written and says from what it counts; see ``parser.dialect``."""
+        """Return a subscript as written, with the base it counts from; see ``parser.dialect``."""
         inner = self.operand(value, ATOM)
         return exp.Bracket(this=inner, expressions=[subscript], offset=DuckDB.INDEX_OFFSET)
 
@@ -356,11 +356,11 @@ class ExpressionReader(TypeReader):
         field = self.names(None if begin is None else begin + 1, [name["literal"]["text"]])[0]
         inner = self.operand(value, ATOM)
         if isinstance(inner, exp.Column):
-            inner = exp.Paren(this=inner)  # (c).f is a field, and c.f may be a table's column
+            inner = exp.Paren(this=inner)  # (c).f is a field; c.f could be a column of a table c
         return exp.Dot(this=inner, expression=field)
 
     def _is_open(self, found: Node) -> bool:
-        """Whether a slice has no such end, for which DuckDB's parser makes an empty list."""
+        """True for an omitted end of a slice, for which DuckDB's parser makes an empty list."""
         begin = self.begin(found)
         return (
             found["class"] == "FUNCTION"
@@ -395,7 +395,7 @@ class ExpressionReader(TypeReader):
         return made
 
     def _is_interval(self, kind: Node, child: Node) -> bool:
-        """Whether a cast is the literal INTERVAL '1 day'."""
+        """True if a cast is the literal INTERVAL '1 day'."""
         return (
             kind["type"] == "TYPE"
             and kind["type_name"].upper() == "INTERVAL"
@@ -421,7 +421,7 @@ class ExpressionReader(TypeReader):
         return node(this=child, expression=exp.Any(this=exp.Subquery(this=query)))
 
     def _any_list(self, found: Node) -> list[exp.Expr] | None:
-        """The items of ``x = ANY ([1, 2])``, which DuckDB's parser takes apart."""
+        """The items of ``x = ANY ([1, 2])``, which DuckDB's parser rewrites to a subquery."""
         query = found["subquery"]["node"]
         selected: Any = query.get("select_list", ())
         if len(selected) != 1 or self.has_place(selected[0]):
@@ -434,10 +434,10 @@ class ExpressionReader(TypeReader):
         return [self.expression(each["expression"]) for each in items["arguments"]]
 
     def is_plain_list(self, found: Node) -> bool:
-        """Whether a list has integers alone, or texts alone.
+        """True if all items of a list are integers, or all are texts.
 
-        DuckDB converts the items of other lists to one type before it compares them, and the NULL
-        in a list is another one than that in ``IN (…)``.
+        DuckDB converts the items of other lists to one type before it compares them, and NULL in a
+        list differs from NULL in ``IN (…)``.
         """
         if found.get("function_name") != "list_value" or not found["arguments"]:
             return False
@@ -446,13 +446,13 @@ class ExpressionReader(TypeReader):
         return kinds in ({"INTEGER"}, {"STRING"})
 
     def begins_with(self, begin: int, word: str) -> bool:
-        """Whether a keyword stands at a place."""
+        """True if a keyword starts at this offset."""
         first = next(tokens_in(self.text, begin), None)
         return first is not None and first.start == begin and first.word == word
 
 
 def _first_operand(found: Node) -> Node | None:
-    """The first operand of an operator or cast without an alias; None of everything else."""
+    """Return the first operand, without an alias, of an operator or cast; None for other nodes."""
     match found["class"]:
         case "CAST":
             first = found["child"]
@@ -468,7 +468,7 @@ def _first_operand(found: Node) -> Node | None:
 
 
 def bracketed(node: exp.Expr, level: int) -> exp.Expr:
-    """A node in parentheses if it binds less than ``level``."""
+    """Put a node in parentheses if its precedence is below ``level``."""
     return exp.Paren(this=node) if LEVELS.get(type(node), ATOM) < level else node
 
 

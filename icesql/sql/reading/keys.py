@@ -1,8 +1,8 @@
-"""Every kind of node that DuckDB's tree may have here, and every key of it.
+"""Every kind of node that icesql accepts in DuckDB's tree, and every key of it.
 
-A key has either any value, since the reader takes it up, or one of those that are listed, which say
-nothing that the reader would have to know. Another kind, key or value is refused by ``closed``: a
-newer DuckDB gives a node another key before it has another kind of node.
+A key may have any value if the reader uses it, or else one of the listed values, which the reader
+can ignore. Any other kind, key or value is refused by ``closed``: a newer DuckDB adds a key to a
+node before it adds another kind of node.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from typing import Final
 
 
 class _Any(tuple[()]):
-    """The reader takes up whatever value is there."""
+    """The reader uses the value, whatever it is."""
 
 
 ANY: Final = _Any()
-# What a key may have: ANY, or one of these values.
+# The allowed values of a key: ANY, or one of these.
 Values = tuple[object, ...]
 Keys = Mapping[str, Values]
 
@@ -41,7 +41,7 @@ def _query(kind: str, *names: str, **others: Values) -> Keys:
 
 _CALL: Final[Keys] = {
     **_any("function_name", "arguments", "qualified_name", "distinct"),
-    # ``qualified_name`` says it too.
+    # ``qualified_name`` has the same information.
     **_any("schema", "catalog"),
     "is_legacy_function_call": (False,),  # not in DuckDB 2.0.0
 }
@@ -56,7 +56,7 @@ _COMPARISONS: Final = (
     "COMPARE_DISTINCT_FROM",
 )  # fmt: skip
 
-# By ``class``.
+# The keys of expressions, by their ``class``.
 EXPRESSIONS: Final[Mapping[str, Keys]] = {
     "BETWEEN": _expression(("COMPARE_BETWEEN",), "input", "lower", "upper"),
     "CASE": _expression(("CASE_EXPR",), "case_checks", "else_expr"),
@@ -104,7 +104,7 @@ EXPRESSIONS: Final[Mapping[str, Keys]] = {
     },
 }  # fmt: skip
 
-# By ``type``.
+# The keys of other nodes, by their ``type``.
 NODES: Final[Mapping[str, Keys]] = {
     "BASE_TABLE": _reference(
         "BASE_TABLE", "table_name", "schema_name", "catalog_name", "qualified_name",
@@ -117,7 +117,7 @@ NODES: Final[Mapping[str, Keys]] = {
     "JOIN": _reference(
         "JOIN", "left", "right", "condition", "using_columns", "is_implicit",
         join_type=("INNER", "LEFT", "RIGHT", "FULL", "SEMI", "ANTI"),
-        # POSITIONAL JOIN pairs rows by their order, and rows of a table have none.
+        # POSITIONAL JOIN pairs rows by their order, but the rows of a table have no order.
         ref_type=("REGULAR", "CROSS", "NATURAL", "ASOF"),
         delim_flipped=(False,),
         duplicate_eliminated_columns=ANY,
@@ -163,7 +163,7 @@ NODES: Final[Mapping[str, Keys]] = {
     },
 }  # fmt: skip
 
-# Of what has no ``type``, by the key under which it stands.
+# Objects without a ``type``, by the key that holds them.
 PARTS: Final[Mapping[str, Keys]] = {
     "arguments": _any("name", "expression"),
     "case_checks": _any("when_expr", "then_expr"),
@@ -187,5 +187,5 @@ PARTS: Final[Mapping[str, Keys]] = {
         "payload_aggregates": ([],),
     },
 }
-# The size of a sample, a value and not an expression.
+# The size of a sample, which is a plain value, not an expression.
 SAMPLE_SIZE: Final[Keys] = {"type": ANY, "is_null": (False,), "value": ANY}

@@ -1,4 +1,4 @@
-"""A query whose nodes know which expressions of DuckDB's tree they were made of."""
+"""Read a query so that each sqlglot node is paired with the DuckDB expression it was made from."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from icesql.sql.reading.engine_tree import EngineTree, SourceMap, read_tree
 from icesql.sql.reading.queries import QueryReader
 from icesql.sql.trees import exp
 
-# An expression of DuckDB's tree, and the node of it.
+# An expression of DuckDB's tree, and the sqlglot node made from it.
 Pair: TypeAlias = "tuple[dict[str, Any], exp.Expr]"
 
 
@@ -28,7 +28,7 @@ class _LinkingReader(QueryReader):
 
 
 def read_linked(tree: EngineTree) -> tuple[exp.Expr, list[Pair]]:
-    """The nodes of the one statement of a tree, with the places of columns in its text."""
+    """Convert the one statement of a tree; record the spans of columns in its text."""
     source_map = SourceMap(((0, 0, len(tree.text)),))
     reader = _LinkingReader(tree, source_map, Accepts(calls=False))
     made = reader.query_of(tree.statements[0])
@@ -37,12 +37,12 @@ def read_linked(tree: EngineTree) -> tuple[exp.Expr, list[Pair]]:
 
 
 def read_again(text: str) -> EngineTree:
-    """A tree of its own of a text, which may be changed."""
+    """Parse a text into a new tree, which the caller may change."""
     return read_tree(serialize, text)
 
 
 def with_brackets(text: str, start: int, end: int) -> tuple[int, int]:
-    """A part of a text with the brackets that are open in it. Raises ValueError for none."""
+    """Extend a span to include both brackets of each pair. Raises ValueError if one is missing."""
     depth = least = 0
     for token in tokens_in(text, start, end):
         depth += (token.word in OPENING) - (token.word in CLOSING)

@@ -1,4 +1,4 @@
-"""Queries of DuckDB's tree, and the sources of their FROM, as sqlglot's nodes."""
+"""Convert the queries in DuckDB's tree, and the sources in their FROM, to sqlglot's nodes."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ _OPERATIONS: Final[dict[str, type[exp.SetOperation]]] = {
 _BY_NAME: Final = "_BY_NAME"
 _NAMES: Final = ("this", "db", "catalog")
 _CLAUSES: Final = ("where_clause", "group_sets", "having", "qualify", "sample")
-# How far before a subquery its LATERAL may stand.
+# Maximum distance, in characters, between LATERAL and its subquery.
 _NEAR: Final = 100
 
 
 class Source(Struct, frozen=True):
-    """A table, call or subquery of FROM, which begins at ``start`` of the text.
+    """A table, call or subquery in FROM, which starts at ``start`` of the text.
 
-    ``ends`` are where it ends without its alias and with it.
+    ``ends`` are its ends without and with its alias.
     """
 
     start: int
@@ -41,7 +41,7 @@ class Source(Struct, frozen=True):
 
 
 class ReadQuery(Struct, frozen=True):
-    """The nodes of a query, what stands in its FROMs, and the tables there that are texts."""
+    """The nodes of a query, the sources in its FROMs, and the tables whose names are texts."""
 
     tree: exp.Expr
     sources: Sequence[Source]
@@ -49,10 +49,10 @@ class ReadQuery(Struct, frozen=True):
 
 
 def read_query(tree: EngineTree, source_map: SourceMap, accepts: Accepts) -> ReadQuery:
-    """The nodes of the one statement of ``tree``.
+    """Convert the one statement of ``tree`` to sqlglot's nodes.
 
-    ``source_map`` says where its text is from. Raises UnsupportedSqlError for what has no node
-    here and for what ``accepts`` does not allow, at its place.
+    ``source_map`` is the origin of its text. Raises UnsupportedSqlError, with its offset, for a
+    construct without a node here or one that ``accepts`` does not allow.
     """
     reader = QueryReader(tree, source_map, accepts)
     owned = check_closed(tree.statements[0], reader)
@@ -70,17 +70,17 @@ class QueryReader(CallReader):
 
     def __init__(self, *given: Any) -> None:
         super().__init__(*given)
-        # What a clause of time travel may stand behind.
+        # Sources that a time-travel clause may follow.
         self.sources: list[Source] = []
-        # Tables whose name is a text: FROM 'data.parquet'.
+        # Tables whose name is a string literal: FROM 'data.parquet'.
         self.files: list[exp.Table] = []
 
     def unread_ctes(self) -> list[Token]:
-        """The names before ``AS (`` that are of no query of WITH that was read."""
+        """The names before ``AS (`` that were not matched to a query of WITH."""
         return [word for word, _ in self._written_ctes]
 
     def query_of(self, found: Node) -> exp.Expr:
-        """A query with its WITH, ORDER BY and LIMIT."""
+        """Convert a query with its WITH, ORDER BY and LIMIT."""
         entries = found["cte_map"]["map"]
         ctes = self._ctes(entries) if entries else None
         match found["type"]:
@@ -126,10 +126,10 @@ class QueryReader(CallReader):
         return exp.With(expressions=ctes, recursive=is_recursive or None)
 
     def _names_of_ctes(self, keys: Sequence[str]) -> list[tuple[exp.Identifier, int | None]]:
-        """The names of one WITH, for which DuckDB has no places, and where each ends.
+        """Return the names of one WITH, for which DuckDB gives no offsets, and their ends.
 
-        Queries are read in the order of the text, so the first name is the next that was not read,
-        and the others stand in the same brackets.
+        Queries are read in the order of the text. So the first name is the next unread one, and
+        the others are in the same brackets.
         """
         made, brackets = [], None
         for key in keys:
@@ -146,8 +146,8 @@ class QueryReader(CallReader):
 
     @cached_property
     def _written_ctes(self) -> list[tuple[Token, int]]:
-        """The names before ``AS (`` and ``(a, b) AS (``, each with the place of the bracket that it
-        stands in.
+        """The names before ``AS (`` and ``(a, b) AS (``, each with the index of the bracket that
+        encloses it.
         """
         if not ("with" in self.text.lower() or "window" in self.text.lower()):
             return []
@@ -189,22 +189,22 @@ class QueryReader(CallReader):
         return made
 
     def _side(self, found: Node, left_of: type[exp.SetOperation] | None = None) -> exp.Expr:
-        """One side of a set operation, in parentheses where it has clauses of its own.
+        """Return one side of a set operation, in parentheses if it has clauses of its own.
 
-        ``left_of`` is the operation that stands behind it, if one does.
+        ``left_of`` is the operation after it, if there is one.
         """
         part = self.query_of(found)
         clauses = ("order", "limit", "offset", "with_")
         has_own = any(part.args.get(each) for each in clauses)
         if has_own or isinstance(part, exp.SetOperation):
-            # INTERSECT binds closer than the others, which are grouped from the left.
+            # INTERSECT has a higher precedence than the others, which are left-associative.
             is_grouped = isinstance(part, exp.Intersect) or left_of is not exp.Intersect
             if has_own or left_of is None or not is_grouped:
                 return exp.Subquery(this=part)
         return part
 
     def _with_modifiers(self, made: exp.Expr, modifiers: Sequence[Node]) -> exp.Expr:
-        """A query with its modifiers, around which comes a subquery if one stands there twice."""
+        """Add modifiers to a query; a modifier that it already has wraps it in a subquery."""
         for each in modifiers:
             match each["type"]:
                 case "DISTINCT_MODIFIER":
@@ -263,7 +263,7 @@ class QueryReader(CallReader):
         return exp.Group(grouping_sets=[exp.GroupingSets(expressions=tuples)])
 
     def item(self, found: Node) -> exp.Expr:
-        """A column of a select list, or another expression with its alias."""
+        """Convert a column of a select list, or another expression with its alias."""
         made = self.expression(found, named=True)
         set_engine_node(made.unalias(), found, self.sql_place)
         if not found["alias"]:
@@ -271,7 +271,7 @@ class QueryReader(CallReader):
         return exp.Alias(this=made, alias=exp.Identifier(this=found["alias"], quoted=True))
 
     def condition_of(self, found: Node) -> exp.Expr:
-        """A condition of WHERE, HAVING, QUALIFY or ON; parts of its AND know their origin."""
+        """Convert a condition of WHERE, HAVING, QUALIFY or ON; link parts of AND to DuckDB's."""
         made = self.expression(found)
         parts, others = list(_flat(made)), list(_flat_found(found))
         for part, other in zip(parts, others, strict=True):
@@ -281,7 +281,7 @@ class QueryReader(CallReader):
     # ------------------------------------------------------------------ FROM
 
     def from_of(self, found: Node) -> tuple[exp.Expr | None, list[exp.Join]]:
-        """The first source of FROM, and those that are joined to it; None for no FROM."""
+        """Return the first source of FROM, and the joins of the others; None without FROM."""
         if found["type"] == "EMPTY":
             return None, []
         (first, _), *others = self._chain(found)
@@ -290,7 +290,7 @@ class QueryReader(CallReader):
     # ------------------------------------------------------------------ joins
 
     def _chain(self, found: Node) -> list[tuple[exp.Expr, Node]]:
-        """The sources in the order of the text, each with the join that brings it in."""
+        """The sources in the order of the text, each with the join that adds it."""
         if found["type"] != "JOIN":
             return [(self._source(found), found)]
         left, right, implicit = found["left"], found["right"], found["is_implicit"]
@@ -338,7 +338,7 @@ class QueryReader(CallReader):
         return made
 
     def _using(self, found: Node) -> list[exp.Identifier]:
-        """The names of USING, which stand behind the last bracket of the join."""
+        """The column names of USING, which are in the last brackets of the join."""
         begin = self.begin(found)
         place = None
         if begin is not None:
@@ -381,7 +381,7 @@ class QueryReader(CallReader):
         return made
 
     def _name(self, made: exp.Expr, alias: str, columns: Sequence[str], behind: int | None) -> None:
-        """Give a source, which ends at ``behind``, its alias and names of columns."""
+        """Set the alias and column names of a source that ends at ``behind``."""
         if not (alias or columns):
             return
         node = exp.TableAlias()
@@ -404,7 +404,7 @@ class QueryReader(CallReader):
         made.set("alias", node)
 
     def _end_of_alias(self, end: int, alias: str, columns: Sequence[str]) -> int:
-        """Where the alias of a subquery ends, which its place leaves out."""
+        """Return the end of a subquery's alias, which its span in DuckDB's tree excludes."""
         for word in tokens_in(self.text, end) if alias else ():
             if word.word == "AS":
                 continue
@@ -414,7 +414,7 @@ class QueryReader(CallReader):
         return end
 
     def _table(self, found: Node) -> tuple[exp.Expr, int | None]:
-        """A table, and where its name ends."""
+        """Convert a table; also return the end of its name."""
         path, begin = found["qualified_name"]["path"], self.begin(found)
         if found["alias"] and begin is not None:
             # FROM x : t
@@ -442,7 +442,7 @@ class QueryReader(CallReader):
             made: exp.Expr = self._value_rows(inner["from_table"])
         else:
             made = exp.Subquery(this=self.query_of(inner))
-        # DuckDB's tree does not say LATERAL, which other engines need.
+        # DuckDB's tree omits LATERAL, which other engines need.
         begin = self.begin(found)
         if begin is not None and self._follows_lateral(begin):
             return exp.Lateral(this=made)
@@ -453,7 +453,7 @@ class QueryReader(CallReader):
         return before[-7:].upper() == "LATERAL" or self.begins_with(begin, "LATERAL")
 
     def is_values(self, found: Node) -> bool:
-        """Whether a query is VALUES alone, which DuckDB's parser puts into a SELECT."""
+        """True for a bare VALUES, which DuckDB's parser wraps in a SELECT."""
         return bool(
             found["type"] == "SELECT_NODE"
             and found["from_table"]["type"] == "EXPRESSION_LIST"
@@ -486,7 +486,7 @@ class QueryReader(CallReader):
             made: exp.Expr = exp.Unnest(expressions=given, offset=is_numbered or None)
             return self.placed(made, found)
         if function["function_name"].lower() == "range":
-            # sqlglot has one class for it and for generate_series().
+            # sqlglot has one class for range() and generate_series().
             given = self._arguments(function)
             call: exp.Expr = exp.Anonymous(this=function["function_name"], expressions=given)
             self.call_placed(call, function)
@@ -512,7 +512,7 @@ class QueryReader(CallReader):
     # ------------------------------------------------------------------ PIVOT
 
     def _pivoted(self, found: Node) -> exp.Expr:
-        """A source with a PIVOT or UNPIVOT behind it."""
+        """Convert a source with a PIVOT or UNPIVOT after it."""
         source = self._source(found["source"])
         if found["source"]["type"] == "JOIN":
             raise self.refuse("PIVOT of a JOIN", found)
@@ -536,7 +536,7 @@ class QueryReader(CallReader):
         return source
 
     def _pivot_field(self, found: Node) -> exp.Expr:
-        """``column IN (values)``, or the columns of an UNPIVOT under the name they get."""
+        """Convert ``column IN (values)``, or the columns of an UNPIVOT and their new name."""
         if found["pivot_enum"]:
             raise self.refuse("PIVOT by the values of a type", found)
         if not (found["unpivot_names"] or found["entries"]):
@@ -558,7 +558,7 @@ class QueryReader(CallReader):
 
 
 def _opens_query(words: Sequence[Token]) -> bool:
-    """Whether ``(``, ``MATERIALIZED (`` or ``NOT MATERIALIZED (`` stands there."""
+    """True if the words start with ``(``, ``MATERIALIZED (`` or ``NOT MATERIALIZED (``."""
     for word in words:
         if word.word == "(":
             return True
@@ -568,7 +568,7 @@ def _opens_query(words: Sequence[Token]) -> bool:
 
 
 def _flat(node: exp.Expr) -> list[exp.Expr]:
-    """The parts of an AND, in the order of the text."""
+    """Return the operands of nested ANDs, in the order of the text."""
     parts, stack = [], [node]
     while stack:
         each = stack.pop().unnest()

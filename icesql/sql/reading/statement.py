@@ -1,9 +1,9 @@
-"""The tokens of a query in DuckDB's spelling as a tree.
+"""Read the tokens of a query in DuckDB's spelling as a tree.
 
-Clauses of time travel, colons of parameters and calls that stand for tables are icesql's own words:
-in the text that DuckDB's parser gets, blanks, ``$`` and names of the same length stand for them.
-So every place in its tree is one of the user's SQL. The clauses are then given to their tables by
-place.
+Time-travel clauses, colons of parameters and calls that replace tables are icesql's extensions. In
+the text for DuckDB's parser they are replaced by blanks, ``$`` and names of the same length, so
+that every offset in its tree is an offset in the user's SQL. The clauses are then attached to their
+tables by offset.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from icesql.sql.reading.queries import Source, read_query
 
 
 class EngineText(Struct, frozen=True):
-    """The text of a query for DuckDB's parser, and the places of its words.
+    """The text of a query for DuckDB's parser, and the origin of its words.
 
-    ``tables`` are the parts of the names that calls stand for, by the place of the call. ``stars``
-    are the names before the table's in ``ns.t.*``, which DuckDB does not read, by the table's
-    place.
+    ``tables`` are the calls that replace tables, by their offset: the end of the call, and the
+    parts of the table's name. ``stars`` are the names before the table's in ``ns.t.*``, which
+    DuckDB does not read, by the table's offset.
     """
 
     text: str
@@ -39,7 +39,7 @@ class EngineText(Struct, frozen=True):
 
 
 class NotParsed(Exception):
-    """DuckDB's parser does not read a text as one query; ``reason`` is what it says."""
+    """DuckDB's parser does not accept a text as one query; ``reason`` is its error."""
 
     def __init__(self, reason: SqlSyntaxError | UnsupportedSqlError) -> None:
         super().__init__(str(reason))
@@ -47,17 +47,17 @@ class NotParsed(Exception):
 
 
 def read_text(text: EngineText, travels: Travels, accepts: Accepts) -> tuple[EngineTree, exp.Expr]:
-    """DuckDB's tree of a query, and the tree that is made of it.
+    """Return DuckDB's tree of a query, and the sqlglot tree made from it.
 
-    Raises NotParsed where DuckDB's parser gives up, UnsupportedSqlError for what icesql does not
-    know or ``accepts`` does not allow.
+    Raises NotParsed if DuckDB's parser fails, UnsupportedSqlError for a construct that icesql does
+    not support or ``accepts`` does not allow.
     """
     engine_tree = _parsed(text)
     return engine_tree, _read(engine_tree, text, travels, accepts)
 
 
 def begins_query(text: EngineText) -> bool:
-    """True if DuckDB's parser could read on behind the text, and finds no mistake inside of it."""
+    """True if the text is a valid beginning: DuckDB's parser finds no error before its end."""
     try:
         read_tree(serialize, f"{text.text}\n)")  # on a line of its own: the last may be a comment
     except SqlSyntaxError as error:
@@ -103,10 +103,10 @@ def _read(
 
 
 def engine_text(tokens: Sequence[Token], sql: str, travels: Travels) -> EngineText:
-    """The text of tokens of ``sql``, which has one name for each long list of literals.
+    """Compose the text of the tokens for DuckDB's parser.
 
-    Words that stand nowhere in the SQL, as the SELECT before a condition, and words in another
-    order than there are pieces of their own.
+    ``sql`` has one name in place of each long list of literals. Words that are not in the SQL, such
+    as the SELECT before a condition, and words in another order become pieces of their own.
     """
     stars = _long_stars(tokens)
     literals = _interval_parameters(tokens)
@@ -146,7 +146,7 @@ def engine_text(tokens: Sequence[Token], sql: str, travels: Travels) -> EngineTe
 def _cuts(
     tokens: Sequence[Token], travels: Travels, stars: Mapping[int, Sequence[Token]]
 ) -> list[tuple[int, tuple[int, str]]]:
-    """Replacements of words, in order: their beginning, their end, and the new words."""
+    """Replacements of words, in order: start, end and new words of each."""
     cuts = {start: (end, "") for start, end in travels.spans.items() if end > start}
     cuts |= {colon: (colon + 1, "$") for colon in parameter_colons(tokens)}
     for number, (start, (end, _)) in enumerate(travels.tables.items()):
@@ -163,7 +163,7 @@ def _cuts(
 
 
 def _interval_parameters(tokens: Sequence[Token]) -> dict[int, tuple[str | None, int]]:
-    """The parameters in ``INTERVAL ? DAY``, where DuckDB takes a literal alone, with their ends."""
+    """The parameters in ``INTERVAL ? DAY``, where DuckDB accepts only a literal: name and end."""
     found: dict[int, tuple[str | None, int]] = {}
     for before, token, after in zip(tokens, tokens[1:], [*tokens[2:], None], strict=False):
         if before.word != "INTERVAL":
@@ -176,7 +176,7 @@ def _interval_parameters(tokens: Sequence[Token]) -> dict[int, tuple[str | None,
 
 
 def _long_stars(tokens: Sequence[Token]) -> dict[int, Sequence[Token]]:
-    """The names before ``t.*`` in ``ns.t.*``, by the place of ``t``."""
+    """The names before ``t.*`` in ``ns.t.*``, by the offset of ``t``."""
     found: dict[int, Sequence[Token]] = {}
     for index in range(2, len(tokens)):
         if tokens[index].word != "*" or not _is_dot(tokens[index - 1]):
@@ -191,7 +191,7 @@ def _long_stars(tokens: Sequence[Token]) -> dict[int, Sequence[Token]]:
 
 
 def _is_keyword(token: Token) -> bool:
-    """Whether a token is no name to DuckDB, as the namespace in ``FROM default.t`` is."""
+    """True if DuckDB reserves the word, such as the namespace in ``FROM default.t``."""
     return token.kind == WORD and token.text.lower() in RESERVED
 
 
@@ -200,20 +200,20 @@ def _is_dot(token: Token) -> bool:
 
 
 def _has_part(tokens: Sequence[Token], index: int) -> bool:
-    """Whether a dot stands there that is not the point of a number: SELECT .5."""
+    """True if a dot is at ``index``; the point of a number (SELECT .5) is not a dot token."""
     return _is_dot(tokens[index])
 
 
 def _runs(
     tokens: Sequence[Token], sql: str, kept: Collection[tuple[int, str]]
 ) -> Iterator[tuple[Token | None, Token]]:
-    """The first and last token of each part of the SQL that stands there as it is; for a word
-    that does not, None and the word.
+    """Yield the first and last token of each part of the tokens that is in the SQL in this order;
+    for a word that is not in the SQL, None and the word.
 
-    What is between two tokens is of their part, so that DuckDB reads what runs: it may not be a
-    comment to DuckDB.
+    The text between two tokens belongs to their part, so that DuckDB parses exactly the text that
+    runs: what icesql skips as a comment may not be a comment in DuckDB.
 
-    ``kept`` are the tokens that are of no clause of time travel.
+    ``kept`` are the tokens outside time-travel clauses.
     """
     first: Token | None = None
     last: Token | None = None
@@ -229,23 +229,23 @@ def _runs(
             first = last = token
         elif token.start == token.stop and (token.start, token.text) in kept:
             yield None, token
-        # Another word stands for it: FROM for DIFF and BLAME.
+        # Otherwise the SQL has another word here, DIFF or BLAME for FROM.
     if first is not None and last is not None:
         yield first, last
 
 
 def _is_in(sql: str, token: Token) -> bool:
-    """Whether a token is a word of the SQL, and was not put before it."""
+    """True if a token is a word of the SQL, and was not inserted."""
     written = sql[token.start : token.stop]
     return bool(written) and (token.kind != WORD or written.upper() == token.word)
 
 
 def parameter_colons(tokens: Sequence[Token]) -> list[int]:
-    """Where the colons of named parameters (``:name``) stand."""
+    """Return the offsets of the colons of named parameters (``:name``)."""
     found, in_subscript = [], [False]
     for index, token in enumerate(tokens):
         kind = token.word
-        # After these a colon stands in a struct, a slice or a prefix alias.
+        # After these a colon belongs to a struct, a slice or a prefix alias.
         before = index > 0 and (
             tokens[index - 1].is_name
             or tokens[index - 1].kind in (TEXT, NUMBER)
@@ -269,10 +269,10 @@ def parameter_colons(tokens: Sequence[Token]) -> list[int]:
 
 
 def _attach(clause: exp.Version, sources: Sequence[Source], text: EngineText) -> None:
-    """Give a clause to the table whose name or alias stands before it."""
+    """Attach a clause to the table whose name or alias precedes it."""
     place = int(clause.meta["start"])
     start = text.source_map.text_offset(place)
-    if start is None:  # of words that stand nowhere, as those of SET SNAPSHOT TIME
+    if start is None:  # the words are not in the SQL, as those of SET SNAPSHOT TIME
         sql_offset = text.source_map.sql_offset
         before = [source for source in sources if sql_offset(source.start) == place]
     else:
@@ -290,8 +290,8 @@ def _attach(clause: exp.Version, sources: Sequence[Source], text: EngineText) ->
 def _sources_behind(
     sources: Sequence[Source], start: int, place: int, text: EngineText
 ) -> list[Source]:
-    """The sources that end before a place of the text with only blanks between, and calls around
-    that place of the SQL.
+    """Return the sources that only blanks separate from ``start``, an offset in the text, and
+    the calls that contain ``place``, the same offset in the SQL.
     """
     nearest = max((end for each in sources for end in each.ends if end <= start), default=None)
     found = []
@@ -305,7 +305,7 @@ def _sources_behind(
 
 
 def _name_namespace(column: exp.Expr | None, stars: Mapping[int, Sequence[Token]]) -> None:
-    """Give the table of ``t.*`` the names before it."""
+    """Add the names before ``t`` in ``ns.t.*`` to the column node."""
     if not isinstance(column, exp.Column) or column.args.get("table") is None:
         return
     names = stars.get(column.args["table"].meta.get("start", -1), ())
@@ -317,7 +317,7 @@ def _name_namespace(column: exp.Expr | None, stars: Mapping[int, Sequence[Token]
 
 
 def _rename(table: exp.Table, start: int, end: int, names: tuple[str, ...]) -> None:
-    """Give a table the name that a call stands for, which has the place of the call."""
+    """Give a table the name from a call, with the span of the call."""
     parts = [exp.Identifier(this=name, quoted=True) for name in names]
     for part in parts:
         part.meta.update(start=start, end=end - 1)
