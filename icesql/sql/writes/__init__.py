@@ -1,1 +1,1 @@
-"""Statements that change tables: read from tokens into frozen values, which know no Iceberg."""
+"""Statements that change tables: read from tokens into frozen values, independent of Iceberg."""

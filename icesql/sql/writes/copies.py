@@ -1,4 +1,4 @@
-"""Which COPY is of rows into a table."""
+"""Recognize COPY statements that load rows into a table."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from icesql.sql.lexer import TEXT, Token
 
 
 def is_copy_from(tokens: Sequence[Token]) -> bool:
-    """Whether the tokens are those of COPY table … FROM 'file'."""
+    """True for the tokens of COPY table … FROM 'file'."""
     words = TokenCursor(tokens, "")
     words.index = 1
     if words.peek() in ("(", "INTO"):

@@ -1,4 +1,4 @@
-"""CREATE and DROP: tables with everything that they can be made with, and namespaces."""
+"""CREATE and DROP of tables, with all their clauses, and of namespaces."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ NAMESPACES: Final = ("SCHEMA", "NAMESPACE", "DATABASE")
 def read_create(
     words: TokenCursor, read_query: ReadQuery, constant: ReadConstant, *, replaces: bool = False
 ) -> CreateTable | CreateNamespace | None:
-    """The statement after CREATE; None for what is neither a table nor a namespace.
+    """Read the statement after CREATE; None if it creates neither a table nor a namespace.
 
-    ``replaces``: it is the one after REPLACE.
+    ``replaces``: the first word was REPLACE.
     """
     replace = replaces or words.skip("OR", "REPLACE")
     if not replace and words.peek() in NAMESPACES:
@@ -83,7 +83,7 @@ def read_create(
 
 
 def _like(words: TokenCursor, table: TableName, unless: bool, replace: bool) -> CreateTable:
-    """``LIKE s [TBLPROPERTIES …] [LOCATION …]``, also ``(LIKE s INCLUDING PROPERTIES)``."""
+    """Read ``LIKE s [TBLPROPERTIES …] [LOCATION …]``, or ``(LIKE s INCLUDING PROPERTIES)``."""
     in_brackets = words.skip("(")
     words.need("LIKE")
     like = _table(words)
@@ -111,7 +111,7 @@ def _like(words: TokenCursor, table: TableName, unless: bool, replace: bool) -> 
 
 
 class Clauses:
-    """The clauses of a table beside its columns."""
+    """The clauses of a table other than its columns."""
 
     def __init__(self) -> None:
         self.is_partitioned = self.is_ordered = False
@@ -150,14 +150,14 @@ def _read_clause(words: TokenCursor, clauses: Clauses) -> None:
 
 
 def read_clauses(words: TokenCursor) -> Clauses:
-    """Trino's properties, to the end of the words."""
+    """Read Trino's properties, to the end of the tokens."""
     found = Clauses()
     _read_with(words, found)
     return found
 
 
 def _read_with(words: TokenCursor, clauses: Clauses, *, is_new: bool = False) -> None:
-    """``WITH ('key' = 'value')`` of DuckDB, and Trino's ``partitioning`` and so on."""
+    """Read DuckDB's ``WITH ('key' = 'value')``, or Trino's ``partitioning`` and so on."""
     codec = None
     while True:
         at = words.here
@@ -208,7 +208,7 @@ def _read_with(words: TokenCursor, clauses: Clauses, *, is_new: bool = False) ->
 
 
 def _codec_of_trino(form: str, codec: str, at: int) -> tuple[str, str]:
-    """Iceberg's property of a codec, which is one of the format of a new table's files."""
+    """Return Iceberg's property for a codec, which depends on the format of the new table."""
     is_orc = form == "orc"
     allowed = ["NONE", "SNAPPY", "ZSTD", "GZIP", *(["LZ4"] if is_orc else [])]
     if codec not in allowed:
@@ -218,7 +218,7 @@ def _codec_of_trino(form: str, codec: str, at: int) -> tuple[str, str]:
     return f"write.{form}.compression-codec", own.get(codec, codec.lower())
 
 
-# Trino's properties by Iceberg's; it knows no others, and neither does this form of a statement.
+# Iceberg's properties by Trino's names; this form of the statement accepts no others.
 _OF_TRINO: Final = {
     "FORMAT": "write.format.default",
     "FORMAT_VERSION": "format-version",
@@ -253,7 +253,7 @@ def _bloom_filters(word: str, columns: Sequence[str]) -> list[tuple[str, str]]:
 
 
 def _map(words: TokenCursor) -> list[tuple[str, str]]:
-    """``MAP(ARRAY['key'], ARRAY['value'])``."""
+    """Read ``MAP(ARRAY['key'], ARRAY['value'])``."""
     at = words.here
     words.need("MAP")
     words.need("(")
@@ -314,7 +314,7 @@ def _create_namespace(words: TokenCursor) -> CreateNamespace:
 
 
 def read_drop(words: TokenCursor) -> DropTable | DropNamespace | None:
-    """The statement after DROP; None for what is neither a table nor a namespace."""
+    """Read the statement after DROP; None if it drops neither a table nor a namespace."""
     namespace = words.peek() in NAMESPACES
     if not namespace and words.peek() != "TABLE":
         return None

@@ -1,4 +1,4 @@
-"""Columns, types, partitions and properties, as CREATE TABLE and ALTER TABLE write them."""
+"""Columns, types, partitions and properties, as written in CREATE TABLE and ALTER TABLE."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from icesql.sql.positions import syntax_error, unsupported
 from icesql.sql.statement import Query
 from icesql.sql.writes.statements import ColumnDefinition, PartitionTerm, SortTerm, TypeName
 
-# Reads an expression without columns: a query of that one value.
+# Parses an expression without columns into a query of its one value.
 ReadConstant = Callable[[Sequence[Token]], Query]
 
 _REFUSED: Final = {
@@ -30,7 +30,7 @@ _AFTER_COLUMN: Final = (",", ")", ">", "FIRST", "AFTER", "BEFORE")
 _AFTER_TERM: Final = (",", ")", "AS", "ASC", "DESC", "NULLS", "WITH", "DISTRIBUTED")
 _STRUCTS: Final = ("STRUCT", "ROW")
 _LISTS: Final = ("ARRAY", "LIST")
-# Iceberg's transforms by the names that Spark, DuckDB and Trino give them.
+# Iceberg's transforms by their names in Spark, DuckDB and Trino.
 _PLAIN: Final = {
     "YEAR": "year", "YEARS": "year", "MONTH": "month", "MONTHS": "month",
     "DAY": "day", "DAYS": "day", "DATE": "day", "HOUR": "hour", "HOURS": "hour",
@@ -44,14 +44,14 @@ _IN_TEXT: Final = re.compile(r"\s*(?:(\w+)\s*\(\s*(.+?)\s*\)|(.+?))\s*")
 
 
 def read_columns(words: TokenCursor, constant: ReadConstant) -> tuple[ColumnDefinition, ...]:
-    """The columns between the brackets that come next. Raises SqlSyntaxError."""
+    """Read the columns in the next brackets. Raises SqlSyntaxError."""
     return tuple(words.bracketed(lambda inner: read_column(inner, constant)))
 
 
 def read_column(
     words: TokenCursor, constant: ReadConstant, *, colon: bool = False
 ) -> ColumnDefinition:
-    """``name type [NOT NULL] [DEFAULT constant] [COMMENT 'text']``."""
+    """Read ``name type [NOT NULL] [DEFAULT constant] [COMMENT 'text']``."""
     at = words.here
     if words.peek() in ("PRIMARY", "UNIQUE", "CHECK", "CONSTRAINT", "FOREIGN") and (
         words.peek(1) in ("KEY", "(") or words.peek() == "CONSTRAINT"
@@ -85,7 +85,7 @@ def read_column(
 
 
 def read_type(words: TokenCursor, constant: ReadConstant) -> TypeName:
-    """A type with everything in it."""
+    """Read a type and its nested types."""
     at = words.here
     name, more = words.identifier("a type").upper(), ""
     if name in ("CHARACTER", "CHAR") and words.skip("VARYING"):
@@ -120,7 +120,7 @@ def read_type(words: TokenCursor, constant: ReadConstant) -> TypeName:
 
 
 def _unnamed(words: TokenCursor, constant: ReadConstant) -> ColumnDefinition:
-    """The type of an element, which may be NOT NULL."""
+    """Read the type of an element, which may be NOT NULL."""
     at = words.here
     type = read_type(words, constant)
     return ColumnDefinition("", type, words.skip("NOT", "NULL"), offset=at)
@@ -129,7 +129,7 @@ def _unnamed(words: TokenCursor, constant: ReadConstant) -> ColumnDefinition:
 def _inside(
     words: TokenCursor, read: Callable[[], ColumnDefinition]
 ) -> tuple[ColumnDefinition, ...]:
-    """The fields between < and >, or between brackets."""
+    """Read the fields between < and >, or between brackets."""
     closing = ">" if words.peek() == "<" else ")"
     words.need("<" if closing == ">" else "(")
     found = words.listed(read)
@@ -154,14 +154,14 @@ def _arguments(words: TokenCursor) -> tuple[int | str, ...]:
 
 
 def read_partitioning(words: TokenCursor) -> tuple[PartitionTerm, ...]:
-    """The entries between the brackets that come next; ``()`` is none."""
+    """Read the entries in the next brackets; ``()`` has none."""
     if words.skip("(", ")"):
         return ()
     return tuple(words.bracketed(read_term))
 
 
 def read_term(words: TokenCursor) -> PartitionTerm:
-    """``column``, ``days(column)``, ``bucket(16, column)`` or ``bucket(column, 16)``."""
+    """Read ``column``, ``days(column)``, ``bucket(16, column)`` or ``bucket(column, 16)``."""
     at = words.here
     if words.peek(1) != "(":
         source = ".".join(words.name("a column"))
@@ -195,12 +195,12 @@ def read_term(words: TokenCursor) -> PartitionTerm:
 
 
 def read_ordering(words: TokenCursor) -> tuple[SortTerm, ...]:
-    """``term, …``, to the end of the words."""
+    """Read ``term, …`` to the end of the tokens."""
     return tuple(words.listed(lambda: read_sort_term(words)))
 
 
 def read_sort_term(words: TokenCursor) -> SortTerm:
-    """``term [ASC | DESC] [NULLS FIRST | LAST]``."""
+    """Read ``term [ASC | DESC] [NULLS FIRST | LAST]``."""
     term = read_term(words)
     descending = words.skip("DESC")
     if not descending:
@@ -214,7 +214,7 @@ def read_sort_term(words: TokenCursor) -> SortTerm:
 
 
 def term_of_text(text: str, at: int | None) -> PartitionTerm:
-    """An entry of Trino's ``partitioning = ARRAY['day(ts)', 'bucket(id, 16)', 'c']``."""
+    """Read an entry of Trino's ``partitioning = ARRAY['day(ts)', 'bucket(id, 16)', 'c']``."""
     found = _IN_TEXT.fullmatch(text)
     assert found is not None
     if found[1] is None:
@@ -235,12 +235,12 @@ def term_of_text(text: str, at: int | None) -> PartitionTerm:
 
 
 def read_keys(words: TokenCursor) -> tuple[str, ...]:
-    """``('key', …)``: the properties that UNSET names."""
+    """Read ``('key', …)``: the properties that UNSET removes."""
     return tuple(words.bracketed(TokenCursor.text))
 
 
 def read_properties(words: TokenCursor) -> tuple[tuple[str, str], ...]:
-    """``('key' = 'value', …)``; keys and values may stand without quotes."""
+    """Read ``('key' = 'value', …)``; quotes around keys and values are optional."""
 
     def entry(inner: TokenCursor) -> tuple[str, str]:
         key = _property_word(inner)

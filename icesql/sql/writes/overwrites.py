@@ -1,4 +1,4 @@
-"""Clauses of INSERT about the rows that it replaces, and about its partition."""
+"""Clauses of INSERT that select the rows to replace, or the partition."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ _QUERY = ("SELECT", "WITH", "FROM", "VALUES", "(", "TABLE")
 
 
 class ReadText(Protocol):
-    """Reads a text made of the statement's, whose places are so much further.
+    """Parses a text made from the statement's; its offsets are larger by ``shift``.
 
-    ``again``: its parameters are those of a text that is read next, too.
+    ``again``: the caller parses its parameters once more, in the next text.
     """
 
     def __call__(self, text: str, shift: int, *, again: bool = False) -> Query:
-        """The query. Raises what reading one raises, at places of the statement."""
+        """Return the query. Raises the errors of reading a query, with offsets in the statement."""
 
 
 def read_partition(words: TokenCursor, constant: ReadConstant) -> tuple[PartitionValue, ...]:
-    """``PARTITION (p = 1, q)``: a value for some columns, names alone for others."""
+    """Read ``PARTITION (p = 1, q)``: values for some columns, only names for others."""
     if words.peek() != "PARTITION" or words.peek(1) != "(":
         return ()
     words.index += 1
@@ -57,10 +57,10 @@ class Replacing(Struct, frozen=True):
 def read_replaced(
     words: TokenCursor, table: TableName, after_table: int, read_text: ReadText, *, by_name: bool
 ) -> Replacing:
-    """The condition and the query, from the word WHERE on.
+    """Read the condition and the query, from the word WHERE on.
 
-    The rows that go are a query as DELETE has it. Those that come are read with the condition as
-    one more column, so that a row outside of it is found.
+    The rows to delete are selected by a query as in DELETE. The query of the new rows has the
+    condition as an additional column, so that a row that does not satisfy it is found.
     """
     words.need("WHERE")
     start = words.here
@@ -88,14 +88,14 @@ def read_replaced(
 
 
 def _last_name(words: TokenCursor, table: TableName) -> str:
-    """The last part of the table's name, quoted as the user did."""
+    """Return the last part of the table's name, quoted as the user did."""
     first = next(n for n, each in enumerate(words.tokens) if each.start == table.offset)
     last = words.tokens[first + 2 * (len(table.parts) - 1)]
     return words.sql[last.start : last.stop]
 
 
 def _condition(words: TokenCursor) -> Sequence[Token]:
-    """The tokens up to the query, which no bracket or CASE can hold."""
+    """Return the tokens before the query, which begins outside brackets and CASE."""
     start, depth = words.index, 0
     while (token := words.token) is not None:
         text = words.peek()
@@ -111,7 +111,7 @@ def _condition(words: TokenCursor) -> Sequence[Token]:
 
 
 def _is_inside(words: TokenCursor) -> bool:
-    """Whether such a word is part of the condition: IS DISTINCT FROM, TIMESTAMP WITH TIME ZONE."""
+    """True if such a word belongs to the condition: IS DISTINCT FROM, TIMESTAMP WITH TIME ZONE."""
     before = words.tokens[words.index - 1].word if words.index else ""
     return (words.peek() == "FROM" and before.endswith("DISTINCT")) or (
         words.peek() == "WITH" and words.peek(1) in ("TIME", "LOCAL")
@@ -119,7 +119,7 @@ def _is_inside(words: TokenCursor) -> bool:
 
 
 def _is_query(words: TokenCursor) -> bool:
-    """Whether the bracket that comes next holds the query, not a part of the condition."""
+    """True if the next bracket contains the query, not a part of the condition."""
     before = words.tokens[words.index - 1].word
     ahead = 1
     while words.peek(ahead) == "(":

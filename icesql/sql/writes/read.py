@@ -1,4 +1,4 @@
-"""The statement that changes tables which some tokens are."""
+"""Read a statement that changes tables from its tokens."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ WORDS: Final = ("BEGIN", "START", "COMMIT", "ROLLBACK")
 
 
 def read_transaction(words: TokenCursor, first: str) -> TransactionControl | None:
-    """The statement after its first word; None for another that begins so.
+    """Read the statement after its first word; None for another one that begins with it.
 
-    Raises UnsupportedSqlError for options, SAVEPOINT among them.
+    Raises UnsupportedSqlError for options, including SAVEPOINT.
     """
     if first == "START" and words.peek() != "TRANSACTION":
         return None
@@ -71,9 +71,9 @@ def read_write(
     read_text: ReadText,
     read_alone: ReadText,
 ) -> Write | None:
-    """The statement, None for one of another kind that begins with the same word.
+    """Read the statement; None for one of another kind that begins with the same word.
 
-    ``read_alone`` knows no parameters. Raises SqlSyntaxError and UnsupportedSqlError.
+    ``read_alone`` accepts no parameters. Raises SqlSyntaxError and UnsupportedSqlError.
     """
     words = TokenCursor(tokens, sql)
     words.index = 1
@@ -138,7 +138,7 @@ def _read_alter(words: TokenCursor, constant: ReadConstant, read_query: ReadQuer
 def _read_change(
     words: TokenCursor, table: TableName, constant: ReadConstant, read_query: ReadQuery
 ) -> Write:
-    """The change behind ALTER TABLE and its name."""
+    """Read the change after ALTER TABLE and its name."""
     here = words.here
     if words.skip("RENAME", "TO"):
         new = words.name("a table")
@@ -170,7 +170,7 @@ def _read_change(
 
 
 def check_names(statement: Write, sql: str) -> None:
-    """Refuse new columns that no query of icesql's own dialect could name without quotes."""
+    """Refuse new columns that a query in icesql's own dialect could name only in quotes."""
     match statement:
         case IfExists(change=change):
             check_names(change, sql)

@@ -16,7 +16,7 @@ from icesql.sql.writes.definitions import ReadConstant
 from icesql.sql.writes.overwrites import ReadText, read_partition, read_replaced
 from icesql.sql.writes.statements import Insert, TableName
 
-# The table that a statement writes to, and its branch in every spelling that reads one.
+# The target table of a statement, and its branch in every spelling of a time-travel clause.
 
 _HINT: Final = "rows are written to a branch: VERSION AS OF 'branch'"
 
@@ -25,8 +25,8 @@ def read_target(words: TokenCursor) -> TableName:
     """``t``, ``t VERSION AS OF 'b'``, ``t FOR SYSTEM_VERSION AS OF 'b'``, ``t@b``,
     ``t @ BRANCH b``, ``t AT (BRANCH => 'b')`` or ``t AT BRANCH b``.
 
-    ``t.branch_b`` is told apart when the table is looked up. Raises SqlSyntaxError, and
-    UnsupportedSqlError for a snapshot or a time.
+    ``t.branch_b`` is resolved to a table and a branch when the table is looked up. Raises
+    SqlSyntaxError, and UnsupportedSqlError for a snapshot or a time.
     """
     at = words.here
     return TableName(words.name("a table"), at, _branch(words))
@@ -75,7 +75,7 @@ _READERS: Final = {
     "tsv": "read_csv",
     "json": "read_json",
 }
-# Options of COPY … FROM by the names that DuckDB's readers of files give them.
+# Options of COPY … FROM, and their names in DuckDB's file readers.
 _OPTIONS: Final = {
     "delimiter": "delim", "delim": "delim", "sep": "delim", "header": "header", "quote": "quote",
     "escape": "escape", "null": "nullstr", "nullstr": "nullstr", "dateformat": "dateformat",
@@ -83,14 +83,14 @@ _OPTIONS: Final = {
     "encoding": "encoding",
 }  # fmt: skip
 
-# The option of COPY … FROM that is WITH SCHEMA EVOLUTION.
+# The option of COPY … FROM that means WITH SCHEMA EVOLUTION.
 _EVOLVES: Final = "merge_schema"
 
 
 def read_insert(
     words: TokenCursor, read_query: ReadQuery, read_text: ReadText, constant: ReadConstant
 ) -> Insert:
-    """The statement after INSERT."""
+    """Read the statement after INSERT."""
     at = words.here
     if words.peek() == "OR":
         raise unsupported(f"INSERT OR {words.peek(1)}", at, "use MERGE")
@@ -146,7 +146,7 @@ def read_insert(
 
 
 def _defaults(words: TokenCursor) -> tuple[frozenset[tuple[int, int]], str]:
-    """The rows and columns of VALUES, from 0, that are DEFAULT, and its text with NULL for each."""
+    """Return the positions (row, column), from 0, of DEFAULT in VALUES, and a text with NULLs."""
     tokens, found = words.rest, set()
     text, start = words.sql[tokens[0].start : tokens[-1].stop], tokens[0].start
     if words.peek() != "VALUES":
@@ -158,7 +158,7 @@ def _defaults(words: TokenCursor) -> tuple[frozenset[tuple[int, int]], str]:
         if outside and kind == "(":
             row, column = row + 1, 0
         elif outside and kind != ",":
-            return frozenset(), text  # no plain list of rows
+            return frozenset(), text  # not a plain list of rows
         elif depth == 1 and kind == ",":
             column += 1
         alone = before.text in ("(", ",") and after is not None and after.text in (",", ")")
@@ -170,7 +170,7 @@ def _defaults(words: TokenCursor) -> tuple[frozenset[tuple[int, int]], str]:
 
 
 def read_evolution(words: TokenCursor) -> bool:
-    """Whether WITH SCHEMA EVOLUTION comes next. Raises SqlSyntaxError for another WITH."""
+    """True if WITH SCHEMA EVOLUTION comes next. Raises SqlSyntaxError for another WITH."""
     if not words.skip("WITH"):
         return False
     words.need("SCHEMA", "EVOLUTION")
@@ -185,7 +185,7 @@ def _column_list(words: TokenCursor) -> tuple[str, ...]:
 
 
 def read_copy_from(words: TokenCursor, read_query: ReadQuery) -> Insert:
-    """The statement after COPY: ``table [(columns)] FROM 'file' [(options)]``."""
+    """Read the statement after COPY: ``table [(columns)] FROM 'file' [(options)]``."""
     table = read_target(words)
     columns = _column_list(words) if words.peek() == "(" else None
     words.need("FROM")
@@ -206,12 +206,12 @@ def read_copy_from(words: TokenCursor, read_query: ReadQuery) -> Insert:
     query = read_query(tokens)
     from icesql.sql.files import take_files
 
-    # These are words of ours, in whatever dialect the statement is.
+    # The query was composed here, whatever the dialect of the statement is.
     files = query.files or take_files(query.tree, [])
     query = replace(query, files=files, refused=None, translated="")
     (file,) = files
     given = tuple((_OPTIONS[name], value) for name, value in options.items())
-    # What these words are is nowhere in the text.
+    # The composed words are not in the user's text.
     query = replace(query, user_text=None, spark=None)
     by_name = evolves or form.lower() == "json"
     copied = replace(file, options=given)

@@ -1,4 +1,4 @@
-"""Statements that change tables, in Spark's spelling and DuckDB's alike."""
+"""Statements that change tables, in the spellings of Spark and DuckDB."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from icesql.sql.statement import FileReference, Query, Write
 
 
 class TypeName(Struct, frozen=True):
-    """A type as written: its name in upper case, its numbers or texts, and what is in it."""
+    """A type as written: name in upper case, numeric or text arguments, and nested types."""
 
     name: str
     arguments: tuple[int | str, ...] = ()
@@ -20,7 +20,7 @@ class ColumnDefinition(Struct, frozen=True):
     """A column of CREATE TABLE, or a field of a struct; ``default`` is a query of
     the one constant.
 
-    Elements of lists, keys and values of maps have the name "".
+    The name of a list's element, or of a map's key and value, is "".
     """
 
     name: str
@@ -41,7 +41,7 @@ class PartitionTerm(Struct, frozen=True):
 
 
 class SortTerm(Struct, frozen=True):
-    """One entry of a sort order; ``nulls_first`` None is the usual place for the direction."""
+    """One entry of a sort order; ``nulls_first`` None is the usual order for the direction."""
 
     source: str
     transform: str = "identity"
@@ -51,7 +51,7 @@ class SortTerm(Struct, frozen=True):
 
 
 class TableName(Struct, frozen=True):
-    """The name of a table as written, and the branch that is written to if that is told apart."""
+    """The name of a table as written, and the branch to write to, if a clause names one."""
 
     parts: tuple[str, ...]
     offset: int | None = None
@@ -64,9 +64,9 @@ class TableName(Struct, frozen=True):
 
 
 class CreateTable(Write, frozen=True):
-    """CREATE TABLE, of columns, AS a query, or LIKE another table.
+    """CREATE TABLE, with columns, AS a query, or LIKE another table.
 
-    ``must_exist``: REPLACE TABLE, which makes none.
+    ``must_exist``: REPLACE TABLE, which replaces an existing table only.
     """
 
     table: TableName
@@ -91,7 +91,7 @@ class CreateNamespace(Write, frozen=True):
 
 
 class DropNamespace(Write, frozen=True):
-    """DROP SCHEMA, NAMESPACE or DATABASE; one with tables stays."""
+    """DROP SCHEMA, NAMESPACE or DATABASE; one that has tables is not dropped."""
 
     parts: tuple[str, ...]
     if_exists: bool = False
@@ -122,7 +122,7 @@ class SetProperties(Write, frozen=True):
 
 
 class IfExists(Write, frozen=True):
-    """ALTER TABLE IF EXISTS: a change of a table that may not be there."""
+    """ALTER TABLE IF EXISTS: a change of a table that may be missing."""
 
     table: TableName
     change: Write
@@ -134,8 +134,8 @@ class ColumnChange(Struct, frozen=True):
     ``kind`` is "add", "drop", "rename", "type", "optional", "required", "default", "comment" or
     "move"; ``column`` has the type, default or comment, ``text`` the new name. ``place`` is
     "first", "after" or "before", the last two with a ``sibling``. ``offset`` is that of
-    a new name. ``lenient``: IF EXISTS, for
-    "add" IF NOT EXISTS; nothing is done where the column is not there, or is there already.
+    a new name. ``lenient``: IF EXISTS, or for "add" IF NOT EXISTS: a missing column, or for "add"
+    an existing one, is no error.
     """
 
     kind: str
@@ -156,7 +156,7 @@ class AlterColumns(Write, frozen=True):
 
 
 class PartitionValue(Struct, frozen=True):
-    """A column of ``PARTITION (…)``; ``value`` is a query of its constant, None: a name alone."""
+    """A column of ``PARTITION (…)``; ``value`` is a query of its constant, None for a bare name."""
 
     name: str
     value: Query | None = None
@@ -164,7 +164,7 @@ class PartitionValue(Struct, frozen=True):
 
 
 class ReplacedRows(Struct, frozen=True):
-    """The rows to replace of REPLACE WHERE: ``rows`` as in ``Delete``, with its shift."""
+    """The rows that REPLACE WHERE replaces: ``rows`` as in ``Delete``, with its shift."""
 
     rows: Query
     shift: int
@@ -172,14 +172,14 @@ class ReplacedRows(Struct, frozen=True):
 
 
 class Insert(Write, frozen=True):
-    """INSERT INTO, INSERT OVERWRITE and COPY … FROM: the rows of a query into a table.
+    """INSERT INTO, INSERT OVERWRITE and COPY … FROM: insert the rows of a query into a table.
 
-    ``columns`` are those of the column list, None without one. ``by_name``: columns of the query
-    go to those of their names. ``copied`` is the file of COPY … FROM, read by the table's columns.
-    ``partition`` are the columns of PARTITION. With ``replaced`` the last column of the query
-    says whether a row satisfies the condition of REPLACE WHERE. ``evolves``: the table gets the
-    columns of the query that it lacks. ``defaults`` are the rows and columns of
-    VALUES, from 0, that are DEFAULT.
+    ``columns`` are those of the column list, None without one. ``by_name``: match columns of the
+    query by name. ``copied`` is the file of COPY … FROM, read with the table's columns.
+    ``partition`` are the columns of PARTITION. With ``replaced`` the last column of the query is
+    True for rows that satisfy the condition of REPLACE WHERE. ``evolves``: add columns of the
+    query that the table lacks to it. ``defaults`` are the positions of DEFAULT in
+    VALUES, as (row, column), both from 0.
     """
 
     table: TableName
@@ -197,8 +197,8 @@ class Insert(Write, frozen=True):
 class Delete(Write, frozen=True):
     """DELETE FROM and TRUNCATE.
 
-    ``rows`` selects ``_file`` and ``_pos`` of what goes, None is everything. Its text begins with
-    other words: a place in it is ``shift`` further than in the statement.
+    ``rows`` selects ``_file`` and ``_pos`` of the rows to delete; None deletes all rows. Its text
+    begins with inserted words: an offset in it is larger by ``shift`` than in the statement.
     """
 
     table: TableName
@@ -207,9 +207,9 @@ class Delete(Write, frozen=True):
 
 
 class ColumnValue(Struct, frozen=True):
-    """An assignment ``SET column = value``, by its path as written; ``default``: its default.
+    """An assignment ``SET column = value``, by its path as written; ``default``: SET … = DEFAULT.
 
-    The first parts of the path may be the alias or name of the table.
+    The path may begin with the alias or name of the table.
     """
 
     path: tuple[str, ...]
@@ -219,7 +219,7 @@ class ColumnValue(Struct, frozen=True):
 
 class Update(Write, frozen=True):
     """UPDATE: ``rows`` selects the values in the order of ``assigned``, NULL for a default, from
-    the table and those of FROM; ``alias`` is the table's."""
+    the table and those of FROM; ``alias`` is that of the table."""
 
     table: TableName
     assigned: tuple[ColumnValue, ...]

@@ -11,11 +11,11 @@ from icesql.sql.writes.statements import TableName
 
 
 class CreateStoredView(Write, frozen=True):
-    """CREATE VIEW: ``text`` is its SQL, ``query`` reads its columns and no rows.
+    """CREATE VIEW: ``text`` is its SQL; ``query`` returns its columns and no rows.
 
-    Places in the query's text are ``shift`` further than in the statement. ``columns`` are new
-    names with their comments, none without a list. ``alters``: ALTER VIEW … AS, of one that is
-    there.
+    Offsets in the query's text are larger by ``shift`` than in the statement. ``columns`` are new
+    names with their comments, () without a list. ``alters``: ALTER VIEW … AS, of an existing
+    view.
     """
 
     view: TableName
@@ -30,9 +30,9 @@ class CreateStoredView(Write, frozen=True):
 
 
 class AlterStoredView(Write, frozen=True):
-    """ALTER VIEW: another name, or properties that are set and removed.
+    """ALTER VIEW: rename it, or set and remove properties.
 
-    ``if_exists``: what is to be removed may be missing.
+    ``if_exists``: properties to be removed may be missing.
     """
 
     view: TableName
@@ -50,9 +50,9 @@ class DropStoredView(Write, frozen=True):
 
 
 def read_create_view(words: TokenCursor, read_alone: ReadText) -> CreateStoredView | None:
-    """The statement after CREATE; None for what is no view.
+    """Read the statement after CREATE; None if it creates no view.
 
-    ``read_alone`` reads a text without the parameters of the statement.
+    ``read_alone`` parses a text without the parameters of the statement.
     """
     start = words.index
     replaces = words.skip("OR", "REPLACE")
@@ -82,7 +82,7 @@ def read_create_view(words: TokenCursor, read_alone: ReadText) -> CreateStoredVi
 
 
 def _query(words: TokenCursor, read_alone: ReadText) -> tuple[str, Query, int]:
-    """The text of a view, the query of its columns, and how much further that has places."""
+    """Return the text of a view, the query of its columns, and the shift of the query's offsets."""
     if words.token is None:
         raise words.unexpected("a query")
     words.balanced()
@@ -94,7 +94,7 @@ def _query(words: TokenCursor, read_alone: ReadText) -> tuple[str, Query, int]:
 
 
 def read_alter_view(words: TokenCursor, read_alone: ReadText) -> Write:
-    """The statement after ALTER VIEW."""
+    """Read the statement after ALTER VIEW."""
     at = words.here
     view = TableName(words.name("a view"), at)
     if words.skip("AS"):
@@ -116,7 +116,7 @@ def read_alter_view(words: TokenCursor, read_alone: ReadText) -> Write:
 
 
 def read_drop_view(words: TokenCursor) -> DropStoredView | None:
-    """The statement after DROP; None for what is no view."""
+    """Read the statement after DROP; None if it drops no view."""
     start = words.index
     if not words.skip("VIEW"):
         words.index = start

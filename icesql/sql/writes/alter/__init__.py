@@ -1,4 +1,4 @@
 """ALTER TABLE and its like: columns, layout, branches and tags.
 
-In: the words of a statement. Out: frozen values. May import ``sql.writes``.
+In: the tokens of a statement. Out: frozen values. May import ``sql.writes``.
 """

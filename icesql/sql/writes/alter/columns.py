@@ -25,7 +25,7 @@ _NO_TYPE: Final = TypeName("")
 def read_column_changes(
     words: TokenCursor, constant: ReadConstant
 ) -> tuple[ColumnChange, ...] | None:
-    """Column changes behind the name of the table; None if it is no change of a column."""
+    """Read column changes after the table's name; None if it is not a change of a column."""
     if words.peek() == "ADD" and words.peek(1) not in ("PARTITION", "CONSTRAINT"):
         words.index += 1
         found = _several(words, lambda: _add(words, constant))
@@ -51,7 +51,7 @@ def read_column_changes(
 
 
 def read_comment(words: TokenCursor) -> AlterColumns | SetProperties:
-    """Read COMMENT ON: ``TABLE t IS 'x'``, ``COLUMN t.a IS 'x'``; NULL removes it."""
+    """Read COMMENT ON: ``TABLE t IS 'x'``, ``COLUMN t.a IS 'x'``; NULL removes the comment."""
     if words.peek() not in ("TABLE", "COLUMN"):
         raise words.unexpected("TABLE", "COLUMN")
     is_column = words.peek() == "COLUMN"
@@ -94,7 +94,7 @@ def _unless(words: TokenCursor) -> bool:
 
 def _add(words: TokenCursor, constant: ReadConstant) -> ColumnChange:
     path = words.name("a column")
-    words.index -= 1  # the last name is that of the definition
+    words.index -= 1  # the definition begins with the last name
     column = read_column(words, constant)
     place, sibling = _position(words)
     at = column.offset

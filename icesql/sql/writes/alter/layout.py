@@ -1,4 +1,4 @@
-"""How new files of a table are laid out: partition fields, sort order, identifier fields.
+"""The layout of new files of a table: partition fields, sort order, identifier fields.
 
 Spark's ``ADD PARTITION FIELD`` and ``WRITE ORDERED BY``, DuckDB's ``SET PARTITIONED BY`` and
 ``SET SORTED BY``, Trino's ``SET PROPERTIES partitioning = …``, Hive's ``SET PARTITION SPEC``.
@@ -26,12 +26,12 @@ Distribution = Literal["none", "hash", "range"]
 
 
 class ChangeLayout(Write, frozen=True):
-    """Changes of one table's layout that are one commit.
+    """Changes of one table's layout in one commit.
 
-    ``partitioning`` and ``ordering`` are the whole of it, None as it is; ``add`` and ``drop`` are
-    single partition fields, those to drop by their name or their transform. ``distribution`` is
-    the ``write.distribution-mode`` that goes with an order. ``lenient``: of ``add`` what
-    is not there counts, of ``drop`` what is there.
+    ``partitioning`` and ``ordering`` replace the whole, None leaves it unchanged; ``add`` and
+    ``drop`` are single partition fields, those to drop by name or transform. ``distribution`` is
+    the ``write.distribution-mode`` that goes with an order. ``lenient``: skip fields of ``add``
+    that exist and fields of ``drop`` that do not.
     """
 
     table: TableName
@@ -46,7 +46,7 @@ class ChangeLayout(Write, frozen=True):
 
 
 class SetIdentifierFields(Write, frozen=True):
-    """SET or DROP IDENTIFIER FIELDS: the columns that tell rows apart; nothing enforces it."""
+    """SET or DROP IDENTIFIER FIELDS: the columns that identify a row, which is not enforced."""
 
     table: TableName
     paths: tuple[tuple[str, ...], ...]
@@ -54,7 +54,7 @@ class SetIdentifierFields(Write, frozen=True):
 
 
 def read_layout(words: TokenCursor, table: TableName) -> ChangeLayout | SetIdentifierFields | None:
-    """The layout change behind ALTER TABLE and its name; None if it is none."""
+    """Read the layout change after ALTER TABLE and its name; None if it is none."""
     found: ChangeLayout | SetIdentifierFields
     if words.skip("ADD", "PARTITION", "FIELD"):
         unless = words.skip("IF", "NOT", "EXISTS")
@@ -100,7 +100,7 @@ def _named_term(words: TokenCursor) -> PartitionTerm:
 
 
 def _write_order(words: TokenCursor, table: TableName) -> ChangeLayout:
-    """``[DISTRIBUTED BY PARTITION] [[LOCALLY] ORDERED BY … | UNORDERED]``, in either order."""
+    """Read ``[DISTRIBUTED BY PARTITION] [[LOCALLY] ORDERED BY … | UNORDERED]``, in any order."""
     distribution: Distribution | None = None
     ordering: tuple[SortTerm, ...] | None = None
     by_partition = False
@@ -128,7 +128,7 @@ def _terms(words: TokenCursor) -> tuple[SortTerm, ...]:
 
 
 def _of_trino(words: TokenCursor, table: TableName) -> ChangeLayout:
-    """``partitioning = ARRAY['day(ts)'], sorted_by = ARRAY['id'], format_version = 3``."""
+    """Read ``partitioning = ARRAY['day(ts)'], sorted_by = ARRAY['id'], format_version = 3``."""
     at = words.here
     found = read_clauses(words)
     if found.location is not None:

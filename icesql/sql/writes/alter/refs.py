@@ -1,4 +1,4 @@
-"""Branches and tags: made, replaced, moved and dropped, in the spellings of Spark, Hive and Trino.
+"""Create, replace, move and drop branches and tags, in the spellings of Spark, Hive and Trino.
 
 ``ALTER TABLE t CREATE BRANCH b …`` is Spark's and Hive's, ``CREATE BRANCH b IN TABLE t`` Trino's.
 """
@@ -25,7 +25,7 @@ _UNIT_MS: Final = {"DAY": 86_400_000, "HOUR": 3_600_000, "MINUTE": 60_000}
 
 
 class Retention(Struct, frozen=True):
-    """How long a ref and its snapshots are kept, in milliseconds; None is as the table says."""
+    """How long to keep a ref and its snapshots, in milliseconds; None: the table's setting."""
 
     max_ref_age_ms: int | None = None
     min_snapshots_to_keep: int | None = None
@@ -57,7 +57,7 @@ class DropRef(Write, frozen=True):
 
 
 class FastForward(Write, frozen=True):
-    """A branch is moved on to the head of another ref."""
+    """Move a branch to the head of another ref."""
 
     table: TableName
     branch: str
@@ -67,7 +67,7 @@ class FastForward(Write, frozen=True):
 def read_ref_change(
     words: TokenCursor, table: TableName, read_query: ReadQuery
 ) -> CreateRef | DropRef | None:
-    """The ref change behind ALTER TABLE and its name; None if it is none."""
+    """Read the ref change after ALTER TABLE and its name; None if it is none."""
     start = words.index
     begun = _begin(words)
     if begun is None:
@@ -89,7 +89,7 @@ def read_ref_change(
 
 
 def read_ref_in_table(words: TokenCursor, verb: str) -> CreateRef | DropRef | FastForward | None:
-    """Parses Trino's statements of branches and tags, from their second word; None for others."""
+    """Read Trino's statements about branches and tags, from the second word; None for others."""
     start = words.index
     replaces = verb == "CREATE" and words.skip("OR", "REPLACE")
     if words.peek() not in KINDS:
@@ -120,7 +120,7 @@ def read_ref_in_table(words: TokenCursor, verb: str) -> CreateRef | DropRef | Fa
 
 
 def _begin(words: TokenCursor) -> tuple[str, Kind] | None:
-    """Such as CREATE OR REPLACE, and what it is of."""
+    """Read the verb, such as CREATE OR REPLACE, and the kind of ref."""
     for verb in (("CREATE", "OR", "REPLACE"), ("CREATE",), ("REPLACE",), ("DROP",)):
         if words.skip(*verb):
             return (" ".join(verb), _kind(words)) if words.peek() in KINDS else None
@@ -154,7 +154,7 @@ def _created(
 
 
 def _ref_name(words: TokenCursor) -> str:
-    """A name, which may be a text or have dots."""
+    """Read a name, which may be a string literal or have dots."""
     token = words.token
     if token is not None and token.kind == TEXT:
         if not token.text.strip():
@@ -164,7 +164,7 @@ def _ref_name(words: TokenCursor) -> str:
 
 
 def _travel(words: TokenCursor, table: TableName, read_query: ReadQuery) -> TimeTravel | None:
-    """A snapshot in any spelling of reading, and in Spark's own of this statement."""
+    """Read a snapshot in any spelling of time travel, or in Spark's own for this statement."""
     if words.token is None or words.peek() in ("RETAIN", "WITH"):
         return None
     if words.skip("FROM") or words.skip("FOR", "TAG", "AS", "OF"):

@@ -1,1 +1,1 @@
-"""DELETE and UPDATE as values."""
+"""DELETE and UPDATE as statement values."""

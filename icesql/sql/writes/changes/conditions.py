@@ -1,4 +1,4 @@
-"""Clauses behind the table of a DELETE or UPDATE: its alias, other tables, the condition."""
+"""Clauses after the table of a DELETE or UPDATE: its alias, other tables, the condition."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from icesql.sql.positions import syntax_error, unsupported
 from icesql.sql.statement import Query
 from icesql.sql.trees import exp
 
-# What a query may have behind its WHERE and no other statement.
+# Clauses that may follow WHERE only in a query.
 BEHIND_WHERE: Final = (
     "UNION", "EXCEPT", "INTERSECT", "MINUS", "GROUP", "HAVING", "WINDOW", "QUALIFY", "ORDER",
     "SORT", "CLUSTER", "DISTRIBUTE", "LIMIT", "OFFSET", "FETCH", "FOR",
@@ -22,7 +22,7 @@ _PLAIN: Final = frozenset({"expressions", "from_", "where"})
 
 
 def refuse_endings(tokens: Sequence[Token]) -> None:
-    """Raise UnsupportedSqlError for ON CONFLICT and RETURNING outside of brackets."""
+    """Raise UnsupportedSqlError for ON CONFLICT and RETURNING outside brackets."""
     for place, word in _outer(tokens):
         token = tokens[place]
         after = tokens[place + 1].word if place + 1 < len(tokens) else ""
@@ -33,7 +33,7 @@ def refuse_endings(tokens: Sequence[Token]) -> None:
 
 
 def _outer(tokens: Sequence[Token]) -> list[tuple[int, str]]:
-    """The words that stand in no bracket, in upper case, and their places."""
+    """Return the index and the upper-case word of each token outside brackets."""
     found, depth = [], 0
     for place, token in enumerate(tokens):
         depth += (token.word in OPENING) - (token.word in CLOSING)
@@ -43,7 +43,7 @@ def _outer(tokens: Sequence[Token]) -> list[tuple[int, str]]:
 
 
 def split_at(tokens: Sequence[Token], word: str) -> tuple[Sequence[Token], Sequence[Token]]:
-    """The tokens before a word that stands in no bracket, and those from it on."""
+    """Return the tokens before the first ``word`` outside brackets, and those from it on."""
     for place, each in _outer(tokens):
         if each == word:
             return tokens[:place], tokens[place:]
@@ -51,7 +51,7 @@ def split_at(tokens: Sequence[Token], word: str) -> tuple[Sequence[Token], Seque
 
 
 def alias_of(tokens: Sequence[Token], expected: str) -> Token | None:
-    """The alias that is between a table and what follows it. Raises SqlSyntaxError."""
+    """Return the alias between a table and what follows it. Raises SqlSyntaxError."""
     given = [token for token in tokens if token.word != "AS"]
     if len(given) > 1:
         raise syntax_error(f'unexpected "{given[1].text}"', given[1], (expected,))
@@ -61,10 +61,10 @@ def alias_of(tokens: Sequence[Token], expected: str) -> Token | None:
 def check_condition(
     rows: Query, tokens: Sequence[Token], word: str, more: Collection[str] = ()
 ) -> None:
-    """Refuse what a query may have behind its WHERE: a UNION would select more rows.
+    """Refuse clauses that may follow WHERE in a query: a UNION would select more rows.
 
-    ``word`` is the statement's, ``tokens`` are those of the condition, ``more`` the parts of the
-    tree that it may have beside it.
+    ``word`` is the statement's first word, ``tokens`` are those of the condition, ``more`` the
+    additional parts of the tree that are allowed.
     """
     used = {part for part, value in rows.tree.args.items() if value}
     if isinstance(rows.tree, exp.Select) and used <= _PLAIN.union(more):

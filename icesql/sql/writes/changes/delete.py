@@ -16,12 +16,12 @@ from icesql.sql.writes.changes.conditions import (
 from icesql.sql.writes.rows import read_target
 from icesql.sql.writes.statements import Delete
 
-# Reads a text made of the statement's, whose places are so much further.
+# Parses a text made from the statement's; its offsets are larger by the second argument.
 ReadText = Callable[[str, int], Query]
 
 
 def read_delete(words: TokenCursor, read_text: ReadText) -> Delete:
-    """The statement after DELETE: its rows are found by a query over the table itself.
+    """Read the statement after DELETE: a query over the table itself finds its rows.
 
     The query's text is the user's own from the name of the table on, with a comma for USING.
     """
@@ -41,11 +41,11 @@ def read_delete(words: TokenCursor, read_text: ReadText) -> Delete:
     text, condition = words.sql, words.rest
     using = words.token if words.peek() == "USING" else None
     if using is not None:
-        # The other tables follow that of the statement in FROM.
+        # In FROM, the tables of USING follow the statement's table.
         text = text[: using.start] + ",".ljust(len("USING")) + text[using.stop :]
         words.need("USING")
         if words.token is None or words.peek() == "WHERE":
-            # The engine takes a comma before nothing, and the statement would be another.
+            # The engine ignores a trailing comma and would run another statement.
             raise syntax_error("nothing follows USING", using.stop, ("a table",))
     refuse_endings(condition)
     alias = alias_of(between, "WHERE")
@@ -61,7 +61,7 @@ def read_delete(words: TokenCursor, read_text: ReadText) -> Delete:
 
 
 def read_truncate(words: TokenCursor) -> Delete:
-    """The statement after TRUNCATE."""
+    """Read the statement after TRUNCATE."""
     words.skip("TABLE")
     table = read_target(words)
     words.end()

@@ -1,4 +1,4 @@
-"""UPDATE: what is assigned, and the query that finds the rows and computes the values."""
+"""UPDATE: the assigned columns, and the query that finds the rows and computes the values."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from icesql.sql.writes.rows import read_target
 from icesql.sql.writes.statements import ColumnValue, Update
 
 ReadQuery = Callable[[Sequence[Token]], Query]
-# What ends a value.
+# Words that end a value.
 _FOLLOWING: Final = ("FROM", "WHERE", "RETURNING", *BEHIND_WHERE)
 
 
 def read_update(words: TokenCursor, read_query: ReadQuery) -> Update:
-    """The statement after UPDATE: ``table [alias] SET column = value, … [FROM …] [WHERE …]``.
+    """Read the statement after UPDATE: ``table [alias] SET column = value, … [FROM …] [WHERE …]``.
 
     The query selects the values, in order, from the table and those of FROM.
     """
@@ -55,7 +55,7 @@ def read_update(words: TokenCursor, read_query: ReadQuery) -> Update:
     tokens += [word_at("FROM", named[0].start), *named]
     if others:
         tokens += [word_at(",", others[0].start), *others[1:]]
-    # A word of ours, since SET and its values stand before it.
+    # An inserted WHERE, because SET and its values precede the condition in the text.
     at = condition[0] if condition else words.tokens[-1]
     tokens += [word_at("WHERE", at.start)]
     tokens += condition[1:] or [word_at("TRUE", at.start)]
@@ -64,14 +64,14 @@ def read_update(words: TokenCursor, read_query: ReadQuery) -> Update:
     _check_values(query, assigned)
     if query.only_text:
         raise unsupported(f"{query.only_text} in UPDATE", named[0], "put its rows into a table")
-    # The tree is what runs: the text has these words in another order.
+    # The engine runs the tree, because the user's text has these words in another order.
     query = replace(query, user_text=None, spark=None)
     written = None if alias is None else str(alias.text)
     return Update(table, tuple(each for each, _ in assigned), query, written)
 
 
 def _read_assignment(words: TokenCursor) -> tuple[ColumnValue, Sequence[Token]]:
-    """``column = value``, the tokens of the value with it."""
+    """Read ``column = value``; also return the tokens of the value."""
     if words.peek() == "(":
         raise unsupported("SET (a, b) = …", words.here, "write SET a = …, b = …")
     at = words.here
@@ -91,7 +91,7 @@ def _read_assignment(words: TokenCursor) -> tuple[ColumnValue, Sequence[Token]]:
 
 
 def _selected(at: Token, values: Sequence[Sequence[Token]]) -> Iterator[Token]:
-    """SELECT and the values, each in brackets so that it is one and has no alias."""
+    """Yield SELECT and the values, each in brackets, so that it is one value without an alias."""
     yield word_at("SELECT", at.start)
     for number, value in enumerate(values):
         if number:
@@ -105,7 +105,7 @@ def _selected(at: Token, values: Sequence[Sequence[Token]]) -> Iterator[Token]:
 
 
 def _check_values(query: Query, assigned: Sequence[tuple[ColumnValue, Sequence[Token]]]) -> None:
-    """One value for each column, computed from one row."""
+    """Refuse assignments that are not one value for each column, computed from one row."""
     values = query.tree.expressions
     if len(values) != len(assigned):
         raise unsupported("several values for one column", assigned[0][0].offset)

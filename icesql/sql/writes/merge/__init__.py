@@ -1,1 +1,1 @@
-"""MERGE INTO: its words become a statement, and later the text of the query that finds its rows."""
+"""MERGE INTO: its tokens become a statement, later the text of the query that finds its rows."""

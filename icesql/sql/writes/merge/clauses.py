@@ -21,9 +21,9 @@ _MOST: Final = 64
 
 
 def plain_words(tokens: Sequence[Token]) -> Iterator[tuple[int, str]]:
-    """The index and text of each token that is in no bracket and in no CASE … END.
+    """Yield the index and word of each token outside brackets and outside CASE … END.
 
-    There are none behind a bracket that closes nothing.
+    Stops at an unmatched closing bracket.
     """
     depth = cases = 0
     for index, token in enumerate(tokens):
@@ -45,12 +45,12 @@ def plain_words(tokens: Sequence[Token]) -> Iterator[tuple[int, str]]:
 
 
 def span_of(tokens: Sequence[Token]) -> Span:
-    """From the first character of some tokens to behind the last."""
+    """Return the offsets of the first character and of the end of some tokens."""
     return tokens[0].start, tokens[-1].stop
 
 
 def read_clauses(tokens: Sequence[Token], sql: str) -> tuple[MergeClause, ...]:
-    """The clauses of a statement, whose tokens begin with the first WHEN.
+    """Read the clauses of a statement; the first token is the first WHEN.
 
     Raises SqlSyntaxError and UnsupportedSqlError.
     """
@@ -117,7 +117,7 @@ def _condition(words: TokenCursor) -> Span:
 
 
 def _star(words: TokenCursor) -> str:
-    """The sign for values that are not listed; "" if they are."""
+    """Return how values that are not listed are chosen; "" if the values are listed."""
     if (
         words.token is None
         or (words.peek() == "*" and words.skip("*"))

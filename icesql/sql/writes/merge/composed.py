@@ -1,4 +1,4 @@
-"""A text made of pieces of a statement and words between them, which knows where they were."""
+"""A text composed of parts of a statement and inserted words, with a map back to the statement."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from icesql.sql import sources
 from icesql.sql.sources import Segment, edited, joined
 
 Span = tuple[int, int]
-# Words for the characters between two places of the statement, by place, none inside another.
+# Replacements of spans of the statement, sorted by offset, without overlaps.
 Edits = tuple[tuple[int, int, str], ...]
 
 
 class Composed(sources.Composed, frozen=True):
-    """A text made of words of the statement."""
+    """A text composed of words of the statement."""
 
     @contextmanager
     def placing(self) -> Iterator[None]:
-        """Errors inside of the block get their places in the statement."""
+        """Translate the offsets of errors raised in the block to those of the statement."""
         try:
             yield
         except Error as error:
@@ -32,21 +32,21 @@ class Composed(sources.Composed, frozen=True):
 
 
 class Composer:
-    """Makes a ``Composed`` of a statement."""
+    """Builds a ``Composed`` from a statement."""
 
     def __init__(self, sql: str, edits: Edits = ()) -> None:
         self._sql, self._edits = sql, edits
         self._segments: list[Segment] = []
 
     def add(self, *words: str) -> Composer:
-        """Put in words of ours, whose place is behind what is before them."""
+        """Append inserted words; their offset is the end of the words before them."""
         last = self._segments[-1] if self._segments else None
         place = 0 if last is None else last.start + last.length
         self._segments += [Segment(each, -1, place) for each in words]
         return self
 
     def copy(self, *spans: Span | None) -> Composer:
-        """Put in words of the statement; nothing for None."""
+        """Append spans of the statement; None appends nothing."""
         for start, end in filter(None, spans):
             inside = [
                 (first, last, [Segment(words, -1, first)])
@@ -57,5 +57,5 @@ class Composer:
         return self
 
     def made(self) -> Composed:
-        """The text so far."""
+        """Return the text composed so far."""
         return Composed(*joined(self._segments))

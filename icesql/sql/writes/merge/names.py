@@ -1,7 +1,7 @@
-"""Names in the expressions of MERGE: those without a qualifier get one.
+"""Qualify the unqualified names in the expressions of MERGE.
 
-An inserted row sees the source alone, and a row that no source row matches the table alone, but
-one query joins both, in which a name that both have would mean nothing.
+An INSERT clause sees only the source, and a BY SOURCE clause only the table. But one query joins
+both, and a name that both have would be ambiguous in it.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ _OF_SEVERAL: Final = (exp.AggFunc, exp.Window, exp.UDTF, exp.Explode, exp.Star)
 
 
 class Part(Struct, frozen=True):
-    """An expression of the statement and the kind of clause that it is of, "" for ON."""
+    """An expression of the statement and the kind of its clause, "" for ON."""
 
     span: Span
     kind: str
 
 
 class Sides(Struct, frozen=True):
-    """The names of the table and the source, plain and as written in SQL.
+    """The names of the table and the source, unquoted and as written in SQL.
 
-    ``source_parts`` is the whole name of a source that has no alias.
+    ``source_parts`` is the whole name of a source without an alias.
     """
 
     target: str
@@ -41,7 +41,7 @@ class Sides(Struct, frozen=True):
 
 
 def written_name(name: str, tokens: Sequence[Token], sql: str) -> str:
-    """A name as its statement writes it, with its quotes."""
+    """Return a name as the statement writes it, with its quotes."""
     for token in reversed(tokens):
         if token.text == name and token.kind != TEXT:
             return sql[token.start : token.stop]
@@ -49,7 +49,7 @@ def written_name(name: str, tokens: Sequence[Token], sql: str) -> str:
 
 
 def check_part(node: exp.Expr | None, where: str) -> None:
-    """Refuse what makes one value of several rows, or several rows of one."""
+    """Refuse functions and stars that combine several rows, or produce several rows or columns."""
     for each in _outer(node):
         if isinstance(each, _OF_SEVERAL):
             what = "*" if isinstance(each, exp.Star) else str(each.sql()).partition("(")[0]
@@ -59,7 +59,7 @@ def check_part(node: exp.Expr | None, where: str) -> None:
 def part_edits(
     node: exp.Expr, part: Part, sides: Sides, text: Composed
 ) -> Iterator[tuple[int, int, str]]:
-    """Edits of an expression's words, by places in the statement.
+    """Yield the edits of an expression's words, with offsets in the statement.
 
     Raises SqlSyntaxError for a column of the side that the clause does not see.
     """
@@ -91,9 +91,9 @@ def part_edits(
 
 
 def taken_path(node: exp.Expr, part: Part, sides: Sides) -> tuple[str, ...]:
-    """The path in the source of a value that is a column of it, () for any other.
+    """Return the path of a value that is a column, or a field of one, in the source; () otherwise.
 
-    A name without a qualifier may be the table's where a clause sees both.
+    If the clause sees both sides, an unqualified name may also be the table's.
     """
     node = node.unnest()
     if not isinstance(node, exp.Column) or part.kind == BY_SOURCE:
@@ -110,7 +110,7 @@ def taken_path(node: exp.Expr, part: Part, sides: Sides) -> tuple[str, ...]:
 def source_columns(
     node: exp.Expr, part: Part, sides: Sides, text: Composed
 ) -> Iterator[tuple[str, int]]:
-    """The columns that an expression asks the source for, and their places in the statement."""
+    """Yield the source columns that an expression uses, and their offsets in the statement."""
     for each in _outer(node):
         if not isinstance(each, exp.Column):
             continue
@@ -127,7 +127,7 @@ def source_columns(
 
 
 def _outer(node: exp.Expr | None) -> Iterator[exp.Expr]:
-    """The nodes of an expression without those of its subqueries."""
+    """Yield the nodes of an expression, without those of its subqueries."""
     if node is None:
         return
     yield from node.walk(prune=lambda each: isinstance(each, exp.Query))

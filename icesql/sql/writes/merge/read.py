@@ -1,4 +1,4 @@
-"""MERGE INTO, read: its source becomes a query, all other parts are kept as places in its text."""
+"""Read MERGE INTO: its source becomes a query, all other parts are kept as spans of its text."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ from icesql.sql.writes.merge.statement import JoinKey, Merge, MergeClause
 from icesql.sql.writes.rows import read_evolution, read_target
 from icesql.sql.writes.statements import TableName
 
-# Reads a text made of the statement's, whose places are so much further.
+# Parses a text made from the statement's; its offsets are larger by the second argument.
 ReadText = Callable[[str, int], Query]
 
-# What the rows of the source are called in the query that joins them, for want of a name.
+# The alias of a source without a name, in the query that joins it with the table.
 SOURCE: Final = "__merge_source"
 
 
 def merge_at(tokens: Sequence[Token]) -> int | None:
-    """Where MERGE stands in a statement, which may begin with WITH; None for another."""
+    """Return the index of MERGE in a statement, which may begin with WITH; None without MERGE."""
     first = tokens[0].word
     if first != "WITH":
         return 0 if first == "MERGE" else None
@@ -48,7 +48,7 @@ def merge_at(tokens: Sequence[Token]) -> int | None:
 
 
 def read_merge(tokens: Sequence[Token], sql: str, read_text: ReadText) -> Merge:
-    """The statement. Raises SqlSyntaxError and UnsupportedSqlError."""
+    """Read the statement. Raises SqlSyntaxError and UnsupportedSqlError."""
     at = merge_at(tokens)
     assert at is not None
     words = TokenCursor(tokens, sql)
@@ -86,7 +86,7 @@ def read_merge(tokens: Sequence[Token], sql: str, read_text: ReadText) -> Merge:
         skeleton = read_text(text.text, 0)
         item, joined = _joined(skeleton.tree, len(parts) + 1, on_tokens)
         name = item.alias_or_name
-        # Where both have one name, the table's is its whole name.
+        # If both have the same name, the table's alias is its qualified name.
         if named.lower() in (name.lower(), name.rpartition(".")[2].lower()):
             raise AmbiguousTableError(named, offset=item.this.meta.get("start"))
         _check_names(skeleton, source)
@@ -127,7 +127,7 @@ def read_merge(tokens: Sequence[Token], sql: str, read_text: ReadText) -> Merge:
 
 
 def _target(words: TokenCursor) -> tuple[TableName, Sequence[Token]]:
-    """The table, and all its tokens; its alias is the last of them, if it has one."""
+    """Return the table, and all its tokens; the last one is its alias, if it has one."""
     start = words.index
     table = read_target(words)
     if words.peek() != "USING":
@@ -156,7 +156,7 @@ def _on(words: TokenCursor) -> tuple[Sequence[Token], bool]:
 
 
 def _parts(clauses: Sequence[MergeClause]) -> list[Part]:
-    """All expressions of the clauses, in the order of the text."""
+    """Return all expressions of the clauses, in the order of the text."""
     found = []
     for clause in clauses:
         spans: list[Span | None] = [clause.condition, *(each.value for each in clause.values)]
@@ -165,7 +165,7 @@ def _parts(clauses: Sequence[MergeClause]) -> list[Part]:
 
 
 def _check_source(source: Query, tokens: Sequence[Token]) -> None:
-    """Refuse what a query may have behind FROM: it is one table, or a query in brackets."""
+    """Refuse clauses after the source, which must be one table or a query in brackets."""
     tree = source.tree
     used = {part for part, value in tree.args.items() if value}
     if isinstance(tree, exp.Select) and used <= {"expressions", "from_", "with_"}:
@@ -183,7 +183,7 @@ def _item(tree: exp.Expr) -> exp.Expr:
 
 
 def _joined(tree: exp.Expr, count: int, on: Sequence[Token]) -> tuple[exp.Expr, exp.Join]:
-    """The table and the join of the query that joins it with the source, and nothing else."""
+    """Return the table and the join with the source; refuse a query with any other part."""
     used = {part for part, value in tree.args.items() if value}
     item = _item(tree)
     joins = [*(item.args.get("joins") or ()), *(tree.args.get("joins") or ())]
@@ -194,7 +194,7 @@ def _joined(tree: exp.Expr, count: int, on: Sequence[Token]) -> tuple[exp.Expr, 
 
 
 def _plain_name(tree: exp.Expr, source: Query) -> tuple[str, ...]:
-    """The name of the source where it is a table without an alias."""
+    """Return the name of the source if it is a table without an alias; () otherwise."""
     item = _item(tree)
     if not isinstance(item, exp.Table) or not source.references:
         return ()
@@ -203,7 +203,7 @@ def _plain_name(tree: exp.Expr, source: Query) -> tuple[str, ...]:
 
 
 def _check_names(skeleton: Query, source: Query) -> None:
-    """Refuse names of a WITH query outside of the source, where they would mean tables."""
+    """Refuse names of CTEs outside the source, where they would refer to tables."""
     clause = source.tree.args.get("with_")
     if clause is None:
         return

@@ -25,9 +25,9 @@ class MergeClause(Struct, frozen=True):
     """WHEN … THEN …: the first one of its kind whose condition is true acts on a row.
 
     ``kind`` is MATCHED, NOT_MATCHED or BY_SOURCE; ``action`` "update", "delete", "insert" or
-    "nothing". ``star`` says where the values come from that the statement does not list: columns of
-    the source for "all" columns of the table, for those that have the "name", or by "position";
-    "default" for DEFAULT VALUES. ``values`` of INSERT VALUES without a list of columns have empty
+    "nothing". ``star`` chooses the values that the statement does not list: source columns for
+    "all" columns of the table, for those with the same "name", or by "position"; "default" is
+    DEFAULT VALUES. ``values`` of INSERT VALUES without a column list have empty
     paths.
     """
 
@@ -40,7 +40,7 @@ class MergeClause(Struct, frozen=True):
 
 
 class JoinKey(Struct, frozen=True):
-    """Two columns whose values ON asks to be equal, each as (qualifier or "", name)."""
+    """Two columns that ON compares for equality, each as (qualifier or "", name)."""
 
     one: tuple[str, str]
     other: tuple[str, str]
@@ -50,12 +50,12 @@ class Merge(Write, frozen=True):
     """MERGE INTO.
 
     ``source`` is the query of all rows of the source, whose text is ``source_text``. The other
-    parts are places in ``sql``, to be copied with ``edits``: the target with its alias and time,
-    and ON or USING (…) as ``join``. ``target_name`` and ``source_name`` are what columns are
-    qualified with. ``given`` are the parameters of the statement and how many stand before ON.
-    ``keys`` are what ON compares, ``used`` the columns of the source that the statement names, with
-    their places; ``taken`` are the values that are a column of the source, or a field in one, by
-    its path. ``evolves``: the table gets the columns of the source that it lacks.
+    parts are spans of ``sql``, to be copied with ``edits``: the target with its alias and time,
+    and ON or USING (…) as ``join``. ``target_name`` and ``source_name`` are the qualifiers of
+    columns. ``given`` are the parameters of the statement and the number of those before ON.
+    ``keys`` are the columns that ON compares, ``used`` the source columns that the statement names,
+    with their offsets. ``taken`` are the values that are a source column, or a field of one, with
+    its path. ``evolves``: add columns of the source that the table lacks to it.
     """
 
     table: TableName

@@ -1,1 +1,1 @@
-"""CALL, and other systems' words for the same."""
+"""CALL, and equivalent statements of other systems."""

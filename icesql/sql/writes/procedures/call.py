@@ -19,13 +19,13 @@ ReadQuery = Callable[[Sequence[Token]], Query]
 
 
 class TimestampText(Struct, frozen=True):
-    """``TIMESTAMP 'text'``, which may say its zone."""
+    """``TIMESTAMP 'text'``, which may contain a time zone."""
 
     text: str
 
 
 class Duration(Struct, frozen=True):
-    """So long ago."""
+    """A duration before now."""
 
     milliseconds: int
 
@@ -42,14 +42,14 @@ class MapValue(Struct, frozen=True):
     entries: tuple[tuple[Value, Value], ...]
 
 
-# A Query is asked for the one value that it computes.
+# A Query is evaluated to its one value.
 Value: TypeAlias = (
     "str | int | bool | TimestampText | Duration | ListValue | MapValue | TableName | Query | None"
 )
 
 
 class CallArgument(Struct, frozen=True):
-    """An argument; ``name`` is "" for one by position."""
+    """An argument; ``name`` is "" for a positional one."""
 
     name: str
     value: Value
@@ -59,7 +59,7 @@ class CallArgument(Struct, frozen=True):
 class CallProcedure(Write, frozen=True):
     """CALL [catalog.]system.procedure(…); ``explain`` only shows what it would do.
 
-    ``head`` is the snapshot that the branch must be at, where a person saw what is taken back.
+    ``head`` is the snapshot that must be the branch's head, if a person confirmed an undo of it.
     """
 
     name: tuple[str, ...]
@@ -73,7 +73,7 @@ class CallProcedure(Write, frozen=True):
 
 
 def read_call(words: TokenCursor, read_query: ReadQuery) -> CallProcedure:
-    """The statement after CALL."""
+    """Read the statement after CALL."""
     at = words.here
     name = words.name("a procedure")
     arguments = read_arguments(words, read_query)
@@ -82,21 +82,21 @@ def read_call(words: TokenCursor, read_query: ReadQuery) -> CallProcedure:
 
 
 def explained(statement: object, at: Token) -> CallProcedure:
-    """EXPLAIN of such a statement. Raises UnsupportedSqlError for another one."""
+    """Read EXPLAIN of CALL or its like. Raises UnsupportedSqlError for another statement."""
     if not isinstance(statement, CallProcedure):
         raise unsupported("EXPLAIN of this statement", at, "EXPLAIN takes a query or CALL")
     return replace(statement, explain=True)
 
 
 def read_arguments(words: TokenCursor, read_query: ReadQuery) -> tuple[CallArgument, ...]:
-    """The arguments in brackets, of which there may be none."""
+    """Read the arguments in brackets, which may be empty."""
     if words.skip("(", ")"):
         return ()
     return tuple(words.bracketed(lambda inner: _argument(inner, read_query)))
 
 
 def _argument(words: TokenCursor, read_query: ReadQuery) -> CallArgument:
-    """``value`` or ``name => value``."""
+    """Read ``value`` or ``name => value``."""
     at, name = words.here, ""
     following = words.tokens[words.index + 1 : words.index + 2]
     if following and following[0].text in ("=>", ":="):
@@ -106,7 +106,7 @@ def _argument(words: TokenCursor, read_query: ReadQuery) -> CallArgument:
 
 
 def read_value(words: TokenCursor, read_query: ReadQuery) -> Value:
-    """A constant, up to the next comma or closing bracket."""
+    """Read a constant, up to the next comma or closing bracket."""
     start = words.index
     value = _literal(words, read_query)
     if value is not _NO_LITERAL and (words.token is None or words.peek() in (",", ")", "]", "}")):
@@ -125,7 +125,7 @@ _NO_LITERAL: Final = object()
 
 
 def _literal(words: TokenCursor, read_query: ReadQuery) -> object:
-    """Read a literal without an engine, and step over it."""
+    """Read a literal without an engine, and step over it; or return ``_NO_LITERAL``."""
     token = words.token
     if token is None:
         return _NO_LITERAL
@@ -168,7 +168,7 @@ def _items(words: TokenCursor, read_query: ReadQuery, opening: str, closing: str
 
 
 def _map_of(items: list[Value], at: Token) -> MapValue:
-    """Spark's ``map(key, value, …)``, or two lists as DuckDB and Trino have it."""
+    """Return Spark's ``map(key, value, …)``, or one of two lists, as in DuckDB and Trino."""
     match items:
         case [ListValue(keys), ListValue(values)] if len(keys) == len(values):
             return MapValue(tuple(zip(keys, values, strict=True)))
@@ -178,7 +178,7 @@ def _map_of(items: list[Value], at: Token) -> MapValue:
 
 
 def _entries(words: TokenCursor, read_query: ReadQuery) -> list[tuple[Value, Value]]:
-    """``{'key': 'value', …}``; a key may stand without quotes."""
+    """Read ``{'key': 'value', …}``; quotes around a key are optional."""
     words.need("{")
     if words.skip("}"):
         return []
@@ -200,12 +200,12 @@ def constant_query(
     what: str = "a value that is no constant",
     hint: str = "write a literal",
 ) -> Query:
-    """An expression without columns, as a query of it. ``what`` it is otherwise is refused."""
+    """Return a query of an expression without columns; refuse anything else, named ``what``."""
     at = tokens[0].start
     query = read_query([word_at("SELECT", at), *tokens])
     used = {part for part, value in query.tree.args.items() if value}
     items = query.tree.expressions
     if used != {"expressions"} or len(items) != 1 or items[0].find(exp.Column, exp.Query):
         raise unsupported(what, at, hint)
-    # The tree is what runs: the word SELECT is not in the text.
+    # The engine runs the tree: the word SELECT is not in the user's text.
     return replace(query, user_text=None, spark=None)

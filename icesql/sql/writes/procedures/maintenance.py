@@ -1,4 +1,4 @@
-"""Procedures in other systems' words, as tables: OPTIMIZE, VACUUM, ROLLBACK TABLE, EXECUTE …"""
+"""Other systems' statements for procedures, in tables: OPTIMIZE, VACUUM, ROLLBACK, EXECUTE …"""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ ReadQuery = Callable[[Sequence[Token]], Query]
 
 _UNITS: Final = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 _SIZES: Final = {"B": 1, "kB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30, "TB": 1 << 40}
-# Dremio's options, in MB but for the last, and what they are called.
+# Dremio's options, in MB except for the last, and icesql's names for them.
 _OPTIONS: Final = {
     "TARGET_FILE_SIZE_MB": "target-file-size-bytes", "MIN_FILE_SIZE_MB": "min-file-size-bytes",
     "MAX_FILE_SIZE_MB": "max-file-size-bytes", "MIN_INPUT_FILES": "min-input-files",
 }  # fmt: skip
-# What follows the first word of a statement, and the procedure: words, [what may be left out],
-# <argument> or <argument:how it is read>, argument=constant, !word that is refused. The first
-# form that fits is the statement's.
+# The syntax after the first word of a statement, and the procedure: words, [optional part],
+# <argument> or <reader:argument>, argument=constant, !refused word. The first form that matches
+# the statement is used.
 _FORMS: Final[Mapping[str, Mapping[str, str]]] = {
     # Athena's, Databricks' and Dremio's.
     "OPTIMIZE": {
@@ -62,7 +62,7 @@ _FORMS: Final[Mapping[str, Mapping[str, str]]] = {
             "rollback_to_snapshot"
         )
     },
-    # Snowflake's: which file it is, the procedure says.
+    # Snowflake's; the error of the procedure names the table's metadata file.
     "UNDROP": {"[TABLE] <table>": "register_table"},
     # Spark's and Trino's.
     "ANALYZE": {
@@ -92,7 +92,7 @@ _REFUSED: Final = {
 
 
 def read_form(words: TokenCursor, verb: str) -> CallProcedure | None:
-    """The statement after its first word; see ``_FORMS``. None for that of a database."""
+    """Read the statement after its first word; see ``_FORMS``. None if it names no table."""
     if words.token is None and verb in ("VACUUM", "ANALYZE"):
         return None
     if verb == "VACUUM" and words.peek() != "TABLE":
@@ -124,7 +124,7 @@ def read_form(words: TokenCursor, verb: str) -> CallProcedure | None:
 
 
 def _nested(parts: Iterator[str]) -> list[Any]:
-    """The parts of a form up to the next closing bracket; those in brackets are lists."""
+    """Return the parts of a form up to the next closing bracket; bracketed parts become lists."""
     made: list[Any] = []
     for part in parts:
         if part == "]":
@@ -134,7 +134,7 @@ def _nested(parts: Iterator[str]) -> list[Any]:
 
 
 def _follow(words: TokenCursor, parts: Sequence[Any], given: list[CallArgument]) -> None:
-    """Read what the parts of a form say. Raises SqlSyntaxError where other words stand."""
+    """Read the words that the parts of a form describe. Raises SqlSyntaxError for other words."""
     for part in parts:
         at = words.here
         if isinstance(part, list):
@@ -161,7 +161,7 @@ def _table(words: TokenCursor) -> TableName:
 
 
 def _snapshot(words: TokenCursor) -> int:
-    """The id of a snapshot, which Dremio puts in quotes."""
+    """Read the id of a snapshot, which Dremio puts in quotes."""
     at = words.here
     text = words.text() if words.kind(words.index) == TEXT else str(_version(words))
     if not (text.isascii() and text.removeprefix("-").isdigit()):
@@ -170,12 +170,12 @@ def _snapshot(words: TokenCursor) -> int:
 
 
 def _version(words: TokenCursor) -> int:
-    """The id of a snapshot, or -1 for one commit back."""
+    """Read the id of a snapshot, or -1 for one commit back."""
     return -words.number() if words.skip("-") else words.number()
 
 
 def _where(words: TokenCursor) -> str:
-    """The condition as it is written, up to ZORDER or the end."""
+    """Return the condition as written, up to ZORDER or the end."""
     tokens = words.until("ZORDER")
     if not tokens:
         raise words.unexpected("a condition")
@@ -228,7 +228,7 @@ _READERS: Final[Mapping[str, Callable[[TokenCursor], Value]]] = {
 
 
 def read_execute(words: TokenCursor, table: TableName, read_query: ReadQuery) -> CallProcedure:
-    """Trino's ALTER TABLE table EXECUTE …, after that word; see ``_EXECUTED``."""
+    """Read Trino's ALTER TABLE table EXECUTE …, after that word; see ``_EXECUTED``."""
     at = words.here
     name = words.identifier("a procedure").lower()
     given = [CallArgument("table", table, at if table.offset is None else table.offset)]
@@ -242,7 +242,7 @@ def read_execute(words: TokenCursor, table: TableName, read_query: ReadQuery) ->
         raise unsupported(f"ALTER TABLE … EXECUTE {name}", at, _NOT_EXECUTED.get(name, hint))
     procedure, *parameters = _EXECUTED[name].split()
     for parameter in parameters:
-        # The first one may stand without a name.
+        # Only the first argument may be positional.
         found = arguments.pop(parameter, None) or (
             arguments.pop("", None) if parameter == parameters[0] else None
         )
@@ -260,14 +260,14 @@ def read_execute(words: TokenCursor, table: TableName, read_query: ReadQuery) ->
 
 
 def _ago(given: CallArgument | None) -> Duration:
-    """``retention_threshold => '7d'``, which is the default."""
+    """Return ``retention_threshold => '7d'`` as a duration; 7 days is the default."""
     if given is None:
         return Duration(7 * _UNITS["d"])
     return Duration(_amount(given, _UNITS, "retention_threshold is a duration", "'7d'", "'12h'"))
 
 
 def _rewritten(given: CallArgument | None) -> MapValue:
-    """Trino rewrites two files or more, and every file with deletes."""
+    """Return options for Trino's rule: rewrite two files or more, and every file with deletes."""
     options: list[tuple[Value, Value]] = [("min-input-files", 2), ("delete-file-threshold", 1)]
     if given is not None:
         least = _amount(given, _SIZES, "file_size_threshold is a size", "'128MB'")
@@ -276,7 +276,7 @@ def _rewritten(given: CallArgument | None) -> MapValue:
 
 
 def _amount(given: CallArgument, units: Mapping[str, int], problem: str, *examples: str) -> int:
-    """A text such as ``'1.5GB'`` in the smallest of its units."""
+    """Convert a text such as ``'1.5GB'`` to the smallest of its units."""
     pattern = rf"\s*(\d+(?:\.\d+)?)\s*({'|'.join(units)})\s*"
     found = re.fullmatch(pattern, given.value) if isinstance(given.value, str) else None
     if found is None:
@@ -284,7 +284,7 @@ def _amount(given: CallArgument, units: Mapping[str, int], problem: str, *exampl
     return int(float(found[1]) * units[found[2]])
 
 
-# Trino's procedures: ours, and the parameters that they have there.
+# Trino's procedures: icesql's procedure, and Trino's parameters.
 _EXECUTED: Final = {
     "optimize": "rewrite_data_files file_size_threshold",
     "optimize_manifests": "rewrite_manifests",
@@ -292,7 +292,7 @@ _EXECUTED: Final = {
     "remove_orphan_files": "remove_orphan_files retention_threshold",
     "rollback_to_snapshot": "rollback_to_snapshot snapshot_id",
 }
-# Parameters that are others here, and what they are without a value.
+# Trino's parameters with other names in icesql, and their readers, which also get None.
 _MEANT: Final[Mapping[str, tuple[str, Callable[[CallArgument | None], Value]]]] = {
     "retention_threshold": ("older_than", _ago),
     "file_size_threshold": ("options", _rewritten),

@@ -14,7 +14,7 @@ from icesql.sql.user_text import quoted
 from icesql.sql.writes.definitions import read_ordering
 from icesql.sql.writes.statements import SortTerm
 
-# A name in double quotes, which may hold backticks, or one in backticks.
+# A name in double quotes, which may contain backticks, or one in backticks.
 _BACKTICKS: Final = re.compile(r'"(?:[^"]|"")*"|`((?:[^`]|``)*)`')
 
 
@@ -26,9 +26,9 @@ class SortText(Struct, frozen=True):
 
 
 def read_sort_text(text: str) -> SortText:
-    """Read a sort order from a text; places in errors are those in the text.
+    """Read a sort order from a text; errors have offsets in this text.
 
-    Raises SqlSyntaxError, and ProgrammingError for a Hilbert curve or a z-order beside others.
+    Raises SqlSyntaxError, and ProgrammingError for a Hilbert curve or a z-order beside other terms.
     """
     words = TokenCursor(tokenize(_BACKTICKS.sub(_double_quoted, text), reading(None)), text)
     if not words.tokens:
