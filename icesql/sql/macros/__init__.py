@@ -1,5 +1,5 @@
-"""CREATE and DROP MACRO, and the calls of macros, put into the text of the statement that has them.
+"""CREATE and DROP MACRO, and the expansion of macro calls in the text of a statement.
 
-In: the tokens of a statement and the macros that are known. Out: the text without calls, and whose
-words each place of it has. May import what ``sql`` imports.
+In: the tokens of a statement and the known macros. Out: the text without calls, and the origin of
+each part of it. May import what ``sql`` imports.
 """

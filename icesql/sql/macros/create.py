@@ -4,8 +4,8 @@
     CREATE MACRO newest(n) AS TABLE SELECT * FROM t ORDER BY ts DESC LIMIT n
     CREATE [OR REPLACE] TEMPORARY FUNCTION f(a INT) RETURNS INT RETURN a + 1
 
-Parameters are found in the tokens and again in the tree of the body. Where the two differ (a name
-that is a parameter and an alias, too) the macro is refused: a parameter is never missed.
+Parameters are found in the tokens and again in the tree of the body. If the two differ (a name
+is used as a parameter and as an alias) the macro is refused, so that no parameter is missed.
 """
 
 from __future__ import annotations
@@ -33,22 +33,22 @@ _CHOOSE: Final = "choose another name for the parameter"
 
 
 class Reader(Protocol):
-    """A reader of SQL for a macro."""
+    """Parses SQL for a macro."""
 
     def tree(self, tokens: Sequence[Token]) -> exp.Expr:
-        """The tree of a query in tokens of the statement."""
+        """Return the tree of a query in tokens of the statement."""
 
     def check(self, tokens: Sequence[Token], name: str, before: str) -> None:
-        """Raises what reading a query raises; the macro ``name`` is not known in it.
+        """Raise the errors of reading a query in which the macro ``name`` is not defined.
 
         ``before`` are words in front of it.
         """
 
 
 def read_macro(tokens: Sequence[Token], sql: str, reader: Reader) -> CreateMacro | DropMacro:
-    """The statement of tokens for which ``is_macro_word`` holds.
+    """Read the statement of tokens that ``is_macro_word`` accepts.
 
-    Raises SqlSyntaxError, UnsupportedSqlError, and what reading its body raises.
+    Raises SqlSyntaxError, UnsupportedSqlError, and the errors of reading its body.
     """
     made = _Reader(tokens, sql, reader)
     return made.drop() if made.either("DROP") else made.create()
@@ -101,7 +101,7 @@ class _Reader(TokenCursor):
     # ------------------------------------------------------------ pieces
 
     def _name(self) -> str:
-        """``f``, ``temp.f`` or ``main.f``."""
+        """Read ``f``, ``temp.f`` or ``main.f``."""
         name = self._identifier("a name")
         if self.either("."):
             if name.lower() not in ("temp", "main"):
@@ -118,7 +118,7 @@ class _Reader(TokenCursor):
         return token.text
 
     def _body(self, name: str) -> Body:
-        """``(a, b := 1) AS [TABLE] body`` or ``(a INT) RETURNS INT RETURN body``."""
+        """Read ``(a, b := 1) AS [TABLE] body`` or ``(a INT) RETURNS INT RETURN body``."""
         at = self.here
         parameters = self._parameters()
         kind = ""
@@ -164,7 +164,7 @@ class _Reader(TokenCursor):
         return tuple(found)
 
     def _until(self, words: tuple[str, ...]) -> str:
-        """The SQL up to one of the words, a comma or the closing parenthesis."""
+        """Return the SQL up to one of the words, a comma or the closing parenthesis."""
         first = self.index
         self.until(*words)
         return self.written(first, self.index)
@@ -172,7 +172,7 @@ class _Reader(TokenCursor):
     def _analysed(
         self, name: str, parameters: tuple[Parameter, ...], tokens: Sequence[Token], kind: str
     ) -> Body:
-        """The body of these tokens. Raises UnsupportedSqlError where a parameter is not certain."""
+        """Read the body in these tokens. Raises UnsupportedSqlError for an ambiguous parameter."""
         for token in tokens:
             if token.word in _NO_VALUE:
                 raise unsupported("a parameter of the statement in a macro", token, "name it")
@@ -216,7 +216,7 @@ def _is_expression(tree: exp.Expr) -> bool:
 
 
 def _check_columns(tree: exp.Expr, known: set[str]) -> None:
-    """Refuse a column of no table: it would be whatever stands where the macro is called."""
+    """Refuse a column without a table: the caller's context would decide its meaning."""
     for column in tree.find_all(exp.Column):
         if column.parts[0].name.lower() not in known and not isinstance(column.this, exp.Star):
             what = f"the column {column.name} in a macro without a table"
@@ -224,7 +224,7 @@ def _check_columns(tree: exp.Expr, known: set[str]) -> None:
 
 
 def _places(tokens: Sequence[Token], names: set[str]) -> list[Token]:
-    """The tokens that are parameters in the place of an expression."""
+    """Return the tokens that are parameters used as an expression."""
     found = []
     for index, token in enumerate(tokens):
         if not token.is_name or token.text.lower() not in names:
@@ -241,7 +241,7 @@ def _places(tokens: Sequence[Token], names: set[str]) -> list[Token]:
 
 
 def _count(tree: exp.Expr, name: str) -> int:
-    """How often an expression of the tree begins with a name."""
+    """Return how many columns in the tree begin with a name."""
     return sum(1 for each in tree.find_all(exp.Column) if each.parts[0].name.lower() == name)
 
 
@@ -254,7 +254,7 @@ def _lambda_names(tree: exp.Expr) -> frozenset[str]:
 
 
 def _table_names(tree: exp.Expr) -> frozenset[str]:
-    """The names of tables, their aliases, and names that these give columns."""
+    """Return the names of tables, their aliases, and the column names of these aliases."""
     found: list[str] = []
     for table in tree.find_all(exp.Table):
         found += [part.name for part in table.parts]

@@ -1,8 +1,8 @@
-"""Calls of macros in a statement, each replaced by what it stands for.
+"""Replace each call of a macro in a statement by the macro's body.
 
-The text that results is read as if the user had written it, so a macro can do nothing that its
-text could not do in its place. What an argument says stays what it says where it is written: one
-whose names would be looked up among the tables of the macro's own query is refused.
+The resulting text is read as if the user had written it, so a macro can do nothing that its text
+could not do in its place. An argument keeps the meaning that it has where it is written: an
+argument whose names would be resolved against the tables of the macro's own query is refused.
 """
 
 from __future__ import annotations
@@ -46,12 +46,12 @@ _SCHEMAS: Final = ("temp", "main")
 _NAMED: Final = (":=", "=>")
 
 if TYPE_CHECKING:
-    # The tree of a query in tokens of a text.
+    # Returns the tree of a query in tokens of a text.
     TreeOf = Callable[[str, Sequence[Token]], exp.Expr]
 
 
 class _Call(Struct, frozen=True):
-    """A call by its tokens: its first and last one, and the first and last of each argument."""
+    """A call, by token indexes: its first and last, and the first and last of each argument."""
 
     macro: Macro
     first: int
@@ -70,11 +70,11 @@ def expand(
     tree_of: TreeOf,
     before: str = "",
 ) -> tuple[str, Sources] | None:
-    """The text of a statement without calls of macros, and its sources; None where it has none.
+    """Return a statement's text after macro expansion, and its sources; None without calls.
 
     ``before`` are words in front of the tokens.
-    Raises ProgrammingError for macros that call themselves, SqlSyntaxError for other arguments than
-    a macro takes, UnsupportedSqlError for arguments that would not keep their meaning.
+    Raises ProgrammingError for recursive macros, SqlSyntaxError for arguments that a macro does not
+    take, UnsupportedSqlError for arguments whose meaning would change.
     """
     work = _Expansion(macros, reader, tree_of)
     segments = work.expanded(sql, tokens, -1, {}, ())
@@ -97,7 +97,7 @@ class _Expansion:
         given: Given,
         above: tuple[str, ...],
     ) -> list[Segment]:
-        """The words of tokens; ``given`` are what parameters stand for, by their places."""
+        """Expand tokens; ``given`` are the values of parameters, by the parameters' offsets."""
         edits: list[tuple[int, int, Sequence[Segment]]] = []
         calls: list[tuple[int, int]] = []
         index = 0
@@ -176,7 +176,7 @@ class _Expansion:
                 raise unsupported("OVER after this macro", self._at, hint)
             return inner
         if _is_number(inner) and _is_key(tokens, call.first):
-            # ORDER BY 1 would be the first column.
+            # Otherwise ORDER BY 1 would sort by the first column.
             inner = [*inner, Segment(" + 0", number, 0)]
         return _bracketed(inner, body.type, number)
 
@@ -189,7 +189,7 @@ class _Expansion:
         given: Given,
         above: tuple[str, ...],
     ) -> tuple[list[list[Segment]], dict[str, list[Segment]]]:
-        """The arguments by place and by name."""
+        """Return the positional arguments and the named arguments."""
         by_place: list[list[Segment]] = []
         by_name: dict[str, list[Segment]] = {}
         for first, last in call.arguments:
@@ -213,7 +213,7 @@ class _Expansion:
         return by_place, by_name
 
     def _check_names(self, body: Body, segments: Sequence[Segment]) -> None:
-        """Refuse an argument whose names would mean something else inside of the body."""
+        """Refuse an argument whose names would have another meaning inside the body."""
         if body.tables is None and not body.lambdas:
             return
         text = "".join(each.words for each in segments)
@@ -239,7 +239,7 @@ class _Expansion:
     def _names(
         self, sql: str, tokens: Sequence[Token], calls: Sequence[tuple[int, int]]
     ) -> list[tuple[int, str]]:
-        """Where columns end that a call would rename, and what they are called with it."""
+        """Return the ends of columns that a call would rename, and their names with the call."""
         found: list[tuple[int, str]] = []
         for start, end, _ in select_columns(tokens) if calls else ():
             if not any(start <= first and last <= end for first, last in calls):
@@ -249,7 +249,7 @@ class _Expansion:
             try:
                 tree = self._tree_of(sql, [select, *inside])
             except Error:
-                continue  # what is wrong there is told when all of it is read
+                continue  # the error is raised when the whole text is parsed
             columns = tree.expressions if isinstance(tree, exp.Select) else []
             if len(columns) == 1 and not is_named(columns[0]):
                 found.append((end, _name(columns[0], sql[start:end])))
@@ -257,7 +257,7 @@ class _Expansion:
 
 
 def _name(node: exp.Expr, words: str) -> str:
-    """The name that DuckDB gives a column: with every operator in parentheses, and no other."""
+    """Return DuckDB's name for a column, with parentheses around each operator and nowhere else."""
     root = exp.Paren(this=node.copy())
     for each in reversed(list(root.this.walk())):
         if isinstance(each, exp.Paren):
@@ -273,7 +273,7 @@ def _name(node: exp.Expr, words: str) -> str:
 
 
 def _bracketed(segments: Sequence[Segment], kind: str, source: int) -> list[Segment]:
-    """The words in parentheses, or cast to a type."""
+    """Put the segments in parentheses, or cast them to a type."""
     first, last = ("CAST((", f") AS {kind})") if kind else ("(", ")")
     return [Segment(first, source, 0), *segments, Segment(last, source, 0)]
 
@@ -283,14 +283,14 @@ def _is_number(segments: Sequence[Segment]) -> bool:
 
 
 def ends_operand(token: Token, *signs: str) -> bool:
-    """Whether a name behind a token begins no expression: t.a, x AS a, a b; ``signs`` are more."""
+    """True if no expression starts after a token: t.a, x AS a, a b; ``signs`` are further ones."""
     return (
         token.is_name or token.kind in (TEXT, NUMBER) or token.word in ("AS", ".", *CLOSING, *signs)
     )
 
 
 def _is_key(tokens: Sequence[Token], index: int) -> bool:
-    """Whether what begins at a token is a whole item of ORDER BY or GROUP BY, or may be one."""
+    """True if the expression at a token may be a whole item of ORDER BY or GROUP BY."""
     depth = 0
     for each in range(index - 1, -1, -1):
         kind = tokens[each].word
@@ -303,7 +303,7 @@ def _is_key(tokens: Sequence[Token], index: int) -> bool:
 
 
 def _call_at(tokens: Sequence[Token], index: int, macros: Macros) -> _Call | None:
-    """The call of a macro that begins at a token."""
+    """Return the call of a macro that begins at a token; None if there is none."""
     first = index
     if _is_dot(tokens, index + 1) and tokens[index].text.lower() in _SCHEMAS:
         index += 2
@@ -317,7 +317,7 @@ def _call_at(tokens: Sequence[Token], index: int, macros: Macros) -> _Call | Non
     arguments, last = _split(tokens, index + 1)
     following = [each.word for each in tokens[last + 1 : last + 3]]
     if following[:1] == ["AS"] and following[1:] in (["("], ["MATERIALIZED"], ["NOT"]):
-        return None  # a WITH query with names for its columns
+        return None  # a CTE with names for its columns
     if macro.is_table != _is_in_from(tokens, first):
         return None
     return _Call(macro, first, last, arguments)
@@ -328,7 +328,7 @@ def _is_dot(tokens: Sequence[Token], index: int) -> bool:
 
 
 def _split(tokens: Sequence[Token], opened: int) -> tuple[tuple[tuple[int, int], ...], int]:
-    """The first and last token of each argument, and the closing parenthesis."""
+    """Return the first and last token of each argument, and the closing parenthesis."""
     found: list[tuple[int, int]] = []
     first, last = opened + 1, closing(tokens, opened)
     if last == len(tokens):
@@ -343,7 +343,7 @@ def _split(tokens: Sequence[Token], opened: int) -> tuple[tuple[tuple[int, int],
 
 
 def _is_in_from(tokens: Sequence[Token], index: int) -> bool:
-    """Whether what begins at a token stands where FROM has tables."""
+    """True if the token is at a place for tables in FROM."""
     if not index:
         return False
     if tokens[index - 1].word in _FROM:

@@ -1,4 +1,4 @@
-"""A macro: expressions or a query under a name, with parameters; and those of one session."""
+"""A macro: expressions or a query with a name and parameters; and the macros of a session."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ class Parameter(Struct, frozen=True):
 class Body(Struct, frozen=True):
     """The body of a macro for calls with these parameters.
 
-    ``text`` is the SQL, ``places`` are where its parameters stand: by the first character, the last
-    one and the name. ``tables`` are the names of its tables and their aliases, None where it reads
-    none, ``lambdas`` the parameters of its lambda functions, in lower case. ``type`` is the SQL of
-    a type that its value is cast to, "" for none. ``is_call``: it is one call of a function.
+    ``text`` is the SQL. ``places`` are its uses of parameters: offset of the first character, of
+    the last character, and name. ``tables`` are the names and aliases of its tables, None without
+    tables; ``lambdas`` the parameters of its lambda functions, in lower case. ``type`` is the SQL
+    of the type that its value is cast to, "" for none. ``is_call``: the body is a single call.
     """
 
     parameters: tuple[Parameter, ...]
@@ -45,8 +45,8 @@ class Body(Struct, frozen=True):
 
 
 class Macro(Struct, frozen=True):
-    """A macro by its name; ``is_table`` says whether it stands in FROM. Its bodies take different
-    numbers of arguments."""
+    """A macro with its name; ``is_table``: a table macro, called in FROM. Its bodies take
+    different numbers of arguments."""
 
     name: str
     bodies: tuple[Body, ...]
@@ -54,14 +54,14 @@ class Macro(Struct, frozen=True):
 
     @property
     def signatures(self) -> str:
-        """How it is called."""
+        """The forms in which it is called."""
         return ", ".join(
             f"{self.name}({', '.join(each.name for each in body.parameters)})"
             for body in self.bodies
         )
 
 
-# A time before that of the statement, as DuckDB defines it.
+# A time before that of the statement, as in DuckDB.
 AGO: Final = Macro(
     "ago", (Body((Parameter("span"),), "now() - CAST(span AS INTERVAL)", ((13, 16, "span"),)),)
 )
@@ -76,7 +76,7 @@ class CreateMacro(MacroStatement, frozen=True):
 
 
 class DropMacro(MacroStatement, frozen=True):
-    """DROP MACRO [TABLE] or FUNCTION [IF EXISTS] name; ``is_table`` is None for either kind."""
+    """DROP MACRO [TABLE] or FUNCTION [IF EXISTS] name; ``is_table`` None drops either kind."""
 
     name: str
     if_exists: bool = False
@@ -84,7 +84,7 @@ class DropMacro(MacroStatement, frozen=True):
 
 
 def is_macro_word(tokens: Sequence[Token]) -> bool:
-    """Whether a CREATE or DROP is about a macro."""
+    """True if a CREATE or DROP statement is about a macro."""
     words = [token.word for token in tokens[:5]]
     if words[0] == "DROP":
         rest = words[2:] if words[1:2] and words[1] in TEMPORARY else words[1:]
@@ -97,7 +97,7 @@ def is_macro_word(tokens: Sequence[Token]) -> bool:
 
 
 def changed(macros: Macros, statement: MacroStatement) -> Macros:
-    """The macros after the statement. Raises ProgrammingError where a name is taken or missing."""
+    """Return the macros after a statement. Raises ProgrammingError for a taken or missing name."""
     if isinstance(statement, CreateMacro):
         made = statement.macro
         if made.name.lower() in macros and not statement.replace:
@@ -119,7 +119,7 @@ def changed(macros: Macros, statement: MacroStatement) -> Macros:
 
 
 def bodies_of(macro: Macro, count: int, names: set[str]) -> Iterator[Body]:
-    """The bodies that take ``count`` arguments by place, and these by name."""
+    """Yield the bodies that accept ``count`` positional arguments and these named arguments."""
     for body in macro.bodies:
         rest = body.parameters[count:]
         known = {each.name for each in rest}

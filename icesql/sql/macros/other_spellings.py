@@ -1,10 +1,10 @@
-"""Forms of other systems that DuckDB's parser does not have, written as it has them.
+"""Rewrite syntax of other systems that DuckDB's parser does not accept to DuckDB's.
 
     GROUP BY a, b WITH ROLLUP | WITH CUBE           GROUP BY ROLLUP (a, b)
     , LATERAL FLATTEN(input => l [, outer => b]) f  , LATERAL (SELECT … unnest(l) …) f
     , TABLE(FLATTEN(l)) f                           the same
 
-FLATTEN is that of lists: it has the columns index, value, this, path and key, which is NULL.
+FLATTEN is the function on lists: its columns are index, value, this, path and key, which is NULL.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from icesql.sql.sources import Sources, spliced
 
 _GROUPS: Final = ("ROLLUP", "CUBE")
 _ARGUMENTS: Final = ("input", "outer")
-# (start, end, words) in the places of the text.
+# (start, end, words), in offsets of the text.
 _Edit = tuple[int, int, str]
 
 
 def other_spellings(sql: str, tokens: Sequence[Token]) -> tuple[str, Sources] | None:
-    """The text of a statement in DuckDB's spelling, and its sources; None where it is that.
+    """Return the text of a statement in DuckDB's spelling, and its sources; None if unchanged.
 
-    Raises SqlSyntaxError, UnsupportedSqlError for what has no such spelling.
+    Raises SqlSyntaxError, UnsupportedSqlError for syntax without an equivalent.
     """
     edits: list[_Edit] = []
     for index, token in enumerate(tokens):
@@ -54,7 +54,7 @@ def _word(tokens: Sequence[Token], index: int) -> str:
 
 
 def _grouped(tokens: Sequence[Token], index: int) -> list[_Edit]:
-    """``WITH ROLLUP`` at ``index``, behind the keys of a GROUP BY."""
+    """Rewrite ``WITH ROLLUP`` at ``index``, after the keys of a GROUP BY."""
     first = before(tokens, index - 1, ("GROUP",)) + 1
     first += _word(tokens, first) == "BY"
     if not 0 < first < index:
@@ -69,7 +69,7 @@ def _grouped(tokens: Sequence[Token], index: int) -> list[_Edit]:
 
 
 def _flattened(sql: str, tokens: Sequence[Token], first: int, name: int) -> list[_Edit]:
-    """FLATTEN whose name is at ``name``, in a call that begins at ``first``."""
+    """Rewrite the call of FLATTEN that begins at ``first``, with its name at ``name``."""
     words = TokenCursor(tokens, sql)
     words.index = name + 1
     given, last = _arguments(words), words.index - 1
@@ -83,7 +83,7 @@ def _flattened(sql: str, tokens: Sequence[Token], first: int, name: int) -> list
     outer = given.get("outer", "false").upper()
     if outer not in ("TRUE", "FALSE"):
         raise unsupported("OUTER that is no constant", tokens[name], "outer => true")
-    # Of several calls of unnest() over a list of another query DuckDB has internal errors.
+    # DuckDB has internal errors for several calls of unnest() on a list of another query.
     each = (
         "{'index': flattened_at - 1, 'value': flattened, "
         f"'this': {value}, 'key': CAST(NULL AS VARCHAR), 'path': '[' || (flattened_at - 1) || ']'}}"
@@ -106,7 +106,7 @@ def _flattened(sql: str, tokens: Sequence[Token], first: int, name: int) -> list
 
 
 def _arguments(words: TokenCursor) -> dict[str, str]:
-    """The SQL of each argument by its name."""
+    """Return the SQL of each argument by its name."""
     found: dict[str, str] = {}
 
     def read(inner: TokenCursor) -> None:
