@@ -1,4 +1,4 @@
-"""Statements in the words of other systems: SHOW, PIVOT, PREPARE, and those that stand in FROM.
+"""Statements in the syntax of other systems: SHOW, PIVOT, PREPARE, and statements in FROM.
 
 Imports what ``sql`` may.
 """

@@ -1,4 +1,4 @@
-"""Advice to the engine of another system that changes no row: hints, SORT BY, DISTRIBUTE BY."""
+"""Advice to other engines that changes no row: hints, SORT BY, DISTRIBUTE BY."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Final
 from icesql.sql.lexer import Token
 from icesql.sql.trees import exp
 
-# How to join, how many parts and files to make, which index to use: the rows stay the same.
+# Join methods, numbers of partitions and files, choice of an index: the rows stay the same.
 _ADVICE: Final = (
     "BROADCAST|BROADCASTJOIN|MAPJOIN|STREAMTABLE|MERGE|MERGEJOIN|SHUFFLE_MERGE|SHUFFLE_HASH"
     "|SHUFFLE_REPLICATE_NL|COALESCE|REPARTITION|REPARTITION_BY_RANGE|REBALANCE|SKEW|RANGE_JOIN"
@@ -21,9 +21,9 @@ _HINT: Final = re.compile(rf"/\*\+\s*(?:{_ITEM}[\s,]*+)++\*/", re.IGNORECASE)
 
 
 def advice_in(sql: str, tokens: Sequence[Token]) -> list[tuple[int, int]]:
-    """The places of hints that only advise, outside of quotes and other comments.
+    """Return the spans of hints that only advise, outside quotes and other comments.
 
-    ``tokens`` are those of ``sql``: a hint stands between two of them, or is one.
+    ``tokens`` are those of ``sql``: a hint is between two of them, or is one.
     """
     if "/*+" not in sql:
         return []
@@ -42,24 +42,24 @@ def advice_in(sql: str, tokens: Sequence[Token]) -> list[tuple[int, int]]:
 
 
 def without(sql: str, places: Sequence[tuple[int, int]]) -> str:
-    """The text with spaces in these places."""
+    """Return the text with spaces in place of these spans."""
     for start, end in places:
         sql = sql[:start] + " " * (end - start) + sql[end:]
     return sql
 
 
 def note_of(hint: str) -> str:
-    """The note on a hint."""
+    """Return the note for the user about an ignored hint."""
     inner = " ".join(hint.removeprefix("/*+").removesuffix("*/").split())
     return f"the hint {inner} only advises an engine: it was left out"
 
 
 def sort_once(tree: exp.Expr) -> None:
-    """Make ORDER BY of SORT BY and CLUSTER BY, and leave DISTRIBUTE BY out.
+    """Turn SORT BY and CLUSTER BY into ORDER BY, and remove DISTRIBUTE BY.
 
-    Rows that are sorted as a whole are sorted in each part, which is all that these ask for. What
-    they distribute by comes last in the order, so that its names are looked up. Beside an ORDER BY
-    they stay and are refused, as in Spark.
+    Rows in a total order are also sorted within each partition, which is all that these clauses
+    require. The expressions of DISTRIBUTE BY come last in the order, so that their names are
+    resolved. Beside an ORDER BY the clauses stay and are refused, as in Spark.
     """
     for select in tree.find_all(exp.Select):
         clauses = [select.args.get(part) for part in ("sort", "cluster", "distribute")]

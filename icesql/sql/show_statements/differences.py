@@ -1,6 +1,6 @@
-"""``DIFF t BETWEEN a AND b`` and ``BLAME t WHERE …``: queries, by themselves and in brackets.
+"""``DIFF t BETWEEN a AND b`` and ``BLAME t WHERE …``: queries, alone and in brackets.
 
-Each is read as ``FROM t``, whose clause says what is asked of the table.
+Each is read as ``FROM t`` with a clause for the comparison.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _BEFORE: Final = ("FROM", "JOIN", ",", "(", "AS")
 
 
 def compared_at(tokens: Sequence[Token]) -> list[int]:
-    """Where DIFF and BLAME begin a query."""
+    """Return the indexes at which DIFF and BLAME begin a query."""
     found = []
     for index, token in enumerate(tokens[:-1]):
         if token.word not in COMPARED:
@@ -30,13 +30,13 @@ def compared_at(tokens: Sequence[Token]) -> list[int]:
 
 
 def is_summary(tokens: Sequence[Token], index: int) -> bool:
-    """Whether ``DIFF SUMMARY t`` begins at ``index``, and not DIFF of a table of that name."""
+    """True if ``DIFF SUMMARY t`` begins at ``index``, not DIFF of a table named summary."""
     words = [each.word for each in tokens[index : index + 3]]
     return words[:2] == ["DIFF", "SUMMARY"] and words[2:] != ["BETWEEN"]
 
 
 def check_compared(tokens: Sequence[Token]) -> None:
-    """Raises SqlSyntaxError for what starts with DIFF or BLAME but is not such a statement."""
+    """Raise SqlSyntaxError for tokens that start with DIFF or BLAME but are not such a query."""
     word, place = tokens[0].word, end_of_name(tokens, 1)
     if place == 1:
         at = tokens[1].start if len(tokens) > 1 else tokens[0].stop
@@ -56,7 +56,7 @@ def _is_query(tokens: Sequence[Token], index: int) -> bool:
 
 
 def end_of_name(tokens: Sequence[Token], index: int) -> int:
-    """Where the name of a table, or a call with its path, that begins at ``index`` ends."""
+    """Return the end of the table's name, or of a call with its path, that begins at ``index``."""
     if index >= len(tokens) or not is_name(tokens[index]):
         return index
     if tokens[index].text.lower() == "iceberg_scan":
@@ -69,7 +69,7 @@ def end_of_name(tokens: Sequence[Token], index: int) -> int:
 
 
 def read_as_from(tokens: Sequence[Token], places: Sequence[int]) -> list[Token]:
-    """The tokens with FROM before each DIFF and BLAME, at the same place."""
+    """Return the tokens with FROM inserted before each DIFF and BLAME, at the same offset."""
     made: list[Token] = []
     for index, token in enumerate(tokens):
         if index in places:

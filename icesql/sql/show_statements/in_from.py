@@ -1,6 +1,6 @@
-"""SHOW, DESCRIBE and SUMMARIZE in the place of a table: ``SELECT … FROM (SHOW REFS FROM t)``.
+"""SHOW, DESCRIBE and SUMMARIZE in place of a table: ``SELECT … FROM (SHOW REFS FROM t)``.
 
-Each becomes one name of the same place, so that every other word keeps its own.
+A name of the same length replaces each, so that all other words keep their offsets.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from icesql.sql.positions import unsupported
 from icesql.sql.sources import Sources, spliced
 from icesql.sql.statement import Query, Shown, Statement
 
-# What the statement is called in the text and the tree. Names of users cannot begin so.
+# Prefix of the statement's name in the text and the tree. Names of users cannot begin with it.
 PREFIX: Final = "__sh"
 _WORDS: Final = ("SHOW", "DESCRIBE", "DESC", "SUMMARIZE")
 _BEFORE: Final = ("FROM", "JOIN", ",", "(")
 
 
 class InFrom(Struct, frozen=True):
-    """A statement from its opening to its closing bracket, and the ``name`` that stands for it."""
+    """A statement from its opening to its closing bracket, and the ``name`` that replaces it."""
 
     opening: Token
     closing: Token
@@ -30,7 +30,7 @@ class InFrom(Struct, frozen=True):
     statement: Shown | Query
 
     def put(self, sql: str) -> str:
-        """``sql`` with the name and blanks in its place."""
+        """Return ``sql`` with the name and blanks in place of the statement."""
         start, end = self.opening.start, self.closing.stop
         return sql[:start] + self.name.ljust(end - start) + sql[end:]
 
@@ -44,7 +44,7 @@ class InFrom(Struct, frozen=True):
 def statements_in_from(
     tokens: Sequence[Token], read: Callable[[Sequence[Token]], Statement]
 ) -> list[InFrom]:
-    """The statements in brackets in FROM, in order. Raises UnsupportedSqlError, SqlSyntaxError."""
+    """Return the statements in brackets in FROM. Raises UnsupportedSqlError, SqlSyntaxError."""
     found: list[InFrom] = []
     for first, last in _places(tokens):
         inner = tokens[first + 1 : last]
@@ -63,7 +63,7 @@ def statements_in_from(
 
 
 def _check_places(before: Sequence[Token], inner: Sequence[Token]) -> None:
-    """Refuse a ``?`` that would be counted before one that stands in front of it."""
+    """Refuse a ``?`` in the statement that would be counted before an earlier one."""
     parameter = next((each for each in inner if each.word == "?"), None)
     if parameter is None:
         return
@@ -73,7 +73,7 @@ def _check_places(before: Sequence[Token], inner: Sequence[Token]) -> None:
 
 
 def without(tokens: Sequence[Token], found: Sequence[InFrom]) -> list[Token]:
-    """The tokens with one for each statement."""
+    """Return the tokens with one token in place of each statement."""
     left: list[Token] = []
     rest = iter(found)
     current = next(rest, None)
@@ -87,7 +87,7 @@ def without(tokens: Sequence[Token], found: Sequence[InFrom]) -> list[Token]:
 
 
 def begins_comparison(tokens: Sequence[Token]) -> bool:
-    """Whether tokens are ``DIFF t BETWEEN a AND b`` or ``BLAME t``."""
+    """True if the tokens are ``DIFF t BETWEEN a AND b`` or ``BLAME t``."""
     if not tokens or tokens[0].word not in ("DIFF", "BLAME"):
         return False
     from icesql.sql.show_statements.differences import compared_at
@@ -104,7 +104,7 @@ def _is_summary(tokens: Sequence[Token], index: int) -> bool:
 
 
 def _places(tokens: Sequence[Token]) -> Iterator[tuple[int, int]]:
-    """The brackets of each statement, by their indexes."""
+    """Yield the indexes of the brackets of each statement."""
     end = 0
     for index in range(2, len(tokens) - 1):
         word = tokens[index]
@@ -113,7 +113,7 @@ def _places(tokens: Sequence[Token]) -> Iterator[tuple[int, int]]:
             or tokens[index - 1].word != "("
             or tokens[index - 2].word not in _BEFORE
             or not (word.word in _WORDS or _is_summary(tokens, index))
-            # A table or column of that name.
+            # The word is the name of a table or column.
             or tokens[index + 1].word in (")", ".", ",")
         ):
             continue
@@ -122,21 +122,21 @@ def _places(tokens: Sequence[Token]) -> Iterator[tuple[int, int]]:
             yield index - 1, end
 
 
-# PIVOT and UNPIVOT in DuckDB's two spellings, as far as the tree has to know them.
+# PIVOT and UNPIVOT in DuckDB's two spellings, as far as the tree needs them.
 #
-# The user's own text runs. The tree says which tables and columns are read; DuckDB's parser makes
-# ``SELECT * FROM`` of a statement, to whose source the PIVOT belongs.
+# The engine runs the user's own text. The tree gives the tables and columns that are read; DuckDB's
+# parser turns a PIVOT statement into ``SELECT * FROM`` its source with the PIVOT.
 #
-# ``PIVOT t ON c USING sum(x)`` has a column for each value of c. Until these are read one text
-# holds the place of their list: ``ON c IN ('…')``; see ``query.pivot_values``.
+# ``PIVOT t ON c USING sum(x)`` has a column for each value of c. Until these values are read, a
+# string is the placeholder for the list: ``ON c IN ('…')``; see ``query.pivot_values``.
 
 NO_VALUES: Final = "PIVOT without a list of values"
 LISTED: Final = "list the values: PIVOT t ON y IN ('a', 'b') USING sum(x)"
-# The list of values that are not read yet, of a character that no keyboard has.
+# The placeholder for values that are not read yet, with a private-use character.
 UNREAD: Final = "('\ue000values\ue000')"
 
 
-# Which PIVOTs of a text have no list of values, and the text with a place for each list.
+# Find the PIVOTs of a text without a list of values, and insert a placeholder for each list.
 
 _PIVOTS: Final = ("PIVOT", "PIVOT_WIDER")
 _KEPT: Final = ("VIEW", "MACRO", "FUNCTION")
@@ -149,10 +149,10 @@ _ENDS: Final = ("USING", "GROUP", *_AFTER)
 
 
 class Unread(Struct, frozen=True):
-    """One item of ``PIVOT … ON`` whose values are not read yet, by its places in a text.
+    """One item of ``PIVOT … ON`` whose values are not read yet, by spans in a text.
 
-    ``start`` to ``end`` is the list that holds their place, ``pivot`` all of the PIVOT. ``queries``
-    are those of each WITH that ``source`` may name.
+    ``start`` to ``end`` is the placeholder list, ``pivot`` the whole PIVOT. ``queries`` are the
+    CTEs that ``source`` may refer to.
     """
 
     start: int
@@ -165,9 +165,9 @@ class Unread(Struct, frozen=True):
 
 
 def marked(sql: str, tokens: Sequence[Token]) -> tuple[str, Sources] | None:
-    """The text of a statement with a list for each PIVOT without one; None where all have one.
+    """Return a statement's text with a placeholder list for each PIVOT without one; None if none.
 
-    What is kept as a text, a view or a macro, has none to be read for it.
+    A text that is stored, a view or a macro, gets no placeholders.
     """
     words = [each.word for each in tokens[:5]]
     if words[0] in ("ALTER", "PREPARE") or (
@@ -184,9 +184,9 @@ def marked(sql: str, tokens: Sequence[Token]) -> tuple[str, Sources] | None:
 
 
 def first_unread(tokens: Sequence[Token]) -> Unread | None:
-    """The first item of a text that waits for its values, and reads none that do; None if none."""
+    """Return the first placeholder whose own source contains no other one; None if none."""
     pivots = [*_pivots(tokens)]
-    # The last three tokens of ``(item) IN ('…')``, by the place of the text.
+    # First and last token of ``(item) IN ('…')``, by the offset of the placeholder string.
     marks = {
         tokens[last - 1].start: (first, last)
         for _, _, items in pivots
@@ -211,7 +211,7 @@ def first_unread(tokens: Sequence[Token]) -> Unread | None:
 def _pivots(
     tokens: Sequence[Token],
 ) -> Iterator[tuple[int, tuple[int, int], list[tuple[int, int]]]]:
-    """Each ``PIVOT source ON items``: its place, those of the source and of the items."""
+    """Yield each ``PIVOT source ON items``: its index, and the spans of source and items."""
     for index, token in enumerate(tokens[:-2]):
         if token.word not in _PIVOTS or (index and tokens[index - 1].text == "."):
             continue
@@ -232,10 +232,10 @@ def _pivots(
 
 
 def _queries_before(tokens: Sequence[Token], place: int) -> tuple[list[tuple[int, int]], bool]:
-    """The queries of each WITH that a source at ``place`` may name; whether one is RECURSIVE."""
+    """Return the spans of the CTEs in scope at ``place``, and whether a WITH is RECURSIVE."""
     found: dict[str, tuple[int, int]] = {}
     is_recursive = False
-    # The brackets around the place, from outside in, each with its first token.
+    # The first token in each bracket around the place, from outside in.
     begins = [0]
     for index in range(place):
         if tokens[index].word in OPENING:

@@ -1,4 +1,4 @@
-"""PREPARE, EXECUTE and DEALLOCATE, in DuckDB's and Trino's words."""
+"""PREPARE, EXECUTE and DEALLOCATE, in DuckDB's and Trino's syntax."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _CONSTANT: Final = "give it constants: 3, 'a', true, NULL, DATE '2026-01-31'"
 def read_prepared(
     tokens: Sequence[Token], sql: str, read_query: Callable[[Sequence[Token]], Query]
 ) -> Prepare | Execute | Deallocate:
-    """The statement of tokens that begin with one of ``WORDS``.
+    """Read a statement that begins with one of ``WORDS``.
 
     Raises SqlSyntaxError, UnsupportedSqlError.
     """

@@ -1,4 +1,4 @@
-"""SHOW as a table: its words name rows of ``query.show.ANSWERS`` and say what may follow them."""
+"""Read SHOW by a table: words select rows of ``query.show.ANSWERS`` and the reader of the rest."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _KINDS: Final = (
 
 
 def read_show(reader: Commands) -> Shown:
-    """The statement after SHOW. Raises SqlSyntaxError."""
+    """Read the statement after SHOW. Raises SqlSyntaxError."""
     at, first = reader.here, reader.take()
     if not first:
         raise syntax_error("nothing follows SHOW", at, _KINDS)
@@ -42,27 +42,27 @@ def read_show(reader: Commands) -> Shown:
 
 
 def _names(reader: Commands, shown: Shown) -> Shown:
-    """``[FROM namespace] [LIKE pattern]``."""
+    """Read ``[FROM namespace] [LIKE pattern]``."""
     namespace = reader.name() if reader.either("FROM", "IN") else None
     return _like(reader, replace(shown, namespace=namespace))
 
 
 def _like(reader: Commands, shown: Shown) -> Shown:
-    """``[LIKE pattern]``."""
+    """Read ``[LIKE pattern]``."""
     found = replace(shown, like=reader.like())
     reader.end()
     return found
 
 
 def _functions(reader: Commands, shown: Shown) -> Shown:
-    """``[LIKE pattern]``, or the pattern alone, as Spark has it."""
+    """Read ``[LIKE pattern]``, or the pattern alone, as in Spark."""
     if len(reader.rest) == 1 and reader.rest[0].text.upper() != "LIKE":
         return replace(shown, like=reader.rest[0].text or None)
     return _like(reader, shown)
 
 
 def _procedures(reader: Commands, shown: Shown) -> Shown:
-    """``[FROM [catalog.]system] [LIKE pattern]``: all catalogs have the same."""
+    """Read ``[FROM [catalog.]system] [LIKE pattern]``: all catalogs have the same procedures."""
     if reader.either("FROM", "IN"):
         at = reader.rest[0].start if reader.rest else None
         if reader.name()[-1].lower() != "system":
@@ -76,13 +76,13 @@ def _named(name: str, reader: Commands, shown: Shown) -> Shown:
 
 
 def _table(before: tuple[str, ...], reader: Commands, shown: Shown) -> Shown:
-    """``[FROM] table``, with any of the words ``before`` it."""
+    """Read ``[FROM] table``, optionally after one of the words ``before``."""
     reader.either(*before)
     return replace(shown, reference=reader.table(shown.label))
 
 
 def _snapshots(reader: Commands, shown: Shown) -> Shown:
-    """``[EXTENDED] [FROM] table``."""
+    """Read ``[EXTENDED] [FROM] table``."""
     if reader.is_word("EXTENDED"):
         reader.take()
         shown = replace(shown, what="SNAPSHOTS EXTENDED")
@@ -91,7 +91,7 @@ def _snapshots(reader: Commands, shown: Shown) -> Shown:
 
 
 def _columns(reader: Commands, shown: Shown) -> Shown:
-    """``FROM table [FROM namespace] [LIKE pattern]``."""
+    """Read ``FROM table [FROM namespace] [LIKE pattern]``."""
     reader.either(*_OF)
     rest, like = reader.rest, None
     if len(rest) > 2 and rest[-2].word in ("LIKE", "ILIKE"):
@@ -111,7 +111,7 @@ def _columns(reader: Commands, shown: Shown) -> Shown:
 
 
 def _properties(reader: Commands, shown: Shown) -> Shown:
-    """``table [('key')]``."""
+    """Read ``table [('key')]``."""
     reader.either(*_OF)
     rest, key, cut = reader.rest, None, 0
     words = [token.word for token in rest]
@@ -143,7 +143,7 @@ _OF: Final = ("FROM", "IN", "OF")
 _Then: TypeAlias = Callable[["Commands", Shown], Shown]
 _of_any: _Then = partial(_table, (*_OF, "FOR"))
 _Row: TypeAlias = tuple[str, _Then]
-# One or two words: the rows that they name, and what reads the rest. Longer ones come first.
+# One or two words: the rows that they select, and the reader of the rest. Longer ones come first.
 _SHOW: Final[dict[str, _Row]] = {
     "TABLES": ("TABLES", _names),
     "VIEWS": ("VIEWS", _names),
