@@ -1,6 +1,6 @@
-"""The user's own text where it is in Spark's spelling, as the Spark engine runs it.
+"""The user's own text in Spark's spelling, as the Spark engine runs it.
 
-In: the text of a statement and the tree that sqlglot made of it, which serves to bind and to prune.
-Out: the same text with tables, parameters and clocks at their places, or an error that names what
-may not run. May import: what ``sql`` may.
+In: the text of a statement and sqlglot's tree of it, which is used for binding and pruning. Out:
+the same text with tables, parameters and clocks replaced, or an error that names the unsupported
+construct. May import: what ``sql`` may.
 """

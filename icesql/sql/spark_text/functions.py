@@ -1,7 +1,7 @@
 """Which of Spark's functions a query in Spark's own text may call, by the name that Spark resolves.
 
-Everything that looks like a call in the final text is looked up here, so what a dialect, a quote or
-a rewriting makes of the text can call nothing that the user could not have called.
+Everything that looks like a call in the final text is looked up here. So no dialect, quote or
+rewriting can produce a call that the user was not allowed to write.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ _REASONS: Final = {
     "system": "a query reads its tables and nothing else of the machine",
 }
 _UNKNOWN: Final = "Spark has no such function, or icesql does not classify it yet"
-# Words without a parenthesis that Spark takes for a call, unless a column has the name.
+# Words that Spark evaluates as a call without parentheses, unless a column has the name.
 _LEAKS_BARE: Final = frozenset({"current_user", "session_user", "user", "current_path"})
 
 
 @functools.cache
 def classes() -> dict[str, str]:
-    """The checked-in table: name in lower case → class; see its head for the words."""
+    """Return the checked-in table: name in lower case → class; its head explains the classes."""
     found: dict[str, str] = {}
     name_class = ""
     text = (folder() / "spark_engine_functions.txt").read_text(encoding="utf-8")
@@ -45,9 +45,9 @@ def classes() -> dict[str, str]:
 
 
 def check_calls(tokens: Sequence[Token], tree: exp.Expr) -> None:
-    """Raise UnsupportedSqlError for a call among ``tokens`` that a query may not make.
+    """Raise UnsupportedSqlError for a call among ``tokens`` that is not allowed in a query.
 
-    ``tree`` was read from them: ``name (a, b)`` may give names to a table's columns.
+    ``tree`` is their tree: ``name (a, b)`` may be an alias with names for columns.
     """
     found = list(_calls(tokens))
     counts = Counter(each.text.lower() for each, _ in found)
@@ -71,14 +71,14 @@ def check_calls(tokens: Sequence[Token], tree: exp.Expr) -> None:
 
 
 def _calls(found: Sequence[Token]) -> Iterator[tuple[Token, bool]]:
-    """Each name before a parenthesis, and whether it is qualified by another before it."""
+    """Yield each name before a parenthesis, and whether another name qualifies it."""
     for at, each in enumerate(found[:-1]):
         if each.kind in (NAME, WORD) and found[at + 1].word == "(":
             yield each, at > 0 and found[at - 1].word == "."
 
 
 def check_bare_words(tokens: Sequence[Token], columns: frozenset[str]) -> None:
-    """Raise UnsupportedSqlError for a word that is a call by itself; ``columns`` are no calls."""
+    """Raise UnsupportedSqlError for a bare word that is a call, unless a column has its name."""
     for at, each in enumerate(tokens):
         name = each.text.lower()
         if each.kind == WORD and name in _LEAKS_BARE and name not in columns:
@@ -93,7 +93,7 @@ def _known_names() -> tuple[str, ...]:
 
 
 def _declarations(name: str, tree: exp.Expr) -> int:
-    """How often the tree gives names to columns in the form ``name (a, b)``."""
+    """Return how many aliases in the tree have the form ``name (a, b)``."""
     from sqlglot import exp
 
     aliases = [*tree.find_all(exp.TableAlias)]

@@ -1,7 +1,7 @@
-"""A statement in Spark's spelling as the text that Spark runs: the user's own, spliced by position.
+"""Make the text that Spark runs from a statement in Spark's spelling: the user's text, edited.
 
-Table references with their time-travel clauses, parameters and clock functions are found among
-Spark's tokens and compared with what the tree says that they are. What does not agree is refused.
+Table references with their time-travel clauses, parameters and clock functions are located among
+Spark's tokens and compared with the tree. A difference is refused.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ _SIGNS: Final = frozenset({*"!%&()*+,-./:<=>?@[]^|~", "=>", "->"})
 
 
 class Edit(Struct, frozen=True):
-    """A place of the user's SQL and what stands there for Spark.
+    """A span of the user's SQL and its replacement for Spark.
 
-    ``text`` of a ``table`` is its number, of a ``clock`` the function's name in lower case, else
-    final. ``alias`` is the name that a table has without one of its own.
+    ``text`` of a ``table`` is its index, of a ``clock`` the function's name in lower case, else
+    the final SQL. ``alias`` is the alias of a table that has none in the text.
     """
 
     start: int
@@ -48,9 +48,9 @@ class Edit(Struct, frozen=True):
 
 
 class SparkText(Struct, frozen=True):
-    """``sql`` from character ``start`` of the user's, its edits in order, and its tree.
+    """``sql``, which starts at ``start`` of the user's SQL, its edits in order, and its tree.
 
-    Comments are blanks. ``words`` are the names in it, in lower case: no other column can be meant.
+    Comments are blanks. ``words`` are the names in it, in lower case: it refers to no other column.
     """
 
     sql: str
@@ -62,10 +62,10 @@ class SparkText(Struct, frozen=True):
     def final(
         self, tables: Sequence[str], clocks: Mapping[str, str] | None
     ) -> tuple[str, Callable[[int], int]]:
-        """The text that Spark runs, and a map from its places to those of the user's SQL.
+        """Return the text that Spark runs, and a map from its offsets to those in the user's SQL.
 
         ``tables`` are the names of the scans' views, ``clocks`` the SQL of each clock function;
-        None leaves them as they are.
+        with None the calls of clock functions stay.
         """
         made: list[str] = []
         places: list[tuple[int, int, int]] = []
@@ -102,7 +102,7 @@ class SparkText(Struct, frozen=True):
 
     @property
     def clocks(self) -> int:
-        """How many calls of clock functions there are."""
+        """The number of calls of clock functions."""
         return sum(edit.kind == CLOCK for edit in self.edits)
 
     def check_names(self, columns: frozenset[str]) -> None:
@@ -112,14 +112,14 @@ class SparkText(Struct, frozen=True):
 
 
 class Travel(Struct, frozen=True):
-    """A time-travel clause: where it begins and ends."""
+    """The span of a time-travel clause."""
 
     start: int
     stop: int
 
 
 def travels(tree: exp.Expr) -> list[Travel]:
-    """The time-travel clauses of a tree that still has them."""
+    """Return the time-travel clauses of a tree from which they were not removed."""
     found = []
     for table in tree.find_all(exp.Table):
         clause = table.args.get("version") or table.args.get("when")
@@ -137,10 +137,10 @@ def spark_text(
     clauses: Sequence[Travel],
     parameters: Callable[[str | None], Any],
 ) -> SparkText:
-    """The statement of ``sql`` whose ``tokens`` these are, in sqlglot's tokens.
+    """Return the text for Spark of the statement in ``sql`` with these ``tokens`` of sqlglot.
 
-    ``tree`` has its references and parameters taken; ``parameters`` gives the value of the named
-    or of the next one. Raises UnsupportedSqlError, SqlSyntaxError.
+    In ``tree`` references and parameters are already replaced. ``parameters`` returns the value of
+    the named parameter, or with None of the next one. Raises UnsupportedSqlError, SqlSyntaxError.
     """
     start, stop = tokens[0].start, tokens[-1].stop
     every = spark_tokens(sql, start, stop)
@@ -153,7 +153,7 @@ def spark_text(
     if comment is not None:
         _check_comments(comment, tokens, tokenize(" " * start + text))
     cuts = list(_cuts(every, clauses))
-    # What is cut out calls nothing, and its values are in the references.
+    # Removed clauses call no function, and their values are in the references.
     own = [each for each in every if not any(cut.start <= each.start < cut.stop for cut in cuts)]
     check_calls(own, tree)
     _check_scripts(own)
@@ -171,7 +171,7 @@ def spark_text(
     ]
     edits += _qualified(own, references, edits)
     for year in tree.find_all(exp.Year):
-        # That sqlglot makes a date of its argument first keeps it from pruning.
+        # The date cast that sqlglot adds to the argument would prevent pruning.
         if isinstance(year.this, exp.TsOrDsToDate) and not year.this.args.get("format"):
             year.set("this", year.this.this)
     edits.sort(key=lambda each: each.start)
@@ -183,9 +183,9 @@ def spark_text(
 
 
 def spark_tokens(sql: str, start: int, stop: int) -> list[Token]:
-    """The tokens from ``start`` to ``stop``, as Spark's own lexer splits the text.
+    """Return the tokens from ``start`` to ``stop``, split like Spark's own lexer does.
 
-    Raises SqlSyntaxError and UnsupportedSqlError for what is none of Spark's tokens.
+    Raises SqlSyntaxError and UnsupportedSqlError for text that is not a token of Spark's.
     """
     found = list(tokens_in(sql, start, stop, "spark"))
     for each in found:
@@ -199,7 +199,7 @@ def spark_tokens(sql: str, start: int, stop: int) -> list[Token]:
 
 
 def _check_comments(comment: int, tokens: Sequence[Token], without: Sequence[Token]) -> None:
-    """Both must leave out the same comments; Spark continues one after a backslash at its end."""
+    """Refuse comments that end elsewhere in Spark, which continues one after a final backslash."""
     before = [(each.word, each.start, each.text) for each in tokens]
     if before != [(each.word, each.start, each.text) for each in without]:
         raise unsupported("a comment that Spark reads in another way", comment)
@@ -235,7 +235,7 @@ def _tables(
 
 
 def _aliased(tree: exp.Expr, own: Sequence[Token]) -> dict[int, bool]:
-    """Whether each scan has an alias in the text: the tree has one for all of them."""
+    """Return which scans have an alias in the text; in the tree all of them have one."""
     starts = {each.start for each in own}
     found = {}
     for table in tree.find_all(exp.Table):
@@ -290,7 +290,7 @@ def _clocks(own: Sequence[Token]) -> Iterator[Edit]:
 
 
 def _doubled(own: Sequence[Token], sql: str) -> Iterator[Edit]:
-    """Two quotes inside of a text, which are none to Spark 3.5, as its other spelling."""
+    """Rewrite doubled quotes in a string, which Spark 3.5 does not support, with a backslash."""
     for each in own:
         quote, inner = sql[each.start], sql[each.start + 1 : each.stop - 1]
         if each.kind == TEXT and quote in "'\"":
@@ -307,7 +307,7 @@ def _doubled(own: Sequence[Token], sql: str) -> Iterator[Edit]:
 def _qualified(
     own: Sequence[Token], references: Sequence[TableReference], edits: Sequence[Edit]
 ) -> Iterator[Edit]:
-    """``namespace.table.column``: only the last part of a table's name is known to Spark."""
+    """Shorten ``namespace.table.column``: Spark knows only the last part of a table's name."""
     taken = [(each.start, each.stop) for each in edits]
     aliases = {int(each.text): each.alias for each in edits if each.kind == TABLE and each.alias}
     owners = [

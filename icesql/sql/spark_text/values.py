@@ -8,26 +8,26 @@ from icesql.errors import DataError
 from icesql.sql.parameters import literal
 from icesql.sql.trees import exp
 
-# By the names that sqlglot has for types.
+# Keys are sqlglot's names of types.
 _TYPES: Final = {"TIMESTAMPNTZ": "TIMESTAMP_NTZ", "TIMESTAMPTZ": "TIMESTAMP_LTZ"}
 _REFUSED: Final = ("TIME", "TIMESTAMP_NS")
 
 
 def spark_name(name: str) -> str:
-    """A name as Spark's quoted identifier."""
+    """Return a name as Spark's quoted identifier."""
     return "`" + name.replace("`", "``") + "`"
 
 
 def spark_string(text: str) -> str:
-    """A text as Spark's literal, whose backslash escapes."""
+    """Return a text as Spark's literal, with backslash escapes."""
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
 def spark_literal(value: Any, *, listed: bool = False) -> str:
-    """A parameter's value as an expression; a list after IN as the list in parentheses.
+    """Return a parameter's value as an expression; a list after IN in parentheses.
 
     Raises DataError for a value that Spark's SQL cannot hold, ProgrammingError for Python types
-    that are no values.
+    that are not SQL values.
     """
     if listed and isinstance(value, list | tuple | set | frozenset) and value:
         return "(" + ", ".join(_written(literal(each)) for each in value) + ")"
