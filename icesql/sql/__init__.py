@@ -1,4 +1,4 @@
 """Parse SQL: text in, a Statement out, a sqlglot tree with time travel taken out of it.
 
-Knows no Iceberg. May import: context, config, errors.
+Independent of Iceberg. May import: context, config, errors.
 """

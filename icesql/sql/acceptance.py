@@ -1,8 +1,8 @@
 """Allow lists over sqlglot's tree; everything else is refused by name and position.
 
-sqlglot parses far more than SELECT, and DuckDB runs whatever names a file, a setting or a
+sqlglot parses far more than SELECT, and DuckDB runs anything that names a file, a setting or a
 function that reads the machine. Statements, sources and clauses are allow lists; scalar functions
-are refused where they reach outside the query.
+are refused if they access anything outside the query.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ _TABLE_PART_NAMES: Final = {
     "indexed": "INDEXED BY",
     "system_time": "system time",
 }
-# Words of a clause that was begun and not finished; sqlglot takes them for an alias.
+# Keywords of an unfinished clause; sqlglot reads them as an alias.
 _NO_ALIAS: Final = frozenset(
     {"ORDER", "GROUP", "LIMIT", "OFFSET", "FETCH", "WINDOW", "FOR", "PARTITION", "QUALIFY", "USING"}
     | {"ON", "UNION", "EXCEPT", "INTERSECT", "HAVING", "WHERE", "JOIN", "NOT", "AND", "OR"}
@@ -76,9 +76,9 @@ _JOIN_WORDS: Final = frozenset(
     {"", "INNER", "OUTER", "LEFT", "RIGHT", "FULL", "CROSS", "SEMI", "ANTI", "ASOF", "NATURAL"}
 )
 
-# BigQuery's functions of times, which a clause of time travel folds and no engine is asked for.
+# BigQuery's time functions: binding folds them in a time-travel clause, no engine evaluates them.
 _FOLDED = ("timestamp_seconds", "timestamp_millis", "timestamp_micros")
-# Table functions that the engine knows under another name or not at all; the others stand in
+# Table functions that the engine has under another name or not at all; the others are in
 # grammar/engine_functions.txt.
 _TABLE_FUNCTIONS: Final = frozenset(
     {"explode", "explode_outer", "exploding_generate_series", "generate_subscripts"}
@@ -92,7 +92,7 @@ CALL_BY_TEXT: Final = frozenset(
     {"list_aggregate", "list_aggr", "array_aggregate", "array_aggr", "aggregate"}
 )
 
-# What a session tells of itself, in the words of several systems.
+# Functions that return properties of the session, in the spellings of several systems.
 SESSION_CALLS: Final = {
     "current_schema": "schema", "current_catalog": "catalog", "current_database": "catalog",
     "version": "version", "current_version": "version",
@@ -100,9 +100,9 @@ SESSION_CALLS: Final = {
 
 _INSIDE: Final = "put the clause after the Iceberg table itself"
 
-# What the tables of a tree are called once they were taken out.
+# Prefix of the names of views in a text after view expansion.
 _VIEW: Final = "__view_"
-# Names under which an engine finds rows: a WITH query of the name would be read instead.
+# Prefixes of names under which an engine finds rows: a CTE of such a name would hide them.
 RESERVED: Final = (
     "__scan_", "__fragment_", "__file_", "__sh", "__temp_", "__ref_", _VIEW,
     "__kept_", "__stream_", "__rows_", "__constants_", "__positions_", "__files_",
@@ -132,8 +132,8 @@ _REFUSED_NODES: Final[dict[str, str]] = {
 class Accepts(Struct, frozen=True):
     """Permissions of a text.
 
-    ``files``: functions in FROM may read files; ``views``: names of views stand in it; ``calls``:
-    its functions are checked, which waits where macros are still to be expanded.
+    ``files``: functions in FROM may read files. ``views``: the text contains names of expanded
+    views. ``calls``: check its functions now; False before macro expansion.
     """
 
     files: bool = False
@@ -142,7 +142,7 @@ class Accepts(Struct, frozen=True):
 
 
 def has_only_text(tree: exp.Expr) -> str:
-    """The part of a tree that only its own text can run; "" for none."""
+    """Return the construct in a tree that only the query's text can run; "" for none."""
     found = tree.find(exp.TableSample, exp.Pivot)
     if found is None:
         return ""
@@ -156,12 +156,12 @@ def check_tree(
     functions: bool = True,
     views: bool = False,
 ) -> None:
-    """Refuse what icesql does not run of another dialect. Raises UnsupportedSqlError and
+    """Refuse trees of another dialect that icesql does not run. Raises UnsupportedSqlError and
     SqlSyntaxError.
 
     ``files``: whether FROM may contain functions that read files. ``functions``: whether to check
-    what is called. ``views``: whether views were put into
-    the text, under names that no user may give.
+    the functions that are called. ``views``: whether the text contains expanded views,
+    under names that are refused in a user's text.
     """
     if not isinstance(tree, exp.Query):
         raise unsupported(_statement_name(tree), tree)
@@ -199,7 +199,7 @@ _OF_VARIANTS: Final = frozenset(
 
 
 def check_spark_functions(tree: exp.Expr) -> None:
-    """Refuse functions that the table of Spark's dialect has not. Raises UnsupportedSqlError."""
+    """Refuse functions that Spark's function table lacks. Raises UnsupportedSqlError."""
     names = function_names(SPARK)
     for node in tree.find_all(exp.Anonymous):
         name = node.name.lower()
@@ -214,7 +214,7 @@ def check_spark_functions(tree: exp.Expr) -> None:
 
 
 def check_calls(tree: exp.Expr) -> None:
-    """Refuse functions below a node of sqlglot's. Raises UnsupportedSqlError."""
+    """Refuse functions below a sqlglot node. Raises UnsupportedSqlError."""
     for node in tree.find_all(exp.Func):
         _check_call(node)
 
@@ -225,7 +225,7 @@ def _check_call(node: exp.Func) -> None:
             return
         check_function(node.name, node)
     elif is_known(node.sql_name()):
-        # A class of sqlglot's own; what it is called in the engine is checked there.
+        # sqlglot has a class for the function: check its name in the engine.
         check_function(node.sql_name(), node)
 
 
@@ -239,7 +239,7 @@ def _check_select(node: exp.Select) -> None:
 
 
 def _reads_files(node: exp.Expr) -> bool:
-    """Whether a node is a function in FROM that reads files."""
+    """True if a node is a function in FROM that reads files."""
     in_from = isinstance(node.parent, exp.Table) and node.arg_key == "this"
     return in_from and isinstance(node, exp.Func) and is_file_function(function_name(node))
 
@@ -281,7 +281,7 @@ def _refuse_clause(node: exp.Table, what: str) -> None:
 def _check_alias(node: exp.Table, alias: exp.TableAlias) -> None:
     name = alias.this
     if not isinstance(name, exp.Identifier):
-        # t@main and, where $ is no letter, t$snapshots come out as "t AS @main".
+        # sqlglot parses t@main, and t$snapshots where $ is no letter, as "t AS @main".
         table = node.name
         shown = name.name if isinstance(name, exp.Expression) else str(name)
         construct = f"{table}@{shown} or {table}${shown} as a table name"
@@ -316,7 +316,7 @@ def _check_from_item(node: exp.From | exp.Join) -> None:
     words = [str(node.args.get(part) or "").upper() for part in ("method", "side", "kind")]
     for word in words:
         if word not in _JOIN_WORDS:
-            # POSITIONAL JOIN pairs rows by their order, and rows of a table have none.
+            # POSITIONAL JOIN pairs rows by their order, but the rows of a table have no order.
             raise unsupported(f"{word} JOIN", this)
 
 
@@ -327,7 +327,7 @@ def _check_lateral(node: exp.Lateral) -> None:
 
 
 def check_source(name: str, at: Place, *, files: bool = False) -> None:
-    """Refuse a function in FROM; ``files``: unless it reads files. Raises UnsupportedSqlError."""
+    """Refuse a function in FROM; ``files``: allow those for files. Raises UnsupportedSqlError."""
     name = name.lower()
     if files and is_file_function(name):
         return
@@ -341,9 +341,9 @@ def check_source(name: str, at: Place, *, files: bool = False) -> None:
 
 
 def check_name(name: str, at: Place, *, views: bool = False) -> None:
-    """Refuse the name of a WITH query or an alias that stands for rows in the engine.
+    """Refuse the name of a CTE or an alias that is reserved for rows in the engine.
 
-    ``views``: names of views that were put into the text are allowed. Raises UnsupportedSqlError.
+    ``views``: allow names of expanded views. Raises UnsupportedSqlError.
     """
     if name.lower().startswith(RESERVED) and not (views and name.startswith(_VIEW)):
         raise unsupported(f'the name "{name}"', at, "it is reserved")
@@ -362,8 +362,8 @@ def check_function(name: str, at: Place) -> None:
 
 
 def named_aggregate(call: Mapping[str, Any]) -> str | None:
-    """The aggregate of ``list_aggregate(l, 'sum')`` or ``l.list_aggregate('sum')``, of DuckDB's
-    tree; None if anything but a text names it.
+    """Return the aggregate of ``list_aggregate(l, 'sum')`` or ``l.list_aggregate('sum')`` in
+    DuckDB's tree; None if its name is not a string literal.
     """
     path = call["qualified_name"]["path"]
     is_method = len(path) > 1 and path[0].lower() not in SCHEMAS
@@ -373,7 +373,7 @@ def named_aggregate(call: Mapping[str, Any]) -> str | None:
 
 
 def function_name(node: exp.Expr) -> str:
-    """The lower-case name of a function node."""
+    """Return the lower-case name of a function node."""
     if isinstance(node, (exp.Anonymous, exp.AnonymousAggFunc)):
         return node.name.lower()
     return node.sql_name().lower() if isinstance(node, exp.Func) else node.key

@@ -1,4 +1,4 @@
-"""Which changes of a table a reference asks for: ``CHANGES FROM VERSION a TO VERSION b``."""
+"""Which changes of a table a reference selects: ``CHANGES FROM VERSION a TO VERSION b``."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ OPTIONS: Final = ("deduplicationMode", "computeUpdates")
 class ChangeRange(Struct, frozen=True):
     """The commits after ``start`` up to ``end``; None is the first, or the current, state.
 
-    ``keys`` are names of columns that tell a row's versions by. ``offset`` is where the clause
-    begins in the SQL, for errors. ``direct``: the two states are compared, whatever lies between.
-    ``appends_only``: commits that do anything else than append are left out. ``blame``: it goes
-    back as far as is known, and says who committed; rows that were there before are "present".
+    ``keys`` are the columns that identify a row in its versions. ``offset`` is the start of the
+    clause in the SQL, for errors. ``direct``: compare the two states, whatever lies between them.
+    ``appends_only``: skip commits that do anything but append. ``blame``: go back as far as the
+    history is known, and return who committed; rows that existed before it are "present".
     """
 
     start: TimeTravel | None
@@ -42,7 +42,7 @@ class ChangeRange(Struct, frozen=True):
 
 
 def read_changes(clause: exp.Expr, *, seconds: bool) -> ChangeRange:
-    """The value of a clause as ``sql/parser/travel/changes.py`` makes it, parameters bound.
+    """Return the value of a clause from ``sql/parser/travel/changes.py``, with parameters bound.
 
     Raises SqlSyntaxError, UnsupportedSqlError.
     """

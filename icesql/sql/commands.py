@@ -29,7 +29,7 @@ from icesql.sql.trees import exp
 
 EXPLAIN_FORMATS = ("text", "json", "tree", "html")
 _EXPLAIN_OPTIONS = ("FORMAT", "ANALYZE", "ENGINE")
-# What a query in parentheses begins with.
+# Words that begin a query in parentheses.
 _IN_PARENTHESES = (
     "SELECT",
     "WITH",
@@ -45,7 +45,7 @@ ReadQuery = Callable[[Sequence[Token]], Query]
 
 
 def read_command(tokens: Sequence[Token], sql: str, read_query: ReadQuery) -> Statement:
-    """The statement that begins with one of acceptance's COMMAND_WORDS.
+    """Parse a statement that begins with one of COMMAND_WORDS.
 
     ``sql`` is the text of the tokens, ``read_query`` parses the tokens of a query. Raises
     SqlSyntaxError, UnsupportedSqlError.
@@ -91,7 +91,7 @@ def read_command(tokens: Sequence[Token], sql: str, read_query: ReadQuery) -> St
 
 
 class Commands(TokenCursor):
-    """Reads one statement, from behind its first word."""
+    """Reads one statement, starting after its first word."""
 
     def __init__(self, tokens: Sequence[Token], sql: str, read_query: ReadQuery) -> None:
         super().__init__(tokens, sql)
@@ -100,7 +100,7 @@ class Commands(TokenCursor):
     # ------------------------------------------------------------ statements
 
     def explain(self) -> Explain:
-        """EXPLAIN of a query."""
+        """Read EXPLAIN of a query."""
         analyze, engine, format_name, file = False, False, "text", None
         while True:
             if self.skip("ANALYZE"):
@@ -146,7 +146,7 @@ class Commands(TokenCursor):
         return Explain(self._read_query(rest), analyze, form, file)
 
     def diff_summary(self) -> Shown:
-        """DIFF SUMMARY table BETWEEN version AND version, which reads as DIFF."""
+        """Read DIFF SUMMARY table BETWEEN version AND version, which is parsed as DIFF."""
         from icesql.sql.show_statements.differences import check_compared
 
         self.index += 1  # SUMMARY
@@ -160,7 +160,7 @@ class Commands(TokenCursor):
         return Shown("DIFF SUMMARY", reference)
 
     def describe(self) -> Statement:
-        """DESCRIBE of a table or a query."""
+        """Read DESCRIBE of a table or a query."""
         is_table = self.skip("TABLE")
         if not is_table and self.is_word("QUERY"):
             self.take()
@@ -180,19 +180,19 @@ class Commands(TokenCursor):
         return Shown("DESCRIBE", self.table("DESCRIBE"))
 
     def snapshot_time(self) -> bool:
-        """Step over SNAPSHOT TIME, if they come next."""
+        """Step over SNAPSHOT TIME; return True if they come next."""
         found = self.peek() == "SNAPSHOT" and self.peek(1) == "TIME"
         self.index += 2 if found else 0
         return found
 
     def _time_of_snapshots(self) -> SetSnapshotTime | ResetSetting:
-        """The time after ``SET SNAPSHOT TIME =``; DEFAULT is none."""
+        """Read the time after ``SET SNAPSHOT TIME =``; DEFAULT resets it."""
         rest = self.rest
         if not rest:
             raise syntax_error("nothing follows SET SNAPSHOT TIME =", self.here, ("a time",))
         if len(rest) == 1 and rest[0].word in ("DEFAULT", "NONE", "NULL"):
             return ResetSetting("snapshot_time")
-        at = self.tokens[1].start  # no text stands there
+        at = self.tokens[1].start  # the inserted words have no text here
         given = [*words_at("t TIMESTAMP AS OF", at), *rest]
         query = self.table_query("SET SNAPSHOT TIME", given=given)
         travel = query.references[0].travel
@@ -200,7 +200,7 @@ class Commands(TokenCursor):
         return SetSnapshotTime(travel)
 
     def set(self) -> SetSetting | SetSnapshotTime | ResetSetting | SetVariable:
-        """SET of a setting or a variable."""
+        """Read SET of a setting or a variable."""
         self.skip("SESSION")
         if self.is_word("VARIABLE") and self.peek(1) not in ("=", "TO"):
             return self._variable()
@@ -216,7 +216,7 @@ class Commands(TokenCursor):
         return SetSetting(name, self._value(f"SET {name} ="))
 
     def _variable(self) -> SetVariable:
-        """SET VARIABLE name = constant."""
+        """Read SET VARIABLE name = constant."""
         self.take()
         at, name = self.here, ".".join(self.name())
         if not self.either("=", "TO", ":="):
@@ -240,13 +240,13 @@ class Commands(TokenCursor):
     # ------------------------------------------------------------ pieces
 
     def take(self) -> str:
-        """The next token in upper case, and step over it; "" at the end."""
+        """Return the next token in upper case and step over it; "" at the end."""
         token = self.token
         self.index += 1
         return token.text.upper() if token is not None else ""
 
     def setting_name(self) -> str:
-        """The name of a setting: words joined by dots or dashes."""
+        """Read the name of a setting: words joined by dots or dashes."""
         start = self.here
         text = ".".join(self.name())
         while self.skip("-"):
@@ -256,12 +256,12 @@ class Commands(TokenCursor):
         return text
 
     def is_word(self, word: str) -> bool:
-        """Whether the next token is this word and not the name of a table: a name follows it."""
+        """True if the next token is this keyword and not the name of a table: a name follows it."""
         after = self.tokens[self.index + 1 : self.index + 2]
         return self.peek() == word and bool(after) and after[0].word not in _AFTER_TABLE
 
     def like(self) -> str | None:
-        """The pattern of LIKE or ILIKE, both in any case; None without one."""
+        """Read the pattern of LIKE or ILIKE, both case-insensitive; None without one."""
         if not self.either("LIKE", "ILIKE"):
             return None
         return self.text("a text")
@@ -283,7 +283,7 @@ class Commands(TokenCursor):
         return self.written(self.index, len(self.tokens))
 
     def table(self, what: str, stop: int | None = None) -> TableReference:
-        """The one table that the tokens up to ``stop`` name. Raises SqlSyntaxError otherwise."""
+        """Read the one table that the tokens up to ``stop`` name. Raises SqlSyntaxError."""
         named = _named(self.tokens[self.index : stop])
         if named is not None:
             return named
@@ -293,7 +293,7 @@ class Commands(TokenCursor):
         return reference
 
     def table_query(self, what: str, stop: int | None = None, given: Sequence[Token] = ()) -> Query:
-        """``SELECT * FROM`` the one table that the tokens name. Raises SqlSyntaxError."""
+        """Parse ``SELECT * FROM`` the one table that the tokens name. Raises SqlSyntaxError."""
         rest = given or self.tokens[self.index : stop]
         if not rest:
             raise syntax_error(f"nothing follows {what}", self.here, ("a table",))
@@ -303,7 +303,7 @@ class Commands(TokenCursor):
         return query
 
     def _check_one_table(self, what: str, query: Query, at: int) -> None:
-        """Raises SqlSyntaxError for a query of anything but all columns of one table."""
+        """Raise SqlSyntaxError for a query of anything but all columns of one table."""
         used = {name for name, value in query.tree.args.items() if value}
         if len(query.references) != 1 or used - {"expressions", "from_"}:
             raise syntax_error(f"{what} takes one table", at, ("a table",))
@@ -312,7 +312,7 @@ class Commands(TokenCursor):
             if alias is None or alias.this is None:
                 continue
             place = offset_of(alias.this)
-            # A name that stands in the text: not the one that each table is given.
+            # An alias in the text, not the generated one at the table's own offset.
             if place is not None and place != offset_of(table):
                 raise syntax_error(
                     f'unexpected "{alias.name}": {what} takes one table and no column or alias',
@@ -321,7 +321,7 @@ class Commands(TokenCursor):
                 )
 
 
-# What follows a table: a word before it is the table's name.
+# Tokens that follow a table's name: a word before them is the name, not a keyword.
 _AFTER_TABLE = (".", ";", "@", "VERSION", "TIMESTAMP", "FOR", "AT", "BEFORE")
 
 
@@ -339,7 +339,7 @@ def _is_constant(node: exp.Expr) -> bool:
 
 
 def _named(tokens: Sequence[Token]) -> TableReference | None:
-    """The table that tokens are the plain name of; None for anything more."""
+    """Return the table if the tokens are only its name; None otherwise."""
     names = tokens[::2]
     if (
         len(tokens) % 2 == 0

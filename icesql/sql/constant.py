@@ -1,6 +1,6 @@
-"""A constant read from its tokens: the value of SET VARIABLE, and that of a time-travel clause.
+"""A constant read from its tokens: a value of SET VARIABLE or of a time-travel clause.
 
-No parser is loaded for one, and no nodes before it stands in a tree.
+No parser is loaded to read one, and sqlglot's nodes only when it is put into a tree.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _NUMBER: Final = r"(?:0|[1-9][0-9]{0,17})(?:\.[0-9]{1,18})?"
 _NEGATIVE: Final = "-"
 _WORDS: Final = ("TRUE", "FALSE", "NULL")
 _TYPES: Final = {"DATE": "DATE", "TIMESTAMP": "TIMESTAMPNTZ", "TIMESTAMPTZ": "TIMESTAMPTZ"}
-# Words behind a literal with which its expression goes on.
+# Words that continue an expression after a literal.
 _OPERATORS: Final = ("AT", "COLLATE", "DIV")
 
 
@@ -31,7 +31,7 @@ class Constant(Struct, frozen=True):
     text: str
 
     def node(self) -> exp.Expression:
-        """The literal as a node of a tree."""
+        """Return the literal as a node of a tree."""
         match self.kind:
             case "TRUE" | "FALSE":
                 return exp.Boolean(this=self.kind == "TRUE")
@@ -48,10 +48,10 @@ class Constant(Struct, frozen=True):
 
 
 def read_constant(tokens: Sequence[Token]) -> tuple[Constant, int] | None:
-    """The constant that tokens begin with, and how many of them it is.
+    """Return the constant at the start of the tokens, and its number of tokens.
 
-    None where they begin with something else, where an operator follows the literal, and in other
-    dialects than the default one, whose types are others.
+    None for anything else, if an operator follows the literal, and in dialects other than the
+    default one, which have different types.
     """
     if not tokens or tokens[0].given is not None:
         return None
@@ -70,7 +70,7 @@ def read_constant(tokens: Sequence[Token]) -> tuple[Constant, int] | None:
 
 
 def _is_behind(token: Token, stop: int) -> bool:
-    """Whether a token is no part of an expression that a literal ended before it."""
+    """True if a token does not continue the expression of the literal that ends before it."""
     if token.kind in (NAME, WORD):
         return token.start > stop and token.word not in _OPERATORS
     return token.word in (")", ",", ";")

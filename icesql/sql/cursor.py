@@ -1,4 +1,4 @@
-"""Reading a statement word by word, with errors that say where and what was expected."""
+"""Read a statement token by token; errors give the offset and the expected words."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 
 class TokenCursor:
-    """The tokens of one statement and a place among them."""
+    """The tokens of one statement and a position among them."""
 
     def __init__(self, tokens: Sequence[Token], sql: str) -> None:
         self.tokens, self.sql = tokens, sql
@@ -37,48 +37,48 @@ class TokenCursor:
 
     @property
     def here(self) -> int:
-        """The offset of the next token, or of the end."""
+        """The offset of the next token, or of the statement's end."""
         return self.offset(self.index)
 
     @property
     def rest(self) -> Sequence[Token]:
-        """The tokens that are left."""
+        """The remaining tokens."""
         return self.tokens[self.index :]
 
     def word(self, index: int) -> str:
-        """The word at a place in upper case; "" for a quoted one and behind the end."""
+        """Return the word at an index in upper case; "" for a quoted one and after the end."""
         return self.tokens[index].word if index < len(self.tokens) else ""
 
     def kind(self, index: int) -> str:
-        """The kind of the token at a place; "" behind the end."""
+        """Return the kind of the token at an index; "" after the end."""
         return self.tokens[index].kind if index < len(self.tokens) else ""
 
     def offset(self, index: int) -> int:
-        """The offset of the token at a place, or of the end."""
+        """Return the offset of the token at an index, or of the end."""
         return self.tokens[index].start if index < len(self.tokens) else self.tokens[-1].stop
 
     def written(self, first: int, last: int) -> str:
-        """The SQL from one token to before another."""
+        """Return the SQL from token ``first`` to before token ``last``."""
         if first >= last:
             return ""
         return self.sql[self.tokens[first].start : self.tokens[last - 1].stop]
 
     def matches(self, index: int, words: Sequence[str]) -> bool:
-        """Whether these words stand at a place."""
+        """True if these words start at an index."""
         return all(self.word(index + step) == word for step, word in enumerate(words))
 
     def peek(self, ahead: int = 0) -> str:
-        """A word to come in upper case; "" for a quoted one and at the end."""
+        """Return a coming word in upper case; "" for a quoted one and at the end."""
         return self.word(self.index + ahead)
 
     def skip(self, *words: str) -> bool:
-        """Step over these words if they come next, all of them."""
+        """Step over these words if all of them come next; return True if so."""
         found = self.matches(self.index, words)
         self.index += len(words) if found else 0
         return found
 
     def either(self, *words: str) -> str:
-        """Step over the next word if it is one of these, and give it; "" where it is not."""
+        """Step over the next word if it is one of these, and return it; "" otherwise."""
         word = self.peek()
         if not word or word not in words:
             return ""
@@ -86,24 +86,24 @@ class TokenCursor:
         return word
 
     def need(self, *words: str) -> None:
-        """Step over these words. Raises SqlSyntaxError where others stand."""
+        """Step over these words. Raises SqlSyntaxError if the next words differ."""
         if not self.skip(*words):
             raise self.unexpected(" ".join(words))
 
     def unexpected(self, *expected: str) -> Error:
-        """The error for the next token."""
+        """Return the error for the next token."""
         if self.token is None:
             return syntax_error("unexpected end of the statement", self.here, expected)
         text = phrase(self.tokens, self.index) if self.peek(1) == "BY" else self.token.text
         return syntax_error(f'unexpected "{text}"', self.here, expected)
 
     def end(self) -> None:
-        """Raises SqlSyntaxError unless all tokens are used."""
+        """Raise SqlSyntaxError unless all tokens were read."""
         if self.token is not None:
             raise self.unexpected("the end of the statement")
 
     def identifier(self, what: str = "a name") -> str:
-        """One name."""
+        """Read one name."""
         token = self.token
         if token is None or token.kind not in (NAME, WORD) or not token.text:
             raise self.unexpected(what)
@@ -111,14 +111,14 @@ class TokenCursor:
         return token.text
 
     def name(self, what: str = "a name") -> tuple[str, ...]:
-        """A dotted name of one or more parts."""
+        """Read a dotted name of one or more parts."""
         parts = [self.identifier(what)]
         while self.skip("."):
             parts.append(self.identifier(what))
         return tuple(parts)
 
     def text(self, what: str = "a text in single quotes") -> str:
-        """A text."""
+        """Read a string literal."""
         token = self.token
         if token is None or token.kind != TEXT:
             raise self.unexpected(what)
@@ -126,11 +126,11 @@ class TokenCursor:
         return token.text
 
     def text_or_name(self, what: str = "a name") -> str:
-        """A text, or one name."""
+        """Read a string literal or one name."""
         return self.text() if self.kind(self.index) == TEXT else self.identifier(what)
 
     def number(self) -> int:
-        """A whole number."""
+        """Read a whole number."""
         token = self.token
         if token is None or token.kind != NUMBER or not token.text.isdigit():
             raise self.unexpected("a number")
@@ -138,13 +138,13 @@ class TokenCursor:
         return int(token.text)
 
     def until(self, *words: str) -> Sequence[Token]:
-        """The tokens up to one of the words, a comma or a closing bracket outside of brackets."""
+        """Read up to one of the words, a comma or a closing bracket, outside nested brackets."""
         start, self.index = self.index, outer(self.tokens, self.index, (*words, ","))
         return self.tokens[start : self.index]
 
     def balanced(self) -> None:
-        """Raises SqlSyntaxError for a bracket to come that closes none: a text put in brackets
-        would end there."""
+        """Raise SqlSyntaxError for an unmatched closing bracket in the rest: a text that is put in
+        brackets would end there."""
         depth = 0
         for token in self.rest:
             depth += (token.word in OPENING) - (token.word in CLOSING)
@@ -152,21 +152,21 @@ class TokenCursor:
                 raise syntax_error(f'unexpected "{token.text}"', token)
 
     def listed(self, read: Callable[[], T]) -> list[T]:
-        """One or more items with commas between them."""
+        """Read one or more items separated by commas."""
         found = [read()]
         while self.skip(","):
             found.append(read())
         return found
 
     def bracketed(self, read: Callable[[TokenCursor], T]) -> list[T]:
-        """The items of a list in brackets; ``read`` reads one at the next word."""
+        """Read the items of a list in brackets; ``read`` reads one item from its cursor."""
         inner = self.in_brackets()
         found = inner.listed(lambda: read(inner))
         inner.end()
         return found
 
     def in_brackets(self) -> TokenCursor:
-        """The tokens between the next bracket and the one that closes it."""
+        """Read a bracketed part; return a cursor on the tokens between the brackets."""
         opened = self.index
         self.need("(")
         self.index = closing(self.tokens, opened)

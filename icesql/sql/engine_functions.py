@@ -1,7 +1,7 @@
-"""Which functions of the engine a query may call, by the name that the engine resolves.
+"""Which of the engine's functions a query may call, by the name that the engine resolves.
 
-``acceptance`` checks each function of the user's tree, and the engine checks every call in the
-text that it is about to run, wherever the call came from.
+``acceptance`` checks each function in the user's tree, and the engine checks every call in the
+text that it is about to run, whatever the call's origin.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Final
 
 from icesql.sql.grammar import folder
 
-# Schemas and databases of the engine's functions: a name after another one is a method's.
+# Schemas and databases of the engine's functions: after any other name, a function is a method.
 SCHEMAS: Final = frozenset({"main", "system", "temp", "memory", "pg_catalog", "information_schema"})
 
 _ALLOWED: Final = frozenset({"safe", "volatile"})
@@ -26,7 +26,7 @@ _UNKNOWN: Final = "DuckDB has no such function, or icesql does not classify it y
 
 @functools.cache
 def classes() -> dict[tuple[str, str], str]:
-    """The checked-in table: (kind, name in lower case) → class; see its head for the words."""
+    """Return the checked-in table: (kind, name in lower case) → class; its head explains them."""
     found: dict[tuple[str, str], str] = {}
     kind = name_class = ""
     text = (folder() / "engine_functions.txt").read_text(encoding="utf-8")
@@ -39,26 +39,26 @@ def classes() -> dict[tuple[str, str], str]:
 
 
 def refusal(name: str, *, table: bool = False) -> str | None:
-    """Why a query may not call a function, None when it may.
+    """Return why a query may not call a function; None if it may.
 
-    ``name`` is the bare name, without quotes and schema; ``table`` is for a call in FROM.
+    ``name`` is the bare name, without quotes and schema; ``table`` is True for a call in FROM.
     """
     known = _class_of(name, table=table)
     return None if known in _ALLOWED else _REASONS.get(known or "", _UNKNOWN)
 
 
 def is_known(name: str) -> bool:
-    """Whether the table has a function or a word of that name."""
+    """True if the table has a function or a word of that name."""
     return _class_of(name, table=False) is not None
 
 
 def is_file_function(name: str) -> bool:
-    """Whether a table function reads the files that its arguments name, and nothing else."""
+    """True if a table function reads the files named by its arguments, and nothing else."""
     return classes().get(("table", name.lower())) == "files"
 
 
 def known_names() -> list[str]:
-    """The names of all functions that an expression may call."""
+    """Return the names of all functions that an expression may call."""
     return [
         name for (kind, name), found in classes().items() if kind == "value" and found in _ALLOWED
     ]

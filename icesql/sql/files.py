@@ -1,6 +1,6 @@
-"""Take the files out of a tree: ``read_csv('x')`` and ``'x.csv'`` become ``"__file_<i>"``.
+"""Replace the files in a tree: ``read_csv('x')`` and ``'x.csv'`` become ``"__file_<i>"``.
 
-Paths and options are literals and cross as values; nothing here looks at a file.
+Paths and options are literals and are passed on as values; nothing here accesses a file.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ _LITERALS: Final = (
 
 
 def reader_of(path: str) -> str | None:
-    """The function that reads a file by its suffix, also a compressed one; None if none does."""
+    """Return the function that reads a file, also a compressed one, by its suffix; or None."""
     name = path.lower()
     if not name.endswith((".parquet", ".parq")):
         name = name.removesuffix(".gz").removesuffix(".zst")
@@ -99,7 +99,7 @@ def reader_of(path: str) -> str | None:
 
 
 def take_files(tree: exp.Expr, edits: list[Edit]) -> tuple[FileReference, ...]:
-    """Rewrite ``tree`` in place and return the files that it reads; ``edits`` get their places.
+    """Rewrite ``tree`` in place; return the files that it reads and add their edits to ``edits``.
 
     Raises SqlSyntaxError for a path that is not text, UnsupportedSqlError for an option that is
     not known to be harmless or whose value is not a literal.
@@ -159,7 +159,7 @@ def _option(name: str, given: exp.Expr, offset: int | None) -> tuple[str, str]:
 
 
 def read_file(table: exp.Table, text: str, *, files: bool) -> None:
-    """Make a call of ``FROM 'data.parquet'``. Raises UnsupportedSqlError for other texts."""
+    """Turn ``FROM 'data.parquet'`` into a call. Raises UnsupportedSqlError for other texts."""
     start = table.meta["start"]
     reader = reader_of(text)
     if reader is None or not files:
@@ -168,12 +168,12 @@ def read_file(table: exp.Table, text: str, *, files: bool) -> None:
             hint = f"a table's folder or its metadata file is read with iceberg_scan('{text}')"
         raise of_files(f"a file as a table: '{text}'", start, hint)
     function = exp.Anonymous(this=reader, expressions=[exp.Literal.string(text)])
-    # As DuckDB has it: the file's name up to its first dot.
+    # As in DuckDB, the alias is the file's name up to its first dot.
     stem = text.rsplit("/", 1)[-1].partition(".")[0] or text
     function.meta.update(start=start, stop=table.parts[0].meta["end"] + 1, alias=stem)
     table.set("this", function)
 
 
 def _is_metadata(path: str) -> bool:
-    """A table's metadata file, which ends as other files of JSON do."""
+    """True for a table's metadata file, which has the suffix of a JSON file."""
     return path.removesuffix(".gz").endswith(".metadata.json")

@@ -14,16 +14,16 @@ if TYPE_CHECKING:
     from sqlglot import exp
 
 SPARK: Final = "spark"
-# The dialects that have such a table.
+# The dialects that have a function table.
 TRANSLATED: Final = frozenset({SPARK, "trino", "snowflake"})
 _ROW: Final = re.compile(r"(\w+)\((.*?)\) -> (\S.*?) (:?=|@) (.+)")
 
 
 class TableRow(Struct, frozen=True):
-    """One form of a function as the file writes it.
+    """One form of a function, as a line of the file.
 
-    ``sign`` is ``=``, ``:=`` for an expression that conditions prune by, or ``@`` where ``text`` is
-    the name of what builds the expression. ``section`` is scalar, aggregate or window.
+    ``sign`` is ``=``, ``:=`` for an expression that conditions prune by, or ``@`` if ``text`` is
+    the name of a builder of the expression. ``section`` is scalar, aggregate or window.
     """
 
     name: str
@@ -35,18 +35,18 @@ class TableRow(Struct, frozen=True):
 
 
 def table_rows(dialect: str) -> tuple[TableRow, ...]:
-    """The rows of the table of a dialect in ``TRANSLATED``, in the order of the file."""
+    """Return the table of a dialect in ``TRANSLATED``, in the order of the file."""
     return _read(dialect)[0]
 
 
 def function_names(dialect: str) -> frozenset[str]:
-    """The functions of a dialect in ``TRANSLATED``, in lower case."""
+    """Return the functions of a dialect in ``TRANSLATED``, in lower case."""
     return _read(dialect)[1]
 
 
 @functools.cache
 def _read(dialect: str) -> tuple[tuple[TableRow, ...], frozenset[str]]:
-    """The rows, and the names of all functions: also of those that code translates."""
+    """Return the rows, and the names of all functions, including those that code translates."""
     rows: list[TableRow] = []
     by_code: set[str] = set()
     section = ""
@@ -64,13 +64,13 @@ def _read(dialect: str) -> tuple[tuple[TableRow, ...], frozenset[str]]:
     return tuple(rows), frozenset({row.name for row in rows} | by_code)
 
 
-# The function table of the dialect: what runs on every engine, read from ``grammar/``.
+# icesql's own function table: the functions of every engine, read from ``grammar/``.
 
 
 class Function(Struct, frozen=True):
     """A row of the table: an example in the dialect's spelling and its value as the shell shows it.
 
-    ``result`` is the declared type of the result; ``$1`` is that of the first argument.
+    ``result`` is the declared result type; ``$1`` is the type of the first argument.
     """
 
     name: str
@@ -81,7 +81,7 @@ class Function(Struct, frozen=True):
 
 @functools.cache
 def functions() -> tuple[Function, ...]:
-    """Every row, in the order of the file."""
+    """Return every row, in the order of the file."""
     rows = []
     for line in (folder() / "functions.txt").read_text(encoding="utf-8").splitlines():
         if line and not line.startswith("#"):
@@ -92,7 +92,7 @@ def functions() -> tuple[Function, ...]:
 
 @functools.cache
 def function_keys() -> frozenset[str]:
-    """The ``function_key`` of each function of the table."""
+    """Return the ``function_key`` of each function of the table."""
     import sqlglot
     from sqlglot import exp
 
@@ -108,7 +108,7 @@ def function_keys() -> frozenset[str]:
 
 
 def function_key(node: exp.Func) -> str:
-    """The identity of a function in a tree: several spellings of one function share it."""
+    """Return the identity of a function in a tree: all spellings of a function share it."""
     from sqlglot import exp
 
     if isinstance(node, exp.Anonymous | exp.AnonymousAggFunc):

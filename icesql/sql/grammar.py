@@ -1,4 +1,4 @@
-"""The Lark form of the promised dialect: what may come next, and the keywords.
+"""The Lark grammar of the promised dialect: what may come next, and the keywords.
 
 sqlglot parses statements; Lark never does. The grammar serves completion, the "expected …" of
 syntax errors, random statements in tests, and readers.
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from lark import Lark
 
-# Lark's %import would rename terminals; the files are one text in this order.
+# Lark's %import would rename terminals; the files are joined to one text in this order.
 FILES: Final = (
     "session.lark",
     "select.lark",
@@ -63,7 +63,7 @@ _FREE_WORDS: Final = frozenset({"DATE", "TIME", "TIMESTAMP", "EXTRACT", "NOW"})
 
 
 def folder() -> Path:
-    """Where the grammar's files are: in the installed package, else in the checkout."""
+    """Return the folder of the grammar: in the installed package, else in the checkout."""
     package = Path(__file__).resolve().parent.parent
     installed = package / "_grammar"
     return installed if installed.is_dir() else package.parent / "grammar"
@@ -71,14 +71,14 @@ def folder() -> Path:
 
 @functools.cache
 def text() -> str:
-    """The whole grammar as one text."""
+    """Return the whole grammar as one text."""
     place = folder()
     return "\n".join((place / name).read_text(encoding="utf-8") for name in FILES)
 
 
 @functools.cache
 def load() -> Lark:
-    """The LALR parser of the grammar, free of conflicts; loaded once."""
+    """Return the LALR parser of the grammar, which has no conflicts; loaded once."""
     from lark import Lark
 
     return Lark(text(), parser="lalr", lexer="contextual", maybe_placeholders=False)
@@ -86,13 +86,13 @@ def load() -> Lark:
 
 @functools.cache
 def keywords() -> tuple[str, ...]:
-    """The words of the dialect in upper case and alphabetical order; needs no Lark."""
+    """Return the dialect's keywords in upper case and alphabetical order; needs no Lark."""
     tokens = (folder() / "tokens.lark").read_text(encoding="utf-8")
     return tuple(sorted(re.findall(r"^([A-Z_]+)\.[23]:\s+/[a-z_]+\\b/i$", tokens, re.MULTILINE)))
 
 
 def next_terminals(sql: str) -> frozenset[str] | None:
-    """The terminals that may follow a text, "$END" among them; None if it already is wrong."""
+    """Return the terminals that may follow a text, including "$END"; None for a wrong text."""
     from lark.exceptions import UnexpectedInput
 
     try:
@@ -104,9 +104,9 @@ def next_terminals(sql: str) -> frozenset[str] | None:
 
 
 def expected_after(text: str) -> tuple[str, ...]:
-    """The words that may come after a text, keywords first; () if the text is wrong.
+    """Return the words that may come after a text, keywords first; () for a wrong text.
 
-    ``text`` ends between two words. Operators are left out where a clause can follow.
+    ``text`` ends between two words. Operators are left out if a clause can follow.
     """
     found = next_terminals(text)
     if not found:
@@ -118,7 +118,7 @@ def expected_after(text: str) -> tuple[str, ...]:
              for name in found}  # fmt: skip
     values = {"a name", "a text", "a number", "a parameter", "a comparison"} & words
     if {"a name", "a number", "a parameter"} <= words:
-        # A value may come here: the words that begin one would hide the answer.
+        # Any value may come here: listing all words that begin one would hide the answer.
         rest = sorted(words & {"DISTINCT", "*", "ALL", ")", "SELECT"})
         return ("an expression", *rest)
     names = sorted(word for word in words if word[:1].isupper())
@@ -128,13 +128,13 @@ def expected_after(text: str) -> tuple[str, ...]:
 
 
 def completions(text: str) -> tuple[tuple[str, ...], bool]:
-    """(keywords that may follow ``text``, whether a name may): for completion while typing."""
+    """Return (keywords that may follow ``text``, True if a name may): for completion."""
     found = _without_free_words(next_terminals(text) or frozenset())
     known = set(keywords())
     return tuple(sorted(found & known)), bool(found & {"IDENTIFIER", "QUOTED_NAME"})
 
 
 def _without_free_words(found: frozenset[str]) -> frozenset[str]:
-    """Where no expression may begin, DATE and its like are names as any other."""
+    """Remove DATE and its like where no expression may begin: there they are names like others."""
     is_name = found >= _FREE_WORDS and "CASE" not in found
     return found - _FREE_WORDS if is_name else found

@@ -1,7 +1,7 @@
 """SQL text in, tokens out: the default dialect is split as DuckDB splits it.
 
-The texts of other dialects are read by sqlglot, and split by its tokenizer for them: the words of
-its tokens are the same tokens here, each with the one of sqlglot's that it is part of.
+Texts of other dialects are parsed by sqlglot, and its tokenizer splits them: the words of its
+tokens become tokens here, each with the sqlglot token that it is part of.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from msgspec import Struct
 from icesql.errors import ProgrammingError, SqlSyntaxError, similar_names
 from icesql.sql.positions import syntax_error, unsupported
 
-# Kinds of tokens: a text in single quotes, a name in quotes, a text of another kind (with escapes,
+# Kinds of tokens: a string in single quotes, a quoted name, another kind of string (with escapes,
 # in dollars, X'00'), a word, a number and a sign.
 TEXT: Final = "text"
 NAME: Final = "name"
@@ -30,7 +30,7 @@ COMMENT: Final = "comment"
 OPENING: Final = ("(", "[", "{")
 CLOSING: Final = (")", "]", "}")
 
-# What DuckDB takes for a space outside of quotes and line comments, and what it steps over.
+# Characters that DuckDB reads as a space outside quotes and line comments, and those it skips.
 SPACES: Final = "\u00a0\u2000-\u200d\u202f\u205f\u2060\u3000\ufeff"
 _BLANKS: Final = rf" \t\n\r\f\v{SPACES}"
 _SIGNS: Final = r"!\"#%&'()*+,\-./:;<=>?@\[\\\]^`{|}~"
@@ -62,8 +62,7 @@ _DUCKDB: Final = (
     (SIGN, _ARROWS),
 )
 SPARK_NAMES: Final = frozenset({"spark", "spark2", "databricks", "hive"})
-# What other dialects quote in other ways. Spark's pieces are those of SqlBaseLexer.g4; what it has
-# no sign for is a sign here.
+# Other dialects' quoting. Spark's pieces follow SqlBaseLexer.g4; any other character is a sign.
 _QUOTING: Final[dict[str, dict[str, str]]] = {
     "snowflake": {TEXT: _ESCAPED},
     "spark": {
@@ -82,19 +81,19 @@ _BRACKETS: Final = re.compile(r"/\*|\*/")
 
 @functools.cache
 def _piece(dialect: str, is_ascii: bool) -> re.Pattern[str]:
-    """The pattern of a piece of text in the dialect; the name of its group is the kind."""
+    """Return the pattern of a piece of text in the dialect; its group's name is the kind."""
     own = _QUOTING.get("spark" if dialect in SPARK_NAMES else dialect, {})
     kinds = (f"(?P<{kind}>{own.get(kind, pattern)})" for kind, pattern in _DUCKDB)
     pattern = "(?s)" + "|".join(kinds)
     if is_ascii:
-        # Sets of other characters take the tenth part of a short command to compile.
+        # Compiling the sets of non-ASCII characters takes a tenth of the time of a short command.
         pattern = pattern.replace(SPACES, "").replace(_BEYOND_ASCII, "")
     return re.compile(pattern)
 
 
 DEFAULT_DIALECT: Final = "icesql"
-# A dialect means what it says: these are the ones whose functions are tested. Every other name
-# that is accepted is one of their kin.
+# The dialects whose functions are tested. Every other accepted name is an alias or a variant of
+# one of them.
 PROMISED: Final = ("duckdb", "spark", "trino", "snowflake")
 _KIN: Final = {
     "": "duckdb",
@@ -102,8 +101,8 @@ _KIN: Final = {
     "databricks": "databricks",
     "hive": "hive",
     "presto": "trino",
-    # Athena's queries are Trino's; sqlglot's own class hands each statement to a parser of Trino
-    # or Hive that it makes itself.
+    # Athena's queries are Trino's; sqlglot's own class passes each statement to a parser of Trino
+    # or Hive that it creates itself.
     "athena": "trino",
 }
 
@@ -111,9 +110,9 @@ _KIN: Final = {
 class Token(Struct, frozen=True, gc=False):
     """A token from the character ``start`` to before ``stop``.
 
-    ``text`` is a text or name without its quotes, anything else as it is written, and ``word`` the
-    same in upper case for what has no quotes; "" for what has. A token that was put before another
-    one, as the SELECT before a condition, has no length. ``given`` is sqlglot's of other dialects.
+    ``text`` is a string or name without its quotes, anything else as it is written. ``word`` is the
+    same in upper case for tokens without quotes, "" for those with quotes. An inserted token, such
+    as the SELECT before a condition, has no length. ``given`` is sqlglot's token of other dialects.
     """
 
     kind: str
@@ -125,11 +124,11 @@ class Token(Struct, frozen=True, gc=False):
 
     @property
     def is_name(self) -> bool:
-        """True for a quoted name, and for a word that is no keyword."""
+        """True for a quoted name, and for a word that is not a keyword."""
         return self.kind == NAME or (self.kind == WORD and self.text.lower() not in KEYWORDS)
 
     def like(self, text: str, kind: str = "") -> Token:
-        """Another token at the same place."""
+        """Return another token with the same span."""
         word = "" if kind in _QUOTED else text.upper()
         return Token(kind or _kind(text), text, self.start, self.stop, word)
 
@@ -138,7 +137,7 @@ _QUOTED: Final = (TEXT, NAME, OTHER)
 
 
 def word_at(text: str, place: int) -> Token:
-    """A word or sign that is put before what stands at a place."""
+    """Return a word or sign to insert at an offset."""
     return Token(_kind(text), text, place, place, text.upper())
 
 
@@ -147,19 +146,19 @@ def _kind(text: str) -> str:
 
 
 def words_at(text: str, place: int) -> list[Token]:
-    """Words and signs with blanks between them, put before what stands at a place."""
+    """Return words and signs, separated by blanks in ``text``, to insert at an offset."""
     return [word_at(each, place) for each in text.split()]
 
 
 class Dialect(Struct, frozen=True):
-    """How statements are spelt, by the name that sqlglot has for it; whether as DuckDB does."""
+    """A dialect: its name in sqlglot, and whether its spelling is DuckDB's."""
 
     name: str
     is_own: bool
 
 
 def reading(name: str | None) -> Dialect:
-    """The dialect that reads statements of ``connect(dialect=name)``; None is the default.
+    """Return the dialect of ``connect(dialect=name)``; None is the default.
 
     Raises ProgrammingError for a dialect that is not promised, naming those that are.
     """
@@ -175,13 +174,13 @@ def reading(name: str | None) -> Dialect:
 
 
 def promised_name(name: str | None) -> str:
-    """The promised dialect that a name stands for: trino for athena."""
+    """Return the promised dialect for a name or alias: trino for athena."""
     given = (name or DEFAULT_DIALECT).lower()
     return _KIN.get(given, given)
 
 
 def tokenize(sql: str, dialect: Dialect) -> list[Token]:
-    """The tokens of SQL text, without blanks and comments.
+    """Return the tokens of SQL text, without blanks and comments.
 
     Raises SqlSyntaxError for a quote or comment that does not end, and for too many brackets.
     """
@@ -199,13 +198,13 @@ def tokenize(sql: str, dialect: Dialect) -> list[Token]:
     return found
 
 
-# Levels of brackets and CASE that are parsed at all: far more than Python's default of 1,000
-# frames has room for, and few enough for ``with_deep_stack`` when a program raised that.
+# The maximum depth of brackets and CASE: far more than fits into Python's default limit of 1,000
+# frames, and few enough for ``with_deep_stack`` if a program raised that limit.
 MOST_LEVELS: Final = 300
 
 
 def too_deep(offset: int | None) -> SqlSyntaxError:
-    """The error for brackets, functions, CASE or subqueries that are nested too deeply."""
+    """Return the error for brackets, functions, CASE or subqueries nested too deeply."""
     return syntax_error(
         "the statement is nested too deeply here; name its inner parts in a WITH clause", offset
     )
@@ -214,7 +213,7 @@ def too_deep(offset: int | None) -> SqlSyntaxError:
 def tokens_in(
     sql: str, at: int = 0, stop: int | None = None, dialect: str = "duckdb"
 ) -> Iterator[Token]:
-    """The tokens between two places of a text, each when it is asked for."""
+    """Yield the tokens between two offsets of a text, lazily."""
     for kind, start, end in pieces(sql, at, stop, dialect):
         if kind in (SPACE, COMMENT):
             continue
@@ -229,7 +228,7 @@ def tokens_in(
 def pieces(
     sql: str, at: int = 0, stop: int | None = None, dialect: str = "duckdb"
 ) -> Iterator[tuple[str, int, int]]:
-    """The kind, start and end of all that is between two places, blanks and comments too.
+    """Yield kind, start and end of every piece between two offsets, with blanks and comments.
 
     Raises SqlSyntaxError for a quote or comment that does not end.
     """
@@ -246,10 +245,10 @@ def pieces(
 
 
 def with_plain_blanks(sql: str) -> str:
-    """A text in DuckDB's spelling with a space for each blank of Unicode outside of quotes.
+    """Return a text in DuckDB's spelling with a space for each Unicode blank outside quotes.
 
-    DuckDB puts a shorter space there, and its release 2.0.0 counts places behind it; it leaves
-    comments up to the end of a line as they are.
+    DuckDB replaces them by shorter spaces, and its release 2.0.0 counts offsets after that. It does
+    not change comments up to the end of a line.
     """
     if sql.isascii() or not re.search(f"[{SPACES}]", sql):
         return sql
@@ -264,7 +263,7 @@ _UNFINISHED: Final = {'"': "unterminated quoted name", "`": "unterminated quoted
 
 
 def end_of_comment(sql: str, start: int, stop: int | None = None) -> int:
-    """Behind the comment in brackets that begins at ``start``; such comments nest."""
+    """Return the end of the block comment that begins at ``start``; such comments nest."""
     depth = 0
     for found in _BRACKETS.finditer(sql, start, len(sql) if stop is None else stop):
         depth += 1 if found[0] == "/*" else -1
@@ -274,7 +273,7 @@ def end_of_comment(sql: str, start: int, stop: int | None = None) -> int:
 
 
 def closing(tokens: Sequence[Token], first: int) -> int:
-    """The bracket that closes the one at ``first``; the end of the tokens without one."""
+    """Return the index of the bracket that closes the one at ``first``; the end without one."""
     depth = 0
     for index in range(first, len(tokens)):
         depth += (tokens[index].word in OPENING) - (tokens[index].word in CLOSING)
@@ -284,9 +283,9 @@ def closing(tokens: Sequence[Token], first: int) -> int:
 
 
 def outer(tokens: Sequence[Token], first: int, words: Collection[str]) -> int:
-    """The first token from ``first`` on, outside of brackets, that is one of ``words``.
+    """Return the index of the first of ``words`` from ``first`` on, outside brackets.
 
-    Else the end of the brackets that ``first`` is inside of, or of the text.
+    Without one, return the end of the brackets around ``first``, or of the text.
     """
     depth = 0
     for index in range(first, len(tokens)):
@@ -298,7 +297,7 @@ def outer(tokens: Sequence[Token], first: int, words: Collection[str]) -> int:
 
 
 def before(tokens: Sequence[Token], last: int, words: Collection[str]) -> int:
-    """The last token up to ``last``, outside of brackets, that is one of ``words``; else -1."""
+    """Return the index of the last of ``words`` up to ``last``, outside brackets; else -1."""
     depth = 0
     for index in range(last, -1, -1):
         word = tokens[index].word
@@ -312,12 +311,12 @@ def before(tokens: Sequence[Token], last: int, words: Collection[str]) -> int:
 
 
 def phrase(tokens: Sequence[Token], index: int) -> str:
-    """The word at a place, with the BY of GROUP BY and its like."""
+    """Return the word at ``index``, with the BY of GROUP BY and its like."""
     words = [each.word for each in tokens[index : index + 2]]
     return " ".join(words) if words[1:] == ["BY"] else words[0]
 
 
-# DuckDB's keywords that are no names.
+# DuckDB's reserved keywords, which cannot be names.
 RESERVED: Final = frozenset(
     {"all", "analyse", "analyze", "and", "any", "array", "as", "asc", "asymmetric", "both", "case"}
     | {"cast", "check", "collate", "column", "constraint", "create", "default", "deferrable"}
@@ -333,7 +332,7 @@ RESERVED: Final = frozenset(
     | {"positional", "right", "semi", "similar", "struct", "tablesample", "try_cast", "tuple"}
     | {"unpack", "verbose"}
 )
-# What mostly begins or joins something, too.
+# Also words that usually begin or join something.
 KEYWORDS: Final = RESERVED | frozenset(
     {"alter", "apply", "attach", "begin", "between", "call", "commit", "copy", "cube", "delete"}
     | {"detach", "div", "drop", "escape", "execute", "exists", "explain", "filter", "grant"}
@@ -345,7 +344,7 @@ KEYWORDS: Final = RESERVED | frozenset(
 )
 
 
-# Checks of the tokens alone: clauses that sqlglot drops, and hints that it does not read.
+# Checks on tokens alone: clauses that sqlglot drops, and hints that it does not interpret.
 
 # Tokens after which a clause has ended: an operand cannot start with them.
 ENDS_CLAUSE: Final = frozenset(
@@ -366,17 +365,17 @@ _AFTER_COMMA: Final = ENDS_CLAUSE - {
     "FROM", ")", "]", "}", "SELECT",
     "THEN", "LIMIT", "AS",
 }  # fmt: skip
-# Older sqlglot takes ``a NOT`` for ``NOT a``.
+# Older sqlglot reads ``a NOT`` as ``NOT a``.
 _AFTER_NOT: Final = ENDS_CLAUSE | {
     "AND", "OR", "=", "<>", "<", ">",
     "<=", ">=", "END", "ELSE", "WHEN",
 }  # fmt: skip
-# What an item follows, and no comma.
+# Tokens that an item must follow, not a comma.
 _BEFORE_ITEM: Final = frozenset({"SELECT", "DISTINCT", ",", "(", "["} | {"{", "FROM", "BY"})
 
 
 def ends_clause(tokens: Sequence[Token], index: int, words: Collection[str] = ENDS_CLAUSE) -> bool:
-    """Whether no operand can start at a place: a clause begins or ends there."""
+    """True if no operand can start at ``index``: a clause begins or ends there."""
     word = tokens[index].word if index < len(tokens) else ";"
     if word in ("GROUP", "ORDER"):
         return index + 1 < len(tokens) and tokens[index + 1].word == "BY"
@@ -384,7 +383,7 @@ def ends_clause(tokens: Sequence[Token], index: int, words: Collection[str] = EN
 
 
 def check_tokens(tokens: Sequence[Token]) -> None:
-    """Refuse words that sqlglot would drop: an empty ON, USING, PARTITION BY, ``* EXCLUDE``.
+    """Refuse incomplete clauses that sqlglot drops: an empty ON, USING, PARTITION BY, EXCLUDE.
 
     ``tokens`` are those of one statement. Raises SqlSyntaxError.
     """
@@ -417,9 +416,10 @@ _COMMANDS_IN_FROM: Final = ("SHOW", "DESCRIBE", "DESC", "SUMMARIZE", "EXPLAIN")
 
 
 def check_commands_in_from(tokens: Sequence[Token]) -> None:
-    """Refuse ``FROM (SHOW TABLES)``, of which sqlglot makes a table with an alias.
+    """Refuse ``FROM (SHOW TABLES)``, which sqlglot parses as a table with an alias.
 
-    So is ``FROM FROM t``, of which it makes a query. Raises UnsupportedSqlError, SqlSyntaxError.
+    Also refuse ``FROM FROM t``, which it parses as a query. Raises UnsupportedSqlError,
+    SqlSyntaxError.
     """
     for before, token in itertools.pairwise(tokens):
         if token.word == "FROM" == before.word:
@@ -438,7 +438,7 @@ def check_commands_in_from(tokens: Sequence[Token]) -> None:
 
 
 def check_comments(tokens: Sequence[Token], sql: str) -> None:
-    """Refuse hints ``/*+ … */``: sqlglot keeps them as comments, and Flink's choose a snapshot.
+    """Refuse hints ``/*+ … */``: sqlglot drops them as comments, but Flink's choose a snapshot.
 
     Raises UnsupportedSqlError.
     """
@@ -466,7 +466,7 @@ def _check_gap(sql: str, start: int, end: int) -> None:
             stop = end if stop < 0 else min(stop, end)
             return_at = sql.find("\r", index, stop)
             if return_at >= 0 and return_at + 1 != stop:
-                # The engine's comment ends here, and sqlglot's at the end of the line.
+                # The engine's comment ends here, sqlglot's at the end of the line.
                 raise unsupported("a carriage return in a comment", return_at, "end it with \\n")
             index = stop
         elif sql.startswith("/*", index):
@@ -483,7 +483,7 @@ def _nothing_follows(tokens: Sequence[Token], index: int, wanted: str) -> Except
     return syntax_error(f"nothing follows {shown}", offset, (wanted,))
 
 
-# Words that are no name, and after which no table ends.
+# Words that are not a name, and after which no table ends.
 _NO_NAME: Final = ENDS_CLAUSE | {
     "BY", "GROUP", "ORDER", "DISTINCT", "ALL", "CASE", "WHEN", "ELSE", "AND", "OR", "NOT", "USING",
     "WITH", "IN", "LIKE", "BETWEEN", "IS",
@@ -491,7 +491,7 @@ _NO_NAME: Final = ENDS_CLAUSE | {
 
 
 def is_name(token: Token) -> bool:
-    """Whether a token can be the last of the name of a table."""
+    """True if a token can be the last part of a table's name."""
     if token.kind == WORD:
         return token.word not in _NO_NAME
     return token.kind == NAME or (token.kind == TEXT and token.text.replace("_", "a").isalnum())

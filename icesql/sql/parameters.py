@@ -27,7 +27,7 @@ _LARGEST: Final = (1 << 127) - 1
 class Parameters:
     """The values given to one ``execute``, and which of them the statements have used.
 
-    ``inside`` is what can have no parameter, as "a view".
+    ``inside`` is a construct without parameters, such as "a view", that is being read.
     """
 
     def __init__(
@@ -39,20 +39,20 @@ class Parameters:
             )
         if isinstance(values, (str, bytes, bytearray)):
             raise ProgrammingError("parameters must be a sequence, not a string; pass [value]")
-        # The values as they were given.
+        # The values as given.
         self.given = values
         self._inside = inside
-        # How many ``?`` were read; set back to bind another tree of the same statement.
+        # Number of ``?`` read so far; reset to bind another tree of the same statement.
         self.place = 0
         self._label: int | str = 0
         self._used: set[int | str] = set()
 
     def bind(self, tree: exp.Expr, edits: list[Edit]) -> exp.Expr:
-        """``tree`` with every parameter replaced by its value, in the order of the text.
+        """Return ``tree`` with every parameter replaced by its value, in the order of the text.
 
-        ``edits`` get their SQL in DuckDB's spelling, by the places that the nodes know. Raises
-        ProgrammingError naming what is missing, UnsupportedSqlError where there can be none,
-        DataError for a value SQL cannot hold.
+        ``edits`` get the SQL of the values in DuckDB's spelling, with the spans of the parameters.
+        Raises ProgrammingError for a missing value, UnsupportedSqlError where parameters are not
+        allowed, DataError for a value that SQL cannot hold.
         """
         found = [node for node in tree.dfs() if _is_parameter(node)]
         if found and self._inside is not None:
@@ -72,7 +72,7 @@ class Parameters:
         return tree
 
     def _bind_list(self, node: exp.Expr, parent: exp.In, edits: list[Edit]) -> bool:
-        """Give ``IN ?`` its list, or ``IN (?, ?, …)`` its values where one ``?`` stands for all."""
+        """Bind ``IN ?`` to a list, or ``IN (?, ?, …)`` if one node represents all of its ``?``."""
         count = parent.args.get("parameters")
         if count is not None and node.arg_key == "expressions":
             parent.set("parameters", None)
@@ -106,18 +106,18 @@ class Parameters:
         return True
 
     def reader(self) -> ParameterReader:
-        """The values from here on, for one who finds the parameters in the text by itself."""
+        """Return the values from here on, for a caller that finds the parameters in the text."""
         return ParameterReader(self, self.place)
 
     def finish(self) -> None:
-        """Raises ProgrammingError if values were given that no statement asked for."""
+        """Raise ProgrammingError for given values that no statement used."""
         match self.given:
             case None | Variables():
                 return
             case Mapping():
                 spare = [str(name) for name in self.given if name not in self._used]
-                # More names than needed are common with one shared dictionary and harmless,
-                # unless none is used at all.
+                # A shared dictionary often has more names than needed. That is harmless, unless
+                # none of them is used.
                 if spare and not self._used:
                     raise ProgrammingError(f"the statement has no parameter named {_listed(spare)}")
             case values if len(values) > len(self._used):
@@ -165,13 +165,13 @@ class Parameters:
 
 
 class ParameterReader:
-    """The value of ``:name``, or of the next ``?`` of a statement, without using it up."""
+    """Returns the value of ``:name``, or of the next ``?``, without marking it as used."""
 
     def __init__(self, parameters: Parameters, first: int) -> None:
         self._parameters, self._read = parameters, first
 
     def __call__(self, name: str | None) -> Any:
-        """The value. Raises ProgrammingError where the tree of the statement has none."""
+        """Return the value. Raises ProgrammingError if the statement's parameters lack it."""
         values: Any = self._parameters.given
         if name is None:
             self._read += 1
@@ -181,20 +181,20 @@ class ParameterReader:
             raise ProgrammingError("the parameters are not those of the statement") from None
 
     def check(self) -> None:
-        """Raises ProgrammingError unless as many were read as the tree has."""
+        """Raise ProgrammingError unless the text has as many ``?`` as the tree."""
         if self._read != self._parameters.place:
             raise ProgrammingError("Spark does not accept a parameter here")
 
 
 def _mark(value: exp.Expr, label: int | str, parameter: exp.Expr) -> None:
-    """Remember of a value which parameter it is, and where that stands."""
+    """Record on a value its parameter, and the parameter's offset."""
     value.meta["parameter"] = label
     if "start" in parameter.meta:
         value.meta["parameter_at"] = parameter.meta["start"]
 
 
 def _place_of(node: exp.Expr) -> tuple[int, int] | None:
-    """Where a parameter stands in the SQL."""
+    """Return the span of a parameter in the SQL."""
     if "start" in node.meta and "stop" in node.meta:
         return int(node.meta["start"]), int(node.meta["stop"])
     return None
@@ -207,10 +207,10 @@ def _place(node: exp.Expr, sql: str, edits: list[Edit]) -> None:
 
 
 def write_literal(node: exp.Expr) -> str:
-    """The SQL of what ``literal`` makes, in DuckDB's spelling.
+    """Return the SQL of a node made by ``literal``, in DuckDB's spelling.
 
-    Common ones without sqlglot's generator, which takes 30 ms to import. Negative numbers are in
-    parentheses: after a minus they would begin a comment.
+    Common nodes are written without sqlglot's generator, which takes 30 ms to import. Negative
+    numbers are in parentheses: after a minus sign they would begin a comment.
     """
     match node:
         case exp.Null():
@@ -239,7 +239,7 @@ def _is_parameter(node: exp.Expr) -> bool:
 
 
 def _label(node: exp.Expr) -> int | str | None:
-    """1-based position, name, or None for the next ``?``."""
+    """Return the 1-based position or the name; None for the next ``?``."""
     inner = node.this
     if inner is None:
         return None
@@ -256,7 +256,7 @@ def _listed(names: Sequence[Any]) -> str:
 
 
 def literal(value: Any) -> exp.Expr:
-    """A Python value as a literal, cast, array or struct node with the type it has in SQL.
+    """Convert a Python value to a literal, cast, array or struct node with its SQL type.
 
     datetime without zone is TIMESTAMP, with zone TIMESTAMPTZ in UTC; Decimal keeps its scale;
     float is DOUBLE; a datetime with ``nanosecond`` is TIMESTAMP_NS. A value of a subclass (a member
@@ -267,7 +267,7 @@ def literal(value: Any) -> exp.Expr:
     try:
         return _literal(value)
     except (ArithmeticError, TypeError, ValueError) as error:
-        # A class from elsewhere is less than its base promises, or a time is in no calendar of SQL.
+        # A class breaks a promise of its base class, or a time is outside SQL's calendar.
         raise DataError(f"a {_kind(value)} cannot be a parameter: {error}") from error
 
 
@@ -353,13 +353,13 @@ def _no_parameter(value: Any) -> ProgrammingError:
 
 
 def _is_missing(value: Any) -> bool:
-    """Whether a value is pandas' NaT, which passes for a datetime, or NA."""
+    """True for pandas' NA, and for its NaT, which is an instance of datetime."""
     kind = type(value)
     return kind.__name__ in ("NaTType", "NAType") and kind.__module__.startswith("pandas")
 
 
 def _numpy_time(value: Any) -> exp.Expr:
-    """numpy's datetime64 and timedelta64, whose units Python's own types do not all have."""
+    """Convert numpy's datetime64 and timedelta64, some of whose units Python's types lack."""
     plain, kind = value.item(), type(value).__name__
     if not isinstance(plain, int):
         return _literal(plain)
@@ -394,7 +394,7 @@ def _integer(value: int) -> exp.Expr:
 
 
 def _double(value: float) -> exp.Cast:
-    # A number with a point is a DECIMAL to DuckDB; the shortest text of a double reads back.
+    # A number with a point is a DECIMAL in DuckDB; the shortest text of a double reads back.
     return _cast(repr(value), exp.DataType.Type.DOUBLE)
 
 
@@ -426,7 +426,7 @@ def _datetime(value: dt.datetime) -> exp.Cast:
     nanoseconds = int(getattr(value, "nanosecond", 0) or 0)
     aware = value.tzinfo is not None
     shift = (value.utcoffset() or dt.timedelta()) if aware else dt.timedelta()
-    # The base's own fields, so that subclasses keep nothing of theirs.
+    # Only the base class's fields, without anything that a subclass adds.
     plain = dt.datetime.combine(dt.datetime.date(value), dt.datetime.time(value))
     if plain.year != value.year:
         raise DataError(f"the year {value.year} is none of a datetime; give the time as text")

@@ -73,13 +73,13 @@ if TYPE_CHECKING:
 
 _NUMBERS_ARE_SECONDS = ("spark", "spark2", "databricks")
 _MACRO = ("MACRO", "FUNCTION")
-# What may be a form of another system; see ``macros.other_spellings``.
+# Words that may begin a form of another system; see ``macros.other_spellings``.
 _OTHER = ("FLATTEN", "ROLLUP", "CUBE")
-# DuckDB's ago() reads a clock of its own, and no file is pruned by it; see ``macros.macro.AGO``.
+# DuckDB's ago() reads its own clock, so that its conditions prune no file; see ``macro.AGO``.
 _OF_THE_CLOCK = "ago"
-# What begins a query beside SELECT and its like; see ``show_statements.differences``.
+# Words, besides SELECT and the like, that begin a query; see ``show_statements.differences``.
 _COMPARED = ("DIFF", "BLAME")
-# What there is to make, change and drop.
+# The kinds of objects that can be created, changed and dropped.
 _MADE = (
     "TABLE", "VIEW", "SCHEMA", "NAMESPACE", "DATABASE", "BRANCH", "TAG", "MACRO", "FUNCTION",
     "INDEX", "SEQUENCE", "TEMP", "TEMPORARY", "EXTERNAL", "UNIQUE",
@@ -95,19 +95,19 @@ def parse(
     copies: bool = False,
     macros: Macros | None = None,
 ) -> list[Statement]:
-    """The statements of a text, in order; none for an empty one.
+    """Return the statements of a text, in order; an empty text has none.
 
     ``dialect`` is a sqlglot dialect, None is icesql's own (DuckDB's spelling). ``files``: whether
-    a query may read files (``read_csv('x')``, ``'x.csv'``), ``copies``: whether COPY may write
-    some. ``macros`` are those that calls may name. Raises SqlSyntaxError, UnsupportedSqlError,
-    ProgrammingError, DataError.
+    a query may read files (``read_csv('x')``, ``'x.csv'``). ``copies``: whether COPY may write
+    files. ``macros`` are those that the statements may call. Raises SqlSyntaxError,
+    UnsupportedSqlError, ProgrammingError, DataError.
     """
     read = partial(_parse_all, sql, dialect, parameters, files, copies, macros or {})
     return read_in_time(lambda: _read(read, sql, dialect), len(sql))
 
 
 def _read(read: Callable[[], list[Statement]], sql: str, dialect: str | None) -> list[Statement]:
-    """Call ``read`` on a text; word its errors and give them their places."""
+    """Call ``read`` on a text; add remedies and positions to its errors."""
     with placing(sql):
         try:
             return with_deep_stack(read)
@@ -121,7 +121,7 @@ def _read(read: Callable[[], list[Statement]], sql: str, dialect: str | None) ->
         except (Error, OSError, ImportError, MemoryError):
             raise
         except (StopIteration, DecodeError, UnicodeError) as error:
-            # An odd character, for which DuckDB's places do not agree with the text.
+            # An odd character, after which DuckDB's offsets do not agree with the text.
             raise SqlSyntaxError("the statement cannot be read as SQL") from error
         except Exception as error:
             raise InternalError(
@@ -130,7 +130,7 @@ def _read(read: Callable[[], list[Statement]], sql: str, dialect: str | None) ->
 
 
 def parses(sql: str) -> bool:
-    """Whether a text in icesql's own dialect is read without an error."""
+    """True if a text in icesql's own dialect is read without an error."""
     try:
         with_deep_stack(partial(_parse_all, sql, None, None, True, True, {}))
     except Exception:
@@ -182,7 +182,7 @@ def _parse_all(
         if isinstance(statement, MacroStatement):
             from icesql.sql.macros.macro import changed
 
-            # Those that follow know it; what is wrong with it ends the text before them.
+            # The following statements may call it; an error in it is raised before they run.
             with suppress(ProgrammingError):
                 macros = changed(macros, statement)
     values.finish()
@@ -197,10 +197,10 @@ def parse_expanded(
     shown: Mapping[int, Shown | Query],
     files: bool,
 ) -> Query:
-    """The query of a text into which views were put, as ``Query`` of the text before that has it.
+    """Parse the text after view expansion; return the ``Query`` for it.
 
-    ``shown`` are the statements in its FROM by the places of their names. Raises what ``parse``
-    raises, without line and column.
+    ``shown`` are the statements in its FROM by the offsets of their names. Raises the same errors
+    as ``parse``, without line and column.
     """
     read = partial(_parse_expanded, sql, dialect, given, shown, files)
     return read_in_time(read, len(sql))
@@ -228,14 +228,14 @@ def _parse_expanded(
 
 
 def first_tokens(sql: str, dialect: str | None) -> list[Token]:
-    """The first two tokens of a query."""
+    """Return the first two tokens of a query."""
     return tokenize(sql, reading(dialect))[:2]
 
 
 def query_tokens(sql: str, dialect: str | None) -> tuple[Token, Token | None, int]:
-    """The first two tokens of a query, and where it ends; inside of brackets around the whole.
+    """Return the first two tokens of a query, and its end, inside brackets around the whole.
 
-    DuckDB forgets the inner WITH of ``WITH a AS (…) (WITH b AS (…) SELECT …)``.
+    DuckDB drops the inner WITH of ``WITH a AS (…) (WITH b AS (…) SELECT …)``.
     """
     tokens = tokenize(sql, reading(dialect))
     outer = 0
@@ -246,16 +246,16 @@ def query_tokens(sql: str, dialect: str | None) -> tuple[Token, Token | None, in
 
 
 def _respelt(sql: str, tokens: Sequence[Token]) -> str:
-    """The text with other systems' quotes and hints in words of the same length."""
+    """Rewrite other systems' quotes and hints to DuckDB's, keeping the length of the text."""
     from icesql.sql.parser.travel.options import with_options
 
     return double_quoted(with_options(sql, tokens), tokens)
 
 
 def _text_query(parse: Parse, text: str, shift: int, *, again: bool = False) -> Query:
-    """A query of another text, whose places are ``shift`` further than in the statement.
+    """Parse a query in another text, whose offsets are larger by ``shift`` than the statement's.
 
-    ``again``: its parameters belong to a text that is read next, too.
+    ``again``: the caller parses its parameters once more, in another text.
     """
     same = copy(parse)
     if again:
@@ -267,7 +267,7 @@ def _text_query(parse: Parse, text: str, shift: int, *, again: bool = False) -> 
 
 
 def _first_word(tokens: Sequence[Token]) -> str:
-    """The word that says what a statement is, which WITH does not where MERGE follows."""
+    """Return the word that decides the kind of a statement; MERGE for WITH … MERGE."""
     first = tokens[0].word
     if first == "WITH" and any(token.word == "MERGE" for token in tokens):
         from icesql.sql.writes.merge.read import merge_at
@@ -299,7 +299,7 @@ def _explained_evolution(statement: Statement, at: Token) -> Explain:
 
 
 def _refused(first: str, tokens: Sequence[Token]) -> UnsupportedSqlError:
-    """The error for a statement of other systems, by its first word, with what to write instead."""
+    """Return the error for a statement of other systems, with what to write instead."""
     second = tokens[1].word if len(tokens) > 1 else ""
     near = similar_names(second, _MADE, 1) if first in ("CREATE", "DROP", "ALTER") else ()
     if near and second not in _MADE:
@@ -315,7 +315,7 @@ def _written(
     inner: _Inner,
     read_text: ReadText,
 ) -> Statement | None:
-    """A statement that changes tables or makes temporary ones, None for another that begins so."""
+    """Read a statement that changes tables or creates temporary ones; None for other statements."""
     if tokens[0].word in ("CREATE", "DROP"):
         from icesql.sql.created.create import is_temporary, read_created
 
@@ -341,7 +341,7 @@ def _check_copy(tokens: Sequence[Token], *, files: bool, copies: bool) -> None:
 
 
 def _check_encodable(sql: str) -> None:
-    """Halves of characters come from bytes that were read in a wrong encoding."""
+    """Refuse lone surrogates, which come from bytes that were decoded with a wrong encoding."""
     if sql.isascii():
         return
     try:
@@ -354,7 +354,7 @@ def _check_encodable(sql: str) -> None:
 
 
 def _tokens(sql: str, reader: Dialect, given: Any = None) -> tuple[Mapping[int, Cut], list[Token]]:
-    """The tokens of a text and its long lists of literals, for which one token stands each.
+    """Return the long lists of literals in a text, and its tokens, one for each such list.
 
     ``given`` are the values of its parameters.
     """
@@ -363,7 +363,7 @@ def _tokens(sql: str, reader: Dialect, given: Any = None) -> tuple[Mapping[int, 
 
 
 def split_statements(sql: str, *, dialect: str | None = None) -> list[str]:
-    """The SQL of each statement of a text, without the ``;`` and empty ones.
+    """Return the SQL of each statement of a text, without ``;`` and without empty statements.
 
     Raises SqlSyntaxError for an unfinished quote or comment.
     """
@@ -383,12 +383,12 @@ def _split(tokens: Sequence[Token]) -> list[list[Token]]:
 
 
 def _put(sql: str, token: Token, word: str) -> str:
-    """``sql`` with a shorter word and blanks in the place of a token."""
+    """Return ``sql`` with a token replaced by a shorter word, padded with blanks."""
     return sql[: token.start] + word.ljust(token.stop - token.start) + sql[token.stop :]
 
 
 class Parse:
-    """The reader of the statements of one text, with its state."""
+    """The state of reading the statements of one text."""
 
     def __init__(
         self,
@@ -402,28 +402,28 @@ class Parse:
         dialect: str,
     ) -> None:
         self.sql, self.reader, self.values, self.spark = sql, reader, values, spark
-        # The dialect whose function table says what its calls mean.
+        # The dialect whose function table defines the statement's functions.
         self.translated = SPARK if spark else dialect if dialect in TRANSLATED else ""
         self.seconds, self.lists, self.files = seconds, lists, files
-        # The statements that stand in FROM, by their places.
+        # The statements in FROM, by their offsets.
         self.shown: Mapping[int, Shown | Query] = {}
-        self.views = False  # whether some were put into the text
-        self.notes: tuple[str, ...] = ()  # what is told of the statement when it runs
-        self.sources: Any = None  # of the texts in it, if not all of it is the user's
+        self.views = False  # whether the text contains the texts of views
+        self.notes: tuple[str, ...] = ()  # notes for the user, shown with the result
+        self.sources: Any = None  # the origin of its parts, unless all of it is the user's
 
     def expanded(self, tokens: Sequence[Token], shown: Mapping[int, Shown | Query]) -> Query:
-        """The query of a text that holds the texts of views."""
+        """Parse a text that contains the texts of views."""
         self.shown, self.views = shown, True
         return with_deep_stack(lambda: self._query(tokens))
 
     def alone(self, inside: str) -> Parse:
-        """The same for a query inside of what can have no parameter, as "a view"."""
+        """Return a copy for a query in a construct without parameters, such as "a view"."""
         same = copy(self)
         same.values = Parameters(None, inside)
         return same
 
     def statement(self, tokens: Sequence[Token]) -> Statement:
-        """The statement of tokens. Raises what ``parse`` raises."""
+        """Parse the tokens of one statement. Raises the same errors as ``parse``."""
         first = _first_word(tokens)
         if first in (*QUERY_WORDS, *TABLE_WORDS):
             return self.any_query(tokens)
@@ -462,7 +462,7 @@ class Parse:
         raise no_statement(tokens)
 
     def any_query(self, tokens: Sequence[Token]) -> Query:
-        """A query, SUMMARIZE of a query or table, or ``TABLE t``."""
+        """Parse a query, SUMMARIZE of a query or table, or ``TABLE t``."""
         first = tokens[0]
         word = first.word
         if word not in TABLE_WORDS:
@@ -479,7 +479,7 @@ class Parse:
         return replace(query, about="SUMMARIZE") if word == "SUMMARIZE" else query
 
     def _table_query(self, tokens: Sequence[Token], word: str) -> Query:
-        """``FROM t`` for ``TABLE t`` and ``SUMMARIZE t``, every other word in its place."""
+        """Parse ``TABLE t`` or ``SUMMARIZE t`` as ``FROM t``; other words keep their offsets."""
         first = tokens[0]
         same = copy(self)
         same.sql = _put(self.sql, first, "FROM")
@@ -525,7 +525,7 @@ class Parse:
         return plain_query(self, tokens)
 
     def tree(self, tokens: Sequence[Token]) -> exp.Expr:
-        """The tree of a query, its calls as they are written."""
+        """Return the tree of a query, with its calls as they are written."""
         from icesql.sql.queries import tree_of
 
         return tree_of(self, tokens)
@@ -538,7 +538,7 @@ class _WithMacros:
         self._parse, self._macros = parse, macros
 
     def statement(self, tokens: Sequence[Token]) -> Statement:
-        """The statement, whose calls of macros are replaced by what they stand for."""
+        """Parse a statement after replacing its calls of macros by their bodies."""
         word = tokens[0].word
         if word in ("CREATE", "DROP") and any(each.word in _MACRO for each in tokens[:5]):
             from icesql.sql.macros.create import read_macro
@@ -547,7 +547,7 @@ class _WithMacros:
             if is_macro_word(tokens):
                 return read_macro(tokens, self._parse.sql, self)
         if word == "PREPARE":
-            # What is prepared is read when it runs, with the macros that are known then.
+            # EXECUTE parses the prepared text, with the macros defined at that time.
             return self._parse.statement(tokens)
         if self._parse.reader.is_own:
             found = None
@@ -576,7 +576,7 @@ class _WithMacros:
             raise unsupported(f"{tokens[0].word} in a macro", tokens[0], "it has a query")
 
     def _expanded(self, tokens: Sequence[Token], before: str = "") -> Statement:
-        """The statement without calls of macros; ``before`` are words in front of it."""
+        """Parse a statement after macro expansion; ``before`` are words in front of it."""
         found, macros = None, self._macros
         words = {token.text.lower() for token in tokens}
         if _OF_THE_CLOCK in words and self._parse.reader.is_own:
@@ -597,7 +597,7 @@ class _WithMacros:
     def _of_text(
         self, text: str, sources: Any, read: Callable[[_WithMacros, Sequence[Token]], Statement]
     ) -> Statement:
-        """The statement of a text that was made of that of this."""
+        """Parse a text that was made from the current one; errors get offsets in the original."""
         same = copy(self._parse)
         sources = replace(sources, under=same.sources)
         with sources.placing():
@@ -606,14 +606,14 @@ class _WithMacros:
             return read(_WithMacros(same, self._macros), tokens)
 
     def _tree_of(self, sql: str, tokens: Sequence[Token]) -> exp.Expr:
-        """The tree of a query of a text, calls of macros among its functions."""
+        """Return the tree of a query of a text, with calls of macros among its functions."""
         same = copy(self._parse)
         same.sql, same.lists = sql, {}
         return same.tree(tokens)
 
 
 class _Inner:
-    """Readers of the queries inside of other statements; see ``created.create.Readers``."""
+    """Parses the queries inside other statements; see ``created.create.Readers``."""
 
     def __init__(self, parse: Parse) -> None:
         self._parse = parse
@@ -628,7 +628,7 @@ class _Inner:
         return self._parse.alone("a view").any_query(tokens)
 
     def text_alone(self, text: str, shift: int, *, again: bool = False) -> Query:
-        """As ``ReadText``; raises UnsupportedSqlError for a parameter."""
+        """Parse a text, see ``ReadText``; raises UnsupportedSqlError for a parameter."""
         return _text_query(self._parse.alone("a view"), text, shift, again=again)
 
     def columns(self, sql: str) -> Query:
@@ -638,22 +638,22 @@ class _Inner:
         return made.any_query(tokens)
 
     def in_from(self, tokens: Sequence[Token]) -> Statement:
-        """A statement in FROM; the parameters of a query in it would be counted too early."""
+        """Parse a statement in FROM; refuse a query's parameters, which would be counted early."""
         words = [token.word for token in tokens[:2]]
         if words[0] != "SUMMARIZE" and words[1] not in QUERY_WORDS:
             return self._parse.statement(tokens)
         return self._parse.alone(f"{words[0]} in FROM").statement(tokens)
 
 
-# Names in backticks, as BigQuery and Spark write them, where the dialect has double quotes.
+# Names in backticks, as in BigQuery and Spark, rewritten for dialects with double quotes.
 
-# What is the same name in double quotes, and no comment where quotes are not seen.
+# Text that is the same name in double quotes, and begins no comment outside them.
 _NAME: Final = re.compile(r"(?!.*--)[\w .$@:\-]+")
 
 
 def double_quoted(sql: str, tokens: Sequence[Token]) -> str:
-    """``sql`` with double quotes for backticks; each place stays what it is."""
-    # A sign where quotes are double ones alone; a name in the default dialect.
+    """Return ``sql`` with double quotes for backticks; offsets do not change."""
+    # Backticks are signs in dialects with only double quotes, and names in the default dialect.
     ticks = [each.start for each in tokens if each.word == "`"]
     names = [each for each in tokens if each.given is None and sql[each.start] == "`"]
     letters = list(sql)

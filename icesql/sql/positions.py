@@ -1,6 +1,6 @@
-"""Errors that know where in the SQL text they belong: at a node, a token or an offset.
+"""Errors with their place in the SQL text: at a node, a token or an offset.
 
-``placing(sql)`` around the work turns the offset into a line and a column.
+``placing(sql)`` around the work converts the offset into a line and a column.
 """
 
 from __future__ import annotations
@@ -18,30 +18,30 @@ if TYPE_CHECKING:
 
 
 def unsupported(construct: str, at: Place, hint: str = "") -> UnsupportedSqlError:
-    """An UnsupportedSqlError at a node, a token or a character offset."""
+    """Return an UnsupportedSqlError at a node, a token or a character offset."""
     return UnsupportedSqlError(construct, hint=hint, offset=offset_of(at))
 
 
 def of_files(construct: str, at: Place, hint: str) -> UnsupportedSqlError:
-    """The same for what reads or writes files; to a service it is no matter of syntax."""
+    """Return the error for SQL that reads or writes files, which a service reports differently."""
     error = unsupported(construct, at, hint)
     error.of_files = True
     return error
 
 
 def syntax_error(problem: str, at: Place, expected: tuple[str, ...] = ()) -> SqlSyntaxError:
-    """A SqlSyntaxError at a node, a token or a character offset."""
+    """Return a SqlSyntaxError at a node, a token or a character offset."""
     return SqlSyntaxError(problem, expected=expected, offset=offset_of(at))
 
 
 def first_offset(node: exp.Expr) -> int | None:
-    """The least character offset that sqlglot remembers below ``node``."""
+    """Return the least character offset that sqlglot recorded below ``node``."""
     starts = [int(inner.meta["start"]) for inner in node.walk() if "start" in inner.meta]
     return min(starts, default=None)
 
 
 def offset_of(at: Place) -> int | None:
-    """The character offset of a place: for a node, as far as sqlglot remembers it."""
+    """Return the character offset of a place; for a node, as far as sqlglot recorded it."""
     if at is None or isinstance(at, int):
         return at
     meta = getattr(at, "meta", None)

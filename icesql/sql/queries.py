@@ -1,4 +1,4 @@
-"""The queries of a text: DuckDB's parser reads the default dialect, sqlglot the others."""
+"""Parse the queries of a text: with DuckDB's parser in the default dialect, else with sqlglot."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _ZONE_HINT = "write the zone into the text: TIMESTAMP '2026-01-31 12:00:00 Europ
 
 
 def plain_query(parse: Parse, tokens: Sequence[Token]) -> Query:
-    """A query of tokens in which no other statement stands."""
+    """Parse the tokens of a query that contains no other statement."""
     own, given = parse.reader.is_own, (parse.values.given, parse.values.place)
     if not own:
         check_tokens(tokens)
@@ -53,7 +53,7 @@ def plain_query(parse: Parse, tokens: Sequence[Token]) -> Query:
     except SqlSyntaxError:
         other = _spark_text(parse, tokens) if parse.spark else None
         if isinstance(other, UnsupportedSqlError):
-            raise other from None  # what Spark has and icesql refuses by name
+            raise other from None  # valid in Spark, and refused by icesql by name
         raise
     if isinstance(tree, exp.Values):
         tree = exp.select("*").from_(tree, copy=False)
@@ -99,8 +99,8 @@ def plain_query(parse: Parse, tokens: Sequence[Token]) -> Query:
 
 
 def _spark_query(parse: Parse, tree: exp.Expr, tokens: Sequence[Token]) -> Query:
-    """A query in Spark's spelling: a tree for the local engine, a text for Spark."""
-    # The local engine never asks for the text.
+    """Return a query in Spark's spelling: a tree for the local engine, a text for Spark."""
+    # Evaluated lazily: the local engine never uses the text.
     later = copy(parse)
     later.values = copy(parse.values)
     spark = cache(lambda: _spark_text(later, tokens))
@@ -109,7 +109,7 @@ def _spark_query(parse: Parse, tree: exp.Expr, tokens: Sequence[Token]) -> Query
     text = parse.sql[tokens[0].start : tokens[-1].stop]
     made = cast("exp.Expression", tree)
     try:
-        # The local engine gets the statement by the table of Spark's functions.
+        # The local engine runs the tree, translated by the table of Spark's functions.
         check_spark_functions(tree)
     except Error as error:
         return Query(made, references, text, spark=spark, refused=error, translated=SPARK)
@@ -118,12 +118,12 @@ def _spark_query(parse: Parse, tree: exp.Expr, tokens: Sequence[Token]) -> Query
 
 
 def _spark_text(parse: Parse, tokens: Sequence[Token]) -> Any:
-    """The statement for the Spark engine, or the error that is against running it there."""
+    """Return the statement for the Spark engine, or the error that prevents running it there."""
     from icesql.sql.show_statements.advice import sort_once
     from icesql.sql.spark_text.spark_text import spark_text, travels
 
     try:
-        # sqlglot's own reading of Spark's functions: it says what the text reads and prunes.
+        # sqlglot's own interpretation of Spark's functions, for binding and pruning.
         tree = tree_of(parse, tokens, hidden=False)
         if isinstance(tree, exp.Values):
             tree = exp.select("*").from_(tree, copy=False)
@@ -154,7 +154,7 @@ def _spark_text(parse: Parse, tokens: Sequence[Token]) -> Any:
 
 
 def tree_of(parse: Parse, tokens: Sequence[Token], *, hidden: bool = True) -> exp.Expr:
-    """The tree of a query.
+    """Return the tree of a query.
 
     ``hidden``: a call of a dialect with a function table stays a name and its arguments.
     """
@@ -166,7 +166,7 @@ def tree_of(parse: Parse, tokens: Sequence[Token], *, hidden: bool = True) -> ex
 def _engine_tree(
     parse: Parse, tokens: Sequence[Token], accepts: Accepts
 ) -> tuple[exp.Expr, ParsedText]:
-    """The tree that DuckDB's parser reads, and how it read the text."""
+    """Return the tree from DuckDB's parser, and the parsed text."""
     sql = parse.sql
 
     def operand(value: Sequence[Token]) -> tuple[exp.Expr | None, int]:
@@ -189,7 +189,7 @@ def _engine_tree(
 
         raise parse_error(error, tokens, sql) from error
     text = engine_text(tokens, without_lists(sql, parse.lists), travels)
-    # DuckDB's parser recurses on the caller's stack, for each part of a chain, too.
+    # DuckDB's parser recurses on the caller's stack, also for each part of a chain.
     levels = nesting(tokens)
     deep = len(tokens) > _FEW_TOKENS or not is_shallow(levels)
     read = partial(read_text, text, travels, accepts)
@@ -197,7 +197,7 @@ def _engine_tree(
         engine_tree, tree = with_deep_stack(read, deep=True) if deep else read()
     except RecursionError:
         if not deep:
-            raise  # the caller's stack is full, see ``parse._read``
+            raise  # the caller's stack is full; see ``parse._read``
         raise too_deep(deepest_token(tokens)) from None
     except NotParsed as error:
         from icesql.sql.syntax_errors import mistake
@@ -209,7 +209,7 @@ def _engine_tree(
 
 
 def _sqlglot_tree(parse: Parse, tokens: Sequence[Token], *, hidden: bool = True) -> exp.Expr:
-    """The tree that sqlglot's parser reads in another dialect."""
+    """Return sqlglot's tree for a query in another dialect."""
     from icesql.sql.parser.dialect import parse_operand, parse_tokens, subscript_base
     from icesql.sql.parser.own_calls import show_calls
     from icesql.sql.parser.pipes import in_steps
@@ -219,11 +219,11 @@ def _sqlglot_tree(parse: Parse, tokens: Sequence[Token], *, hidden: bool = True)
     dialect = parse.translated if hidden else ""
 
     def operand(value: Sequence[Token]) -> tuple[exp.Expr | None, int]:
-        # Times to travel to are read as sqlglot has them, but for Spark's.
+        # Except for Spark, sqlglot interprets the functions of a time-travel clause.
         found, count = parse_operand(value, sql, reader, SPARK if dialect == SPARK else None)
         if found is not None and dialect:
             if found.find(exp.AtTimeZone, exp.FromTimeZone):
-                # It gives Trino an instant, DuckDB a clock time.
+                # Trino's result is an instant, DuckDB's a local time.
                 raise unsupported("AT TIME ZONE in a time to travel to", value[0], _ZONE_HINT)
             found.meta["dialect"] = dialect
         return found, count
@@ -250,7 +250,7 @@ def _sqlglot_tree(parse: Parse, tokens: Sequence[Token], *, hidden: bool = True)
     rewriting.mend(tree, files=parse.files)
     _put_back(parse, tree, tokens)
     for bracket in tree.find_all(exp.Bracket):
-        # The subscript stays as written and says from what it counts; see dialect.py.
+        # The subscript stays as written, with the base it counts from; see dialect.py.
         if bracket.args.get("offset") is None:
             bracket.set("offset", subscript_base(parse.reader))
     return tree

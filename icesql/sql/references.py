@@ -1,4 +1,4 @@
-"""Take the Iceberg tables out of a tree: each becomes ``"__scan_<i>"`` and a TableReference."""
+"""Replace the Iceberg tables in a tree: each becomes ``"__scan_<i>"`` and a TableReference."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ _VERSIONS: Final = {
     "snapshot_from_timestamp": "TIMESTAMP",
     "version": "VERSION",
 }
-# Table functions that are given the path of a table.
+# Table functions with the path of an Iceberg table as their argument.
 _FUNCTIONS: Final = ("iceberg_scan", "iceberg_snapshots", "iceberg_metadata")
 
 
 class _Qualified(Struct, frozen=True):
-    """A table without alias that columns may name by more than its last part."""
+    """A table without alias that a column may qualify with more than its last part."""
 
     parts: tuple[str, ...]
     alias: str
@@ -46,10 +46,10 @@ def take_references(
 ) -> tuple[TableReference, ...]:
     """Rewrite ``tree`` in place and return its references, in the order of the text.
 
-    ``edits`` get what changes in the text. ``shown`` are the statements that stand in FROM, by
-    the places of the names that stand for them.
+    ``edits`` get the changes to the text. ``shown`` are the statements in FROM, by the offsets of
+    the names that replace them.
 
-    A name of a CTE in scope is not a table. Columns written ``namespace.table.column`` are
+    The name of a CTE in scope is not a table. Columns written ``namespace.table.column`` are
     rewritten to the alias. Raises UnsupportedSqlError, SqlSyntaxError,
     AmbiguousTableError.
     """
@@ -107,7 +107,7 @@ def take_references(
 def _shown(
     table: exp.Table, parts: tuple[str, ...], shown: Mapping[int, Shown | Query]
 ) -> Shown | Query | None:
-    """The statement, or the table of information_schema, whose rows stand for a name."""
+    """Return the statement, or the table of information_schema, whose rows a name represents."""
     if isinstance(table.this, exp.Func):
         return None
     lowered = tuple(part.lower() for part in parts)
@@ -123,8 +123,8 @@ def _shown(
 
 
 def _iceberg_tables(tree: exp.Expr) -> Iterator[exp.Table]:
-    """Tables other than CTEs, found with an explicit stack: long chains are deep trees."""
-    # With the names of WITH queries in scope, and recurring.r inside of the recursive query r.
+    """Yield tables other than CTEs, using an explicit stack: long chains are deep trees."""
+    # Each node with the names of CTEs in scope, and recurring.r inside the recursive CTE r.
     stack: list[tuple[exp.Expr, frozenset[tuple[str, ...]]]] = [(tree, frozenset())]
     while stack:
         node, visible = stack.pop()
@@ -181,13 +181,13 @@ def _travel(table: exp.Table, seconds: bool) -> tuple[TimeTravel | None, ChangeR
 
 
 def _schema(table: exp.Table) -> str:
-    """The schema by WITH SNAPSHOT SCHEMA or WITH CURRENT SCHEMA."""
+    """Return the schema chosen by WITH SNAPSHOT SCHEMA or WITH CURRENT SCHEMA; "" for none."""
     clause = table.args.get("version")
     return str(clause.meta.get("schema", "")) if clause is not None else ""
 
 
 def _scan_path(table: exp.Table, function: str) -> tuple[str, TimeTravel | None]:
-    """The path of ``iceberg_scan('path' [, snapshot_from_id => id])``."""
+    """Return path and version of ``iceberg_scan('path' [, snapshot_from_id => id])``."""
     offset = offset_of(table)
     arguments = list(table.this.expressions)
     if not arguments:
@@ -206,7 +206,7 @@ def _scan_path(table: exp.Table, function: str) -> tuple[str, TimeTravel | None]
             clause.meta.update(start=offset)
             travel = read_travel(clause, seconds=False)
         elif name != "allow_moved_paths":
-            # Moved tables are always found; every other option is one of DuckDB's own reader.
+            # Moved tables are always found; the other options belong to DuckDB's own reader.
             raise unsupported(
                 f"the option {name} of {function}()",
                 offset,
@@ -218,7 +218,7 @@ def _scan_path(table: exp.Table, function: str) -> tuple[str, TimeTravel | None]
 
 
 def _span(table: exp.Table) -> tuple[int | None, int | None]:
-    """The place of its name, or of the call that stands for it."""
+    """Return the span of the table's name, or of the call that replaces it."""
     if isinstance(table.this, exp.Func):
         return table.this.meta.get("start"), table.this.meta.get("stop")
     last = table.parts[-1].meta.get("end")
@@ -232,7 +232,7 @@ def _edit_table(
     alias: str,
     edits: list[Edit],
 ) -> None:
-    """Its name, or the call that stands for it, and its clause of time travel."""
+    """Add the edits of the table's name, or of its call, and of its time-travel clause."""
     start, stop = span
     if start is not None and stop is not None:
         after = "" if table.alias else f" AS {quoted(alias)}"
@@ -258,10 +258,10 @@ def _rename(table: exp.Table, index: int, alias: str) -> None:
 
 
 def _own_aliases(tree: exp.Expr, tables: Set[int]) -> dict[int, str]:
-    """By ``id`` the aliases of tables that share their last name with others of one FROM.
+    """Return, by ``id``, the aliases of tables that share their last name with others in a FROM.
 
-    ``FROM a.t, b.t``: they are "a.t" and "b.t", and what ``t.x`` means would be a guess. So it
-    would with two aliases of one name. Raises AmbiguousTableError.
+    ``FROM a.t, b.t``: their aliases are "a.t" and "b.t", because ``t.x`` would be ambiguous.
+    Raises AmbiguousTableError for such a column, and for two equal aliases.
     """
     aliases: dict[int, str] = {}
     for select in tree.find_all(exp.Select):
@@ -290,7 +290,7 @@ def _own_aliases(tree: exp.Expr, tables: Set[int]) -> dict[int, str]:
 
 
 def _check_unqualified(select: exp.Select, name: str) -> None:
-    """Refuse ``name.column`` where the FROM of ``select`` has several tables of the name."""
+    """Refuse ``name.column`` if the FROM of ``select`` has several tables of the name."""
     for column in select.find_all(exp.Column):
         if column.args.get("db") or column.table.lower() != name:
             continue
@@ -356,7 +356,7 @@ def _rewrite_columns(
 def _owner_of(
     column: exp.Column, chain: list[str], qualified: dict[int, list[_Qualified]]
 ) -> tuple[str, int] | None:
-    """(alias, parts taken) of the nearest table that the column's name begins with."""
+    """Return (alias, number of parts) of the nearest table that qualifies the column."""
     select = column.find_ancestor(exp.Select)
     while select is not None:
         for table in qualified.get(id(select), ()):

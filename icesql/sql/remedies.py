@@ -1,6 +1,6 @@
 """Remedies for words and functions of other systems, read from ``grammar/``.
 
-Meaning comes before spelling: ``nvl`` is ``coalesce``, and not the nearest name, ``ntile``.
+Meaning comes before spelling: ``nvl`` is ``coalesce``, not the most similar name, ``ntile``.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from icesql.sql.function_table import TRANSLATED, table_rows
 from icesql.sql.grammar import folder
 from icesql.sql.reserved import advice_to_quote
 
-# Longer ones say less than the name of the dialect that has the function.
+# Longer remedies help less than the name of the dialect that has the function.
 _SHORT: Final = 60
 _SYSTEMS: Final = ("spark", "snowflake", "trino")
 
 
 def meaning(name: str, dialect: str = "") -> str:
-    """The hint for a function that a dialect lacks and other systems have; "" where none has it.
+    """Return the hint for a function that ``dialect`` lacks and other systems have; "" for none.
 
     ``dialect`` is one of function_table's TRANSLATED, "" for icesql's own.
     """
@@ -45,7 +45,7 @@ def meaning(name: str, dialect: str = "") -> str:
 
 
 def _texts(name: str) -> list[str]:
-    """Remedies for a function in the tables of other systems, its arguments called a, b, c."""
+    """Return remedies from the tables of other systems, with the arguments named a, b, c."""
     return [
         _lettered(row.text)
         for each in _SYSTEMS
@@ -56,7 +56,7 @@ def _texts(name: str) -> list[str]:
 
 @functools.cache
 def _forms(dialect: str) -> dict[str, str]:
-    """The functions of a dialect by what each is in DuckDB's spelling."""
+    """Return the functions of a dialect by their equivalents in DuckDB's spelling."""
     rows = table_rows(dialect) if dialect in TRANSLATED else ()
     return {_lettered(row.text): row.name for row in reversed(rows) if row.sign != "@"}
 
@@ -80,7 +80,7 @@ def _sections() -> dict[str, dict[str, str]]:
 
 
 def add_remedy(error: Error, sql: str, *, own: bool) -> None:
-    """Say in an error what to write instead of the words at its place, where those are known.
+    """Add to an error what to write instead of the words at its offset, if a remedy is known.
 
     ``own``: the statement is in icesql's own dialect.
     """

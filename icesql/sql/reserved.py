@@ -1,4 +1,4 @@
-"""Words that icesql's own dialect cannot read as the name of a column, but in double quotes."""
+"""Words that icesql's own dialect reads as a column name only in double quotes."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from icesql.sql.grammar import folder
 if TYPE_CHECKING:
     from icesql.sql.lexer import Token
 
-# These are more often a slip than a column: they need a second one that is no column.
+# Usually a mistake, not a column: these need a second occurrence that is not a column.
 _CLAUSES: Final = frozenset(
     {"select", "from", "where", "as", "on", "and", "or", "not", "limit", "for"}
 )
-# What a column follows, of those that such a word follows as a clause nowhere.
+# Words before a column, except those that may also precede such a word as a clause.
 _BEFORE_COLUMNS: Final = (",", "(", "select", "where", "and", "or", "not", "by", "on")
 _MOST_TOKENS: Final = 500
 
 
 @functools.cache
 def reserved() -> frozenset[str]:
-    """These words in lower case, read from ``grammar/``."""
+    """Return these words in lower case, read from ``grammar/``."""
     text = (folder() / "reserved.txt").read_text(encoding="utf-8")
     return frozenset(re.sub(r"(?m)^#.*", "", text).split())
 
 
 def check_name(name: str, offset: int | None, sql: str) -> None:
-    """Raise UnsupportedSqlError for a new column of a reserved word that stands without quotes."""
+    """Raise UnsupportedSqlError for a new column with a reserved word as its unquoted name."""
     if offset is None or name.lower() not in reserved() or not sql[offset : offset + 1].isalpha():
         return
     raise UnsupportedSqlError(
@@ -41,7 +41,7 @@ def check_name(name: str, offset: int | None, sql: str) -> None:
 
 
 def advice_to_quote(error: SqlSyntaxError, sql: str) -> str:
-    """The advice to quote a reserved word at or before an error, if the text parses with it."""
+    """Return advice to quote a reserved word at or before an error, if the text then parses."""
     from icesql.sql.lexer import reading, tokenize
     from icesql.sql.parse import parses
 
@@ -56,7 +56,7 @@ def advice_to_quote(error: SqlSyntaxError, sql: str) -> str:
         each
         for each, after in zip(tokens, [*tokens[1:], None], strict=True)
         if each.text.lower() in reserved() and _is_bare(each, sql)
-        # GROUP BY, not a column named so.
+        # GROUP BY, not a column of this name.
         if each.word != "BY" and (after is None or after.word != "BY")
     ]
     columns = [
@@ -85,5 +85,5 @@ def _is_bare(token: Token, sql: str) -> bool:
 
 
 def _is_column(left: str, word: str) -> bool:
-    """Whether a reserved word is where a column may be; a slip of a clause seldom is."""
+    """True if a reserved word is at a place for a column; a misplaced clause seldom is."""
     return word not in _CLAUSES or (word != "select" and left in _BEFORE_COLUMNS)

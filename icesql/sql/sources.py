@@ -1,4 +1,4 @@
-"""Of which text each part of a statement is, once views or macros were put into it."""
+"""Map each part of a statement to its text of origin, after expansion of views or macros."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from icesql.errors import Error, position
 
 
 class Piece(Struct, frozen=True):
-    """Characters of a statement from ``begin`` on, and where they stand in their source.
+    """Characters of a statement from ``begin`` on, and their start in their source.
 
-    ``source`` is the index of a view, -1 for the user's SQL. ``length`` is 0 for words that stand
-    for others.
+    ``source`` is the index of a view, -1 for the user's SQL. ``length`` is 0 for inserted words,
+    which replace those of the source.
     """
 
     begin: int
@@ -25,10 +25,10 @@ class Piece(Struct, frozen=True):
 
 
 class Sources(Struct, frozen=True):
-    """The pieces of a statement in order; names and texts of its views, None of a translation.
+    """The pieces of a statement in order; names and texts of its views (None if translated).
 
-    ``word`` is "view" or "macro". ``under`` are the sources of the text that places of source -1
-    count in, None where that is the user's.
+    ``word`` is "view" or "macro". ``under`` are the sources of the text in which the offsets of
+    source -1 count; None if that is the user's.
     """
 
     pieces: tuple[Piece, ...]
@@ -37,14 +37,14 @@ class Sources(Struct, frozen=True):
     under: Sources | None = None
 
     def find(self, offset: int) -> tuple[int, int]:
-        """The source of a place and the place in it."""
+        """Return the source of an offset and the offset in it."""
         index = bisect_right(self.pieces, offset, key=lambda piece: piece.begin) - 1
         piece = self.pieces[max(index, 0)]
         return piece.source, piece.start + min(max(offset - piece.begin, 0), piece.length)
 
     @contextmanager
     def placing(self) -> Iterator[None]:
-        """Errors inside of the block get their places in the text that they are of."""
+        """Translate the offsets of errors raised in the block to those of their source."""
         try:
             yield
         except Error as error:
@@ -52,7 +52,7 @@ class Sources(Struct, frozen=True):
             raise
 
     def place(self, error: Error) -> None:
-        """Move the place of an error from the statement into the text it is of."""
+        """Translate the offset of an error in the statement to one in its source."""
         if error.view is not None:
             return
         error.view = ""
@@ -80,18 +80,18 @@ class Sources(Struct, frozen=True):
 
 
 class Composed(Struct, frozen=True):
-    """A text made of words of another one, and their way back."""
+    """A text composed of words of another one, and the mapping back to it."""
 
     text: str
     sources: Sources
 
     def place(self, offset: int) -> int:
-        """The place in the other text of a character; for words of ours, of what they stand for."""
+        """Return the offset in the other text; inserted words have that of what they replace."""
         return self.sources.find(offset)[1]
 
 
 class Segment(Struct, frozen=True):
-    """Words, and what they are of; ``length`` is 0 for words that stand for others."""
+    """Words and their origin; ``length`` is 0 for inserted words."""
 
     words: str
     source: int
@@ -106,10 +106,10 @@ def edited(
     source: int = -1,
     shift: int = 0,
 ) -> list[Segment]:
-    """A text that begins at the place ``begin``, with segments in the place of some of its words.
+    """Split a text that starts at offset ``begin`` into segments, with some spans replaced.
 
-    ``edits`` are (first, end, segments), none inside of another; places in the source are less by
-    ``shift``.
+    ``edits`` are (start, end, segments), which do not overlap; offsets in the source are smaller
+    by ``shift``.
     """
     made: list[Segment] = []
     last, stop = begin, begin + len(text)
@@ -126,7 +126,7 @@ def joined(
     word: str = "view",
     under: Sources | None = None,
 ) -> tuple[str, Sources]:
-    """The text of segments, and its sources, as ``Sources`` has them."""
+    """Return the text of the segments, and its ``Sources``."""
     kept = [each for each in segments if each.words]
     pieces, size = [], 0
     for each in kept:
@@ -140,9 +140,9 @@ def joined(
 def spliced(
     sql: str, start: int, stop: int, edits: Iterable[tuple[int, int, str]]
 ) -> tuple[str, Sources]:
-    """``sql`` from ``start`` to ``stop`` with other words at some places, and its sources.
+    """Return ``sql`` from ``start`` to ``stop`` with some spans replaced, and its sources.
 
-    ``edits`` are (first, end, words) in the places of ``sql``, none inside of another.
+    ``edits`` are (start, end, words) in offsets of ``sql``, which do not overlap.
     """
     made = [(first, end, [Segment(words, -1, first)]) for first, end, words in edits]
     return joined(edited(sql[start:stop], start, made))

@@ -1,4 +1,4 @@
-"""Statements: one frozen value for each statement that icesql accepts."""
+"""Statement values: one frozen class for each kind of statement that icesql accepts."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
 
 class Place(Struct, frozen=True):
-    """Where the names in a view are looked up, as they were when it was made.
+    """The context in which the names in a view are resolved: that of its creation.
 
-    ``catalog`` is None for the connection's own. ``stored``: the view is one of a catalog, which
-    sees nothing that belongs to this session. ``references`` are the tables of its SQL where that
-    was translated, for the names that stand for them there.
+    ``catalog`` is None for the connection's own. ``stored``: the view belongs to a catalog, and
+    sees nothing that belongs to this session. ``references`` are the tables of its SQL if the SQL
+    was translated; the translated SQL names them by index.
     """
 
     catalog: str | None
@@ -35,16 +35,16 @@ class Place(Struct, frozen=True):
 
 
 class TableReference(Struct, frozen=True):
-    """One place where a statement names an Iceberg table; ``"__scan_<index>"`` in its tree.
+    """One reference of a statement to an Iceberg table; ``"__scan_<index>"`` in its tree.
 
-    ``parts`` are the names as written (``a.b.c`` → 3). ``path`` is set for
-    ``iceberg_scan('path')`` and its like alone, whose ``parts`` is the last piece of the path.
+    ``parts`` are the names as written (``a.b.c`` → 3). ``path`` is set only for
+    ``iceberg_scan('path')`` and its like, whose ``parts`` is the last piece of the path.
     ``metadata_table`` is set for ``iceberg_snapshots('path')`` and ``iceberg_metadata('path')``.
-    ``changes`` asks for what commits did to rows instead of rows. ``shown`` is the statement whose
-    rows stand here instead of a table's, ``FROM (SHOW TABLES)``. ``offset`` and ``end`` are where
-    its name stands in the SQL, ``given_alias`` is what it is called there where the SQL has no
-    alias. ``place`` is where the names of a view are looked up; None: where USE has led.
-    ``schema`` is "snapshot" or "current" where a clause says by which columns it is read, "" else.
+    ``changes`` selects the changes that commits made to rows, instead of rows. ``shown`` is the
+    statement whose rows replace the table, ``FROM (SHOW TABLES)``. ``offset`` and ``end`` are the
+    span of its name in the SQL; ``given_alias`` is its alias if the SQL has none. ``place`` is the
+    context for the names of a view; None: that of the last USE. ``schema`` is "snapshot" or
+    "current" if a clause chooses the schema for reading, "" otherwise.
     """
 
     index: int
@@ -62,12 +62,12 @@ class TableReference(Struct, frozen=True):
 
     @property
     def name(self) -> str:
-        """The name as messages show it: the path, or the parts joined by dots."""
+        """The name for messages: the path, or the parts joined by dots."""
         return self.path if self.path is not None else ".".join(self.parts)
 
 
 class FileReference(Struct, frozen=True):
-    """Files as one table: the function that reads them, paths or globs, and its options in SQL."""
+    """Files as one table: the reading function, paths or globs, and its options in SQL."""
 
     index: int
     function: str
@@ -77,27 +77,27 @@ class FileReference(Struct, frozen=True):
 
     @property
     def name(self) -> str:
-        """Its name in the tree."""
+        """The name of the table in the tree."""
         return f"__file_{self.index}"
 
 
 class Query(Struct, frozen=True):
     """A SELECT, set operation, WITH or VALUES.
 
-    Every Iceberg table in ``tree`` is a Table named ``"__scan_<i>"`` with an alias and stands
-    at ``references[i]``, likewise ``"__file_<i>"`` in ``files``; parameters are literal or cast
-    nodes. ``text`` is the SQL, from ``start`` on of all that was given. ``user_text`` is what may
-    run in place of the tree, None where the SQL is not in DuckDB's spelling. ``spark`` is the same
-    in Spark's spelling for the Spark engine, or why it may not run there, or what reads it once it
-    is asked for; None for other spellings.
-    ``refused`` is why ``tree`` may not run. ``translated`` is the dialect whose functions and
-    operators the tree holds until binding puts them into DuckDB's, "" for none.
-    ``only_text`` is what only the text can run: TABLESAMPLE or PIVOT, "" for neither.
-    ``about`` is SUMMARIZE or DESCRIBE where the result is about the rows, "" where it is the rows.
-    ``given`` are the parameters of all of the SQL, and how many of them come before this query's.
-    ``temporary`` are the tables of the session that stand at ``"__temp_<i>"``. ``sources`` says
-    which text each place is of where views are part of ``text``; None where it is all the user's.
-    ``notes`` are told with the result.
+    Every Iceberg table in ``tree`` is a Table named ``"__scan_<i>"`` with an alias, and has the
+    index ``i`` in ``references``; likewise ``"__file_<i>"`` in ``files``. Parameters are literal or
+    cast nodes. ``text`` is the SQL; its offset in all of the given SQL is ``start``. ``user_text``
+    is the text that may run in place of the tree, None if the SQL is not in DuckDB's spelling.
+    ``spark`` is, for SQL in Spark's spelling, the text for the Spark engine, the error that
+    prevents running it there, or a function that returns one of them; None for other spellings.
+    ``refused`` is the error that prevents running ``tree``. ``translated`` is the dialect whose
+    functions and operators the tree holds until binding converts them to DuckDB's, "" for none.
+    ``only_text`` is a construct that only the text can run: TABLESAMPLE or PIVOT, "" for neither.
+    ``about`` is SUMMARIZE or DESCRIBE if the result is about the rows, "" if it is the rows.
+    ``given`` are the parameters of all of the SQL, and the number of those before this query.
+    ``temporary`` are the session's tables with the names ``"__temp_<i>"``. ``sources`` maps each
+    offset to the text that it is from if ``text`` contains views; None if all is the user's.
+    ``notes`` are shown with the result.
     """
 
     tree: exp.Expression
@@ -120,9 +120,9 @@ class Query(Struct, frozen=True):
 class Explain(Struct, frozen=True):
     """EXPLAIN [ANALYZE] of a query.
 
-    ``format`` is "text", "json", "tree" or "html", or "engine" for the plan of the engine in its
-    own words. ``file`` is the path of EXPLAIN FILE, or the end of it. ``write`` is the statement
-    WITH SCHEMA EVOLUTION whose rows the query gives.
+    ``format`` is "text", "json", "tree" or "html", or "engine" for the engine's own plan. ``file``
+    is the path of EXPLAIN FILE, or the end of it. ``write`` is the statement WITH SCHEMA EVOLUTION
+    whose rows the query returns.
     """
 
     query: Query
@@ -133,7 +133,7 @@ class Explain(Struct, frozen=True):
 
 
 class Copy(Struct, frozen=True):
-    """COPY (query) TO 'path': the rows of a query into a file of a format."""
+    """COPY (query) TO 'path': write the rows of a query to a file of a format."""
 
     query: Query
     path: str
@@ -142,46 +142,46 @@ class Copy(Struct, frozen=True):
 
 
 class SetSetting(Struct, frozen=True):
-    """SET name = value; the value as text, unquoted."""
+    """SET name = value; ``value`` is text without quotes."""
 
     name: str
     value: str
 
 
 class ResetSetting(Struct, frozen=True):
-    """RESET name; None for RESET ALL."""
+    """RESET name; ``name`` None is RESET ALL."""
 
     name: str | None
 
 
 class SetSnapshotTime(Struct, frozen=True):
-    """SET SNAPSHOT TIME = time: every table is read as it was then, unless a query says when."""
+    """SET SNAPSHOT TIME = time: read every table as of then, unless a query has its own clause."""
 
     time: TimeTravel
 
 
 class Prepare(Struct, frozen=True):
-    """PREPARE name AS query: the text of the query. Names are in lower case."""
+    """PREPARE name AS query; ``sql`` is the text of the query, ``name`` is in lower case."""
 
     name: str
     sql: str
 
 
 class Execute(Struct, frozen=True):
-    """EXECUTE name(values): what its parameters are."""
+    """EXECUTE name(values)."""
 
     name: str
     values: tuple[Any, ...] = ()
 
 
 class Deallocate(Struct, frozen=True):
-    """DEALLOCATE name; None for ALL."""
+    """DEALLOCATE name; ``name`` None is DEALLOCATE ALL."""
 
     name: str | None
 
 
 class SetVariable(Struct, frozen=True):
-    """SET VARIABLE name = constant; None for RESET VARIABLE name. The name is in lower case."""
+    """SET VARIABLE name = value; ``value`` None is RESET VARIABLE. ``name`` is in lower case."""
 
     name: str
     value: exp.Expression | Constant | None
@@ -208,7 +208,7 @@ class CreateTable(Struct, frozen=True):
 
 
 class Drop(Struct, frozen=True):
-    """DROP VIEW or TABLE [IF EXISTS] name; ``kind`` is the word. ``offset`` is that of the name."""
+    """DROP VIEW or TABLE [IF EXISTS] name; ``kind`` is the word, ``offset`` that of the name."""
 
     kind: str
     name: str
@@ -220,9 +220,9 @@ class Shown(Struct, frozen=True):
     """SHOW, DESCRIBE, DIFF SUMMARY, or a table of information_schema in FROM.
 
     ``what`` is the key of the rows in ``query.show.ANSWERS``, "PROCEDURES" or "INFORMATION_SCHEMA".
-    ``reference`` is the table that they are about. ``namespace`` is where names are listed, None
-    for the current one, or the catalog of information_schema. ``like`` is a pattern of names in any
-    case, or a property. ``name`` is a setting, the dialect of functions, or a table of
+    ``reference`` is the described table. ``namespace`` is the one whose names are listed, None
+    for the current one, or the catalog of information_schema. ``like`` is a case-insensitive
+    pattern of names, or a property. ``name`` is a setting, the dialect of functions, or a table of
     information_schema.
     """
 
@@ -264,7 +264,7 @@ class TransactionControl(Write, frozen=True):
 
 
 class MacroStatement(Struct, frozen=True):
-    """A statement that changes which macros there are; see ``sql.macros.macro``."""
+    """A statement that creates or drops macros; see ``sql.macros.macro``."""
 
 
 Prepared = Prepare | Execute | Deallocate
@@ -276,7 +276,7 @@ Statement = Query | Copy | Explain | Commands | Shown | Created | MacroStatement
 
 
 def queries_versions(statement: object) -> bool:
-    """Whether a query tells a version of the statement, and has to be asked before it is bound."""
+    """True if the statement has a query that returns a version, and must run before binding."""
     if isinstance(statement, Query):
         return any(has_query(each) for each in statement.references)
     if isinstance(statement, SetSnapshotTime):
@@ -286,7 +286,7 @@ def queries_versions(statement: object) -> bool:
 
 
 def has_query(reference: TableReference) -> bool:
-    """Whether a query tells a version of the reference."""
+    """True if a query returns a version of the reference."""
     changes = reference.changes
     travels = (reference.travel,) if changes is None else (changes.start, changes.end)
     if any(query_of(each) is not None for each in travels):
@@ -296,6 +296,6 @@ def has_query(reference: TableReference) -> bool:
 
 
 def query_of(travel: TimeTravel | None) -> ByQuery | None:
-    """The query that tells a version."""
+    """Return the query that returns a version; None for other time travel."""
     found = travel.travel if isinstance(travel, Before) else travel
     return found if isinstance(found, ByQuery) else None

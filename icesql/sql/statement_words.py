@@ -1,4 +1,4 @@
-"""The words that statements begin with, and what is told of those that are not run."""
+"""The words that begin statements, and the hints for statements that icesql refuses."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ from typing import Final
 
 QUERY_WORDS: Final = ("SELECT", "WITH", "FROM", "VALUES", "(")
 PIVOT_WORDS: Final = ("PIVOT", "UNPIVOT", "PIVOT_WIDER", "PIVOT_LONGER")
-# Queries in other words.
+# Other forms of queries.
 TABLE_WORDS: Final = ("SUMMARIZE", "TABLE")
 COMMAND_WORDS: Final = (
     "EXPLAIN", "SHOW", "DESCRIBE", "DESC", "SET", "RESET", "USE", "COPY", "PREPARE", "EXECUTE",
     "DEALLOCATE",
 )  # fmt: skip
-# Some statements that begin so change tables; see ``sql.writes``.
+# Some statements that begin with these change tables; see ``sql.writes``.
 WRITE_WORDS: Final = (
     "CREATE", "DROP", "ALTER", "COMMENT", "INSERT", "COPY", "DELETE", "UPDATE", "TRUNCATE",
     "CALL", "MERGE", "OPTIMIZE", "VACUUM", "ANALYZE", "REPLACE", "ROLLBACK", "BEGIN", "START",
     "COMMIT", "RESTORE", "UNDROP",
 )  # fmt: skip
-# Statements of these that EXPLAIN takes, too.
+# Some statements that begin with these may follow EXPLAIN.
 EXPLAINED_WRITES: Final = ("CALL", "OPTIMIZE", "VACUUM", "ROLLBACK", "RESTORE", "ALTER")
 CHANGES_ROWS: Final = ("INSERT", "DELETE", "UPDATE", "MERGE")
 EXPLAIN_HINT: Final = (
@@ -75,7 +75,7 @@ REFUSED_STATEMENTS: Final[dict[str, str]] = {
     "files to it",
 }
 
-# What stands in the place of something that CREATE makes, by the word for it.
+# Alternatives for objects that CREATE does not support, by the word for the object.
 CREATED: Final = {
     "INDEX": "a Bloom filter of new files: ALTER TABLE t SET TBLPROPERTIES "
     "('write.parquet.bloom-filter-enabled.column.x' = 'true'); WRITE ORDERED BY sorts them",

@@ -1,4 +1,4 @@
-"""Messages about a word that does not fit: the word, a likely correction, fitting words."""
+"""Messages about an unexpected word: the word, a likely correction, the expected words."""
 
 from __future__ import annotations
 
@@ -25,10 +25,11 @@ if TYPE_CHECKING:
 
 _BEGINNINGS: Final = ("SELECT", "WITH", "EXPLAIN", "SHOW", "SET")
 _TRAVEL: Final = ("FOR VERSION AS OF", "FOR TIMESTAMP AS OF")
-# Shorter words are near to too many keywords; words of three letters only with a letter amiss.
+# Shorter words resemble too many keywords; the length of a keyword for a three-letter word may
+# differ by one.
 _SHORTEST_MISSPELT: Final = 3
 _MOST_EXPECTED: Final = 8
-# What people type to a shell.
+# What people type into a shell.
 _SHELL_WORDS: Final = {
     "EXIT": "in the shell, \\q or Ctrl-D leaves",
     "QUIT": "in the shell, \\q or Ctrl-D leaves",
@@ -38,13 +39,13 @@ _SHELL_WORDS: Final = {
     "in SQL there are SHOW TABLES and DESCRIBE t",
 }
 _JOIN_WORDS: Final = ("INNER", "OUTER", "LEFT", "RIGHT", "FULL", "SEMI", "ANTI")
-# How many words before the place that DuckDB names another mistake may be that it means.
+# An earlier mistake may be up to this many words before the one that DuckDB reports.
 _NEAR: Final = 3
 _QUERY_LISTED: Final = ["IN", "(", "SELECT"]
 
 
 def no_statement(tokens: Sequence[Token]) -> SqlSyntaxError | UnsupportedSqlError:
-    """The error for tokens of which the first begins no statement."""
+    """Return the error for tokens whose first word begins no statement."""
     first, word = tokens[0], tokens[0].text.upper()
     if word in _SHELL_WORDS:
         return syntax_error(f'"{first.text}" is no SQL statement; {_SHELL_WORDS[word]}', first)
@@ -61,16 +62,16 @@ def mistake(
     sql: str,
     is_cut_off: Callable[[], bool],
 ) -> SqlSyntaxError | UnsupportedSqlError:
-    """The error of DuckDB's parser in a query of ``tokens``, in the words of icesql's own.
+    """Return an error of DuckDB's parser in ``tokens`` with icesql's own message.
 
-    ``is_cut_off``: whether the text is the beginning of a query. DuckDB names the last word then.
+    ``is_cut_off``: whether the text is an incomplete query. DuckDB then reports the last word.
     """
     place = reason.offset
     if place is None:
         return _statement(reason, tokens)
     at_end = place >= tokens[-1].start and is_cut_off()
     before = [token for token in tokens if token.start < place]
-    # Words of a composed query stand in another order than in the statement.
+    # Words of a composed query are in another order than in the statement.
     here = (number for number, token in enumerate(tokens) if token.start == place)
     index = len(tokens) if at_end else next(here, len(before))
     try:
@@ -91,7 +92,7 @@ def mistake(
 def _statement(
     reason: SqlSyntaxError | UnsupportedSqlError, tokens: Sequence[Token]
 ) -> SqlSyntaxError | UnsupportedSqlError:
-    """The error for what DuckDB's parser refuses as a whole, without a place."""
+    """Return the error for a whole statement that DuckDB's parser refuses without an offset."""
     words = [token.word for token in tokens]
     if isinstance(reason, SqlSyntaxError):
         if "expression depth" in reason.problem:
@@ -114,7 +115,7 @@ def _statement(
 def _refused_clause(
     token: Token | None, index: int, tokens: Sequence[Token]
 ) -> UnsupportedSqlError | None:
-    """The error for a clause of other systems, which DuckDB's parser does not know."""
+    """Return the error for a clause of other systems that DuckDB's parser does not know."""
     words = [each.word for each in tokens[max(index - 2, 0) : index + 3]]
     here = words[min(index, 2) :]
     match here[:2]:
@@ -146,7 +147,7 @@ def _unlisted(column: Token) -> UnsupportedSqlError:
 
 
 def _join_without_condition(index: int, tokens: Sequence[Token]) -> SqlSyntaxError | None:
-    """The error for a JOIN whose table a clause follows that is no condition."""
+    """Return the error for a JOIN that another clause follows instead of a condition."""
     following = tokens[index] if index < len(tokens) else None
     if not (ends_clause(tokens, index) or (following and following.word in _JOIN_WORDS)):
         return None
@@ -171,7 +172,7 @@ def _join_without_condition(index: int, tokens: Sequence[Token]) -> SqlSyntaxErr
 def parse_error(
     error: ParseError, tokens: Sequence[Token], sql: str
 ) -> SqlSyntaxError | UnsupportedSqlError:
-    """sqlglot's error as icesql's, at the token that did not fit."""
+    """Return sqlglot's error as icesql's, at the unexpected token."""
     details: dict[str, Any] = dict(error.errors[0]) if error.errors else {}
     offset, token = details.get("icesql_offset"), details.get("icesql_token")
     if offset is None:
@@ -194,7 +195,7 @@ def _unexpected(
     sql: str,
     wanted: tuple[str, ...] = (),
 ) -> SqlSyntaxError:
-    """The error for a token that does not fit, None for the end; ``wanted`` if nothing else is."""
+    """Return the error for an unexpected token (None: the end); ``wanted`` is a fallback."""
     found = _misspelt_keyword(tokens, offset, sql) or _travel(token, tokens)
     if found is not None:
         return found
@@ -213,7 +214,7 @@ def _unexpected(
 
 
 def _travel(token: Token | None, tokens: Sequence[Token]) -> SqlSyntaxError | None:
-    """The error for FOR and AS OF that begin no clause of time travel."""
+    """Return the error for FOR and AS OF that do not begin a time-travel clause."""
     if token is None or not token.word:
         return None
     index = next((number for number, each in enumerate(tokens) if each is token), None)
@@ -231,7 +232,7 @@ def _travel(token: Token | None, tokens: Sequence[Token]) -> SqlSyntaxError | No
 
 
 def _arguments(description: str, offset: int, tokens: Sequence[Token]) -> SqlSyntaxError | None:
-    """The error for a call with too few or too many arguments, at its name."""
+    """Return the error for a call with too few or too many arguments, at its name."""
     too_many = description.startswith("The number of provided arguments")
     if not too_many and not _misses_argument(description):
         return None
@@ -250,7 +251,7 @@ def _arguments(description: str, offset: int, tokens: Sequence[Token]) -> SqlSyn
 
 
 def _misses_argument(description: str) -> bool:
-    """Whether sqlglot misses a part of a function, and not of an operator."""
+    """True if sqlglot reports a missing part of a function, not of an operator."""
     found = re.search(r"missing for <class '[\w.]*\.(\w+)'>", description)
     name = found[1] if found else ""
     return any(
@@ -259,7 +260,7 @@ def _misses_argument(description: str) -> bool:
 
 
 def _misspelt_keyword(tokens: Sequence[Token], offset: int, sql: str) -> SqlSyntaxError | None:
-    """The error for a word before ``offset`` that passed as an alias, nearly a keyword."""
+    """Return the error for a word before ``offset`` that was read as a name, nearly a keyword."""
     before = [token for token in tokens if token.stop <= offset]
     if len(before) < 2 or before[-1].kind != WORD or not before[-1].is_name:
         return None

@@ -1,4 +1,4 @@
-"""The parts of a table's name that comes alone, outside of a statement."""
+"""The parts of a table's name that is given alone, outside a statement."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _PLAIN: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def name_parts(name: str) -> tuple[str, ...]:
-    """``a.b``, ``"a"."b c"`` and ``a.`b c``` in parts; what is no such name is split at its dots.
+    """Split ``a.b``, ``"a"."b c"`` or ``a.`b c``` into parts; split any other text at its dots.
 
     >>> name_parts('sales."big orders"'), name_parts("sales.2024-orders")
     (('sales', 'big orders'), ('sales', '2024-orders'))
@@ -27,7 +27,7 @@ def name_parts(name: str) -> tuple[str, ...]:
 
 
 def name_text(parts: Sequence[str]) -> str:
-    """The parts as SQL writes them, in quotes where they need them.
+    """Join the parts to a name in SQL, with quotes where they are needed.
 
     >>> name_text(("sales", "big orders")), name_text(("sales", "orders"))
     ('sales."big orders"', 'sales.orders')
@@ -36,7 +36,7 @@ def name_text(parts: Sequence[str]) -> str:
 
 
 def is_plain_name(name: str) -> bool:
-    """Whether the name needs no quotes: it has letters and digits alone, and is no word of SQL."""
+    """True if the name needs no quotes: only letters, digits and _, and not a keyword of SQL."""
     return bool(_PLAIN.fullmatch(name)) and name.lower() not in KEYWORDS
 
 

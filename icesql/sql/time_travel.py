@@ -1,4 +1,4 @@
-"""Which snapshot a reference asks for: a travel clause becomes one of these values."""
+"""Which snapshot a reference selects: a time-travel clause becomes one of these values."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ class SnapshotId(Struct, frozen=True):
 class VersionText(Struct, frozen=True):
     """A branch or tag name; a text of digits is a snapshot id first and a ref name second.
 
-    ``may_be_time``: other digits are a time, as Delta (``t@yyyyMMddHHmmssSSS``) and BigQuery
-    (``t@milliseconds``) have it.
+    ``may_be_time``: other digits are a time, as in Delta (``t@yyyyMMddHHmmssSSS``) and BigQuery
+    (``t@milliseconds``).
     """
 
     text: str
@@ -33,7 +33,7 @@ class VersionText(Struct, frozen=True):
 class AsOf(Struct, frozen=True):
     """The snapshot that was current at an instant: microseconds since 1970-01-01 00:00 UTC.
 
-    ``text`` is what the user wrote, for reports and errors.
+    ``text`` is the user's text, for reports and errors.
     """
 
     epoch_us: int
@@ -44,7 +44,7 @@ class AtTime(Struct, frozen=True):
     """The snapshot that was current at a time, an expression that binding folds to an instant.
 
     ``numbers_are_seconds``: a bare number is a time in epoch seconds (Spark's rule).
-    ``offset`` is where the clause begins in the SQL, for errors.
+    ``offset`` is the start of the clause in the SQL, for errors.
     """
 
     expression: exp.Expr
@@ -54,7 +54,7 @@ class AtTime(Struct, frozen=True):
 
 
 class Before(Struct, frozen=True):
-    """The snapshot that was current just before a time, or before a snapshot was made."""
+    """The snapshot that was current just before a time, or before a snapshot was committed."""
 
     travel: SnapshotId | VersionText | AsOf | AtTime | ByQuery
 
@@ -69,8 +69,8 @@ class BranchAt(Struct, frozen=True):
 class ByQuery(Struct, frozen=True):
     """Time travel by the one value of a query, which runs before the statement is bound.
 
-    ``sql`` has blanks before the query, so that it stands at its place; ``text`` is the query
-    alone. ``kind`` is what the value is: "VERSION", "TIMESTAMP" or "TEXT" for either.
+    ``sql`` has blanks before the query, so that its offsets stay; ``text`` is the query alone.
+    ``kind`` is the kind of the value: "VERSION", "TIMESTAMP" or "TEXT" for either.
     """
 
     sql: str
@@ -81,7 +81,7 @@ class ByQuery(Struct, frozen=True):
 
 
 class Back(Struct, frozen=True):
-    """So many commits before the current snapshot, or that of the branch ``ref``."""
+    """The snapshot ``commits`` commits before the current one, or before the head of ``ref``."""
 
     commits: int
     ref: str | None = None
@@ -92,26 +92,26 @@ TimeTravel = SnapshotId | VersionText | AsOf | AtTime | BranchAt | ByQuery | Bef
 # Java's ids have 63 bits, those of other writers up to 128.
 _LONGEST_ID: Final = 40
 _REF_KINDS: Final = frozenset({"BRANCH", "TAG", "VERSION_TAG", "VERSION_REF"})
-# A text that begins as a date, or tells a time from now, is no name of a branch.
+# A text that begins with a date, or gives a time relative to now, is not a branch name.
 _TIME: Final = re.compile(
     r"(?i)\s*(?:\d{4}-\d{1,2}-\d{1,2}|now\s*$|today|yesterday|-\s*\d|\d++\s*+\w++\s+ago)"
 )
 
 
 def is_back(text: str) -> bool:
-    """Whether a text is a number of commits to go back: ``-1``."""
+    """True if a text is a number of commits to go back: ``-1``."""
     return re.fullmatch(r"-[1-9]\d{0,8}", text) is not None
 
 
 def is_time(text: str) -> bool:
-    """Whether a text that may be a version or a time is a time."""
+    """True if a text that may be a version or a time is a time."""
     return _TIME.match(text) is not None
 
 
 def read_travel(clause: exp.Expr, *, seconds: bool) -> TimeTravel:
-    """The value of a parsed travel clause.
+    """Return the value of a parsed time-travel clause.
 
-    ``clause`` is sqlglot's Version or HistoricalData as ``sql/dialect.py`` makes them, with
+    ``clause`` is a Version or HistoricalData node as ``sql/parser/travel`` makes them, with
     parameters already bound. Raises SqlSyntaxError, UnsupportedSqlError.
     """
     kind = str(clause.args["this"] if clause.key == "version" else clause.args["kind"]).upper()
@@ -151,7 +151,7 @@ def read_travel(clause: exp.Expr, *, seconds: bool) -> TimeTravel:
 
 
 def _branch_at(clause: exp.Expr, *, seconds: bool) -> BranchAt:
-    """``AT BRANCH b AS OF 'time'``."""
+    """Read ``AT BRANCH b AS OF 'time'``."""
     from sqlglot import exp
 
     offset = clause.meta.get("start")
@@ -166,7 +166,7 @@ def _branch_at(clause: exp.Expr, *, seconds: bool) -> BranchAt:
 
 
 def _kind_of(value: exp.Expr) -> str:
-    """Whether a value without a word before it is a version or a time."""
+    """Return whether a value without a keyword before it is a version or a time."""
     from sqlglot import exp
 
     match value:
@@ -183,7 +183,7 @@ def _kind_of(value: exp.Expr) -> str:
 
 
 def _after_now(seconds: exp.Expr) -> exp.Expr:
-    """Now and so many seconds, which may be negative."""
+    """Return the current time plus a number of seconds, which may be negative."""
     from sqlglot import exp
 
     second = exp.Interval(this=exp.Literal.string("1"), unit=exp.var("SECOND"))
@@ -218,7 +218,7 @@ def _version(value: exp.Expr, kind: str, offset: int | None) -> TimeTravel:
                 raise syntax_error("no table has so many commits", offset)
             return Back(int(value.this.name))
         case exp.Cast() if isinstance(value.this, exp.Literal):
-            # CAST('7635660646343998149' AS BIGINT), and what a parameter becomes.
+            # CAST('7635660646343998149' AS BIGINT), or a bound parameter.
             if value.to.is_type(*exp.DataType.INTEGER_TYPES) and str(value.this.this).isdigit():
                 return _version(exp.Literal.number(value.this.this), kind, offset)
             if value.to.is_type(*exp.DataType.TEXT_TYPES):
@@ -234,10 +234,10 @@ def _version(value: exp.Expr, kind: str, offset: int | None) -> TimeTravel:
 
 
 def written_value(value: Any) -> str:
-    """The value of a clause of time travel as messages show it, in DuckDB's spelling."""
+    """Return the value of a time-travel clause for messages, in DuckDB's spelling."""
     from sqlglot.errors import SqlglotError
 
     try:
         return str(value.sql(dialect="duckdb"))
-    except SqlglotError:  # a call that DuckDB's spelling does not have without arguments
+    except SqlglotError:  # a call that DuckDB's spelling does not allow without arguments
         return str(value.sql())

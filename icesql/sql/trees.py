@@ -1,4 +1,4 @@
-"""sqlglot's nodes where few statements need one: it is imported with the first."""
+"""sqlglot's nodes, imported at the first access: few statements need one."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 def _loaded() -> Any:
     import logging
 
-    # What sqlglot has to say is icesql's to tell; without a handler it would reach standard error.
+    # icesql reports sqlglot's problems itself; without a handler its log would go to stderr.
     logging.getLogger("sqlglot").addHandler(logging.NullHandler())
     from sqlglot import exp as found
 

@@ -1,8 +1,8 @@
-"""A query as its user wrote it, and what stands in it for other words where an engine runs it.
+"""A query as its user wrote it, and the edits with which an engine runs it.
 
-An engine that speaks the user's dialect runs the text itself, so that no word is lost on the way
-through a tree. What must change is changed by its place: tables, parameters, clauses of time travel
-and names.
+An engine that speaks the user's dialect runs the text itself, so that no word is lost in the
+conversion to a tree. Only what must change is edited, by offset: tables, parameters, time-travel
+clauses and names.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ ALIAS: Final = "alias"
 
 
 class Edit(Struct, frozen=True):
-    """A replacement of the characters from ``start`` to ``end`` of the SQL, which may be none.
+    """A replacement of the characters from ``start`` to ``end`` of the SQL, which may be equal.
 
     ``kind`` is one of
 
     table   a table of the tree, ``text`` its name there
     value   a constant, ``text`` its SQL
     list    the items of a long IN list, ``text`` their SQL
-    name    parts of a name, ``text`` the one that stands for them, without quotes
+    name    parts of a name, ``text`` the one that replaces them, without quotes
     sql     ``text``, such as what follows the star of a select list
-    cut     nothing: a clause that the engine does not know
+    cut     removed: a clause that the engine does not know
     alias   the name that a column would have without the other edits
 
-    ``before`` and ``after`` are SQL around it.
+    ``before`` and ``after`` are SQL around ``text``.
     """
 
     start: int
@@ -53,12 +53,12 @@ class Edit(Struct, frozen=True):
 
 
 class UserText(Struct, frozen=True):
-    """The SQL of one query, in DuckDB's spelling, and its edits by place, none inside another.
+    """The SQL of one query, in DuckDB's spelling, and its edits by offset, which do not overlap.
 
-    ``text`` begins at the character ``start`` of the SQL that the user gave, which all places
-    count from. ``columns`` are the places of items of select lists that have no name of their own,
-    ``column_nodes`` what DuckDB read there, by their ends. ``read`` is the whole text as DuckDB's
-    parser read it: what it may do is decided by that.
+    ``text`` begins at ``start`` of the SQL that the user gave; all offsets count from its
+    beginning. ``columns`` are the spans of select list items without a name of their own,
+    ``column_nodes`` are their nodes in DuckDB's tree, by the ends of the spans. ``read`` is the
+    parse of the whole text by DuckDB, on which permissions are checked.
     """
 
     text: str
@@ -69,11 +69,11 @@ class UserText(Struct, frozen=True):
     column_nodes: Mapping[int, Node] = {}
 
     def written(self, start: int, end: int) -> str:
-        """The user's words from one place to another."""
+        """Return the user's text from one offset to another."""
         return self.text[start - self.start : end - self.start]
 
     def with_edits(self, edits: Iterable[Edit]) -> UserText:
-        """With more edits, and names for the columns that they change."""
+        """Return a copy with more edits; an edit inside another is dropped."""
         wanted = sorted((*self.edits, *edits), key=_order)
         kept: list[Edit] = []
         for edit in wanted:
@@ -82,7 +82,7 @@ class UserText(Struct, frozen=True):
         return replace(self, edits=tuple(kept))
 
     def named(self) -> UserText:
-        """With an alias for each column without a name that an edit would rename."""
+        """Return a copy with an alias for each unnamed column that an edit would rename."""
         changed = [edit for edit in self.edits if edit.kind not in (CUT, SQL)]
         if not changed:
             return self
@@ -96,20 +96,20 @@ class UserText(Struct, frozen=True):
 
 
 def _order(edit: Edit) -> tuple[int, bool, int]:
-    """By place: what is put before words, these words, and words inside of them."""
+    """Sort by offset: insertions first, then the longest replacement."""
     return edit.start, edit.end > edit.start, -edit.end
 
 
 def quoted(name: str) -> str:
-    """A name in double quotes."""
+    """Return a name in double quotes."""
     return '"' + name.replace('"', '""') + '"'
 
 
 def nameless_columns(
     tree: exp.Expr,
 ) -> tuple[tuple[tuple[int, int], ...], dict[int, Node]]:
-    """Where the select lists of ``tree`` have a column that is named after its expression, and what
-    DuckDB read there, by the ends of these places.
+    """Return the spans of the columns in the select lists of ``tree`` that are named after their
+    expressions, and their nodes in DuckDB's tree by the ends of the spans.
     """
     found, nodes = [], {}
     for select in tree.find_all(exp.Select):
@@ -124,7 +124,7 @@ def nameless_columns(
 
 
 def is_named(node: exp.Expr) -> bool:
-    """Whether an item of a select list has a name of its own, or is several columns."""
+    """True if a select list item has a name of its own, or represents several columns."""
     match node:
         case exp.Alias():
             return True

@@ -1,4 +1,4 @@
-"""CREATE and DROP of what a session has: temporary views and tables.
+"""CREATE and DROP of session objects: temporary views and tables.
 
-In: the tokens of a statement. Out: its value of ``statement``. May import what ``sql`` imports.
+In: the tokens of a statement. Out: its value from ``statement``. May import what ``sql`` imports.
 """

@@ -14,25 +14,25 @@ from icesql.sql.positions import syntax_error, unsupported
 from icesql.sql.statement import CreateTable, CreateView, Drop, Query, Statement
 
 _TEMPORARY: Final = ("TEMP", "TEMPORARY")
-# What the schema of temporary objects is called.
+# The schema of temporary objects.
 SCHEMA: Final = "temp"
 
 
 class Readers(Protocol):
-    """Readers of the queries in a statement."""
+    """Parses the queries in a statement."""
 
     def query(self, tokens: Sequence[Token]) -> Query:
-        """A query of these tokens."""
+        """Parse a query of these tokens."""
 
     def without_parameters(self, tokens: Sequence[Token]) -> Query:
-        """The same; raises UnsupportedSqlError for a parameter."""
+        """Parse the same; raises UnsupportedSqlError for a parameter."""
 
     def columns(self, sql: str) -> Query:
-        """A query of a text of its own."""
+        """Parse a query in a separate text."""
 
 
 def is_temporary(tokens: Sequence[Token]) -> bool:
-    """Whether a CREATE makes a view or table of the session, or a DROP takes a view away."""
+    """True if a CREATE makes a view or table of the session, or a DROP removes such a view."""
     words = [token.word for token in tokens[:5]]
     if words[0] == "DROP":
         return words[1:2] == ["VIEW"] and not _is_dotted(tokens[2:])
@@ -41,15 +41,15 @@ def is_temporary(tokens: Sequence[Token]) -> bool:
 
 
 def _is_dotted(tokens: Sequence[Token]) -> bool:
-    """Whether the name is that of a view of a catalog: in a namespace, which is not temp."""
+    """True if the name is that of a view of a catalog: in a namespace other than temp."""
     name = tokens[2:] if [each.word for each in tokens[:2]] == ["IF", "EXISTS"] else tokens
     return len(name) > 2 and name[1].text == "." and name[0].text.lower() != SCHEMA
 
 
 def read_created(tokens: Sequence[Token], sql: str, readers: Readers) -> Statement:
-    """The statement of tokens for which ``is_temporary`` holds.
+    """Read the statement of tokens that ``is_temporary`` accepts.
 
-    Raises SqlSyntaxError, UnsupportedSqlError, and what reading its query raises.
+    Raises SqlSyntaxError, UnsupportedSqlError, and the errors of reading its query.
     """
     reader = _Reader(tokens, sql, readers)
     return reader.drop() if reader.either("DROP") else reader.create()
@@ -91,7 +91,7 @@ class _Reader(TokenCursor):
     # ------------------------------------------------------------ pieces
 
     def _name(self, kind: str) -> str:
-        """The name of a temporary object: ``v`` or ``temp.v``."""
+        """Read the name of a temporary object: ``v`` or ``temp.v``."""
         at, parts = self.here, [self.identifier()]
         while self.skip("."):
             parts.append(self.identifier())
@@ -102,7 +102,7 @@ class _Reader(TokenCursor):
         return parts[-1]
 
     def _names(self) -> tuple[str, ...]:
-        """``(a, b COMMENT 'x')``: the names."""
+        """Read ``(a, b COMMENT 'x')``; return the names."""
         self.skip("(")
         names = [self.identifier()]
         while True:
@@ -127,7 +127,7 @@ class _Reader(TokenCursor):
         return read(rest)
 
     def _table(self, name: str) -> tuple[tuple[str, ...], Query]:
-        """Names for the columns, none where they are the query's, and the query."""
+        """Read the columns' names, () if the query's names are used, and the query."""
         if self.peek() != "(":
             return (), self._query("TABLE", self._readers.query)
         start, columns = self.here, self._definitions()
@@ -152,7 +152,7 @@ class _Reader(TokenCursor):
         return (), replace(query, given=(None, 0))
 
     def _definitions(self) -> list[tuple[str, str]]:
-        """``(a INTEGER, b VARCHAR NOT NULL)``: names, and types as written; "" without one."""
+        """Read ``(a INTEGER, b VARCHAR NOT NULL)``: names, and types as written; "" for no type."""
         self.skip("(")
         found: list[tuple[str, str]] = []
         while True:
@@ -177,5 +177,5 @@ _CONSTRAINTS: Final = (
     "NOT", "NULL", "PRIMARY", "UNIQUE", "CHECK", "DEFAULT", "REFERENCES", "COLLATE", "GENERATED",
     "COMMENT", "CONSTRAINT",
 )  # fmt: skip
-# A table without rows keeps every rule but those that give values.
+# A table without rows satisfies every rule; these provide values for new rows.
 _RULES: Final = ("DEFAULT", "GENERATED", "COLLATE")
