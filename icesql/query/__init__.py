@@ -1,4 +1,4 @@
-"""Bind a statement: names become tables at a snapshot; filters, columns and limits move into scans.
+"""Bind a statement: names become tables at a snapshot; filters, columns, limits move into scans.
 
 In: a Statement. Out: a BoundQuery. May import: sql, scan and what they may import.
 """

@@ -53,14 +53,15 @@ def bind(
     evaluate: Evaluate | None = None,
     prunes_files: bool = True,
 ) -> BoundQuery:
-    """The query over scans; each table that is named is opened once.
+    """The query over scans; each table that the query names is opened once.
 
-    ``on_spark`` binds the statement's own text in Spark's spelling, where it has one.
-    ``for_explain``: whether EXPLAIN shows what became of the conditions, whose text takes time to
-    write.
-    ``evaluate`` asks the engine what conditions are pruned by, files only if ``prunes_files``.
+    ``on_spark`` binds the Spark text of the statement, if it has one.
+    ``for_explain`` also writes the text of each condition and its outcome for EXPLAIN, which
+    takes time.
+    ``evaluate`` computes constants on the engine; conditions with them then prune row groups,
+    and also files if ``prunes_files``.
     Raises ColumnNotFoundError, AmbiguousColumnError, SnapshotNotFoundError, UnsupportedSqlError,
-    what ``SearchPath.load`` raises, and for files what ``bind_files`` raises. Never touches
+    the errors of ``SearchPath.load``, and for local files those of ``bind_files``. Reads no
     manifests or data.
     """
     conditions = spark = None
@@ -73,7 +74,7 @@ def bind(
         raise statement.refused
     _check_engine(statement, query)
     tree = statement.tree.copy()
-    # A wrong time is an error before any catalog is asked.
+    # An invalid time raises before any request to a catalog.
     travels = [
         None if reference.travel is None else at_instant(reference.travel, query)
         for reference in statement.references
@@ -97,7 +98,7 @@ def bind(
             )
         )
     if statement.user_text is None or query.settings.engine != "local":
-        # DuckDB names the columns of the user's own text.
+        # DuckDB itself names the columns when it runs the user's text.
         name_nested_queries(tree, statement.references)
     if statement.translated and spark is None:
         _translate(tree, statement, scans, session, query)
@@ -158,7 +159,7 @@ def _edges(
     scans: Sequence[TableScan],
     query: QueryContext,
 ) -> tuple[KeyEdge, ...]:
-    """Between which scans keys may become filters."""
+    """The pairs of scans in which the keys of one can filter the other."""
     settings = query.settings
     if len(scans) < 2 or not (settings.prune and settings.run_time_filters):
         return ()
@@ -174,14 +175,14 @@ def _translate(
     session: SessionState,
     query: QueryContext,
 ) -> None:
-    """Put the tree of another dialect into DuckDB's meaning, in place."""
+    """Translate the tree of another dialect to DuckDB's, in place."""
     dialect, zone = statement.translated, query.settings.timezone
     put_session_literals(tree, dialect, session, query)
     translate(tree, [scan.schema for scan in scans], dialect, zone, statement.temporary)
 
 
 def _check_engine(statement: Query, query: QueryContext) -> None:
-    """Refuse what another engine than the local one may have to run."""
+    """Refuse a statement that needs the local engine if another one is set."""
     only = statement.only_text or ("a temporary table" if statement.temporary else "")
     if only and query.settings.engine != "local":
         what = f"{only} where engine = '{query.settings.engine}'"
@@ -189,7 +190,7 @@ def _check_engine(statement: Query, query: QueryContext) -> None:
 
 
 def scan_of(reference: TableReference, session: SessionState, query: QueryContext) -> TableScan:
-    """The scan of one table. Raises what ``bind`` raises for its name and time."""
+    """The scan of one table. Raises the errors of ``bind`` for its name and time."""
     (found,) = open_tables((reference,), session.names, query)
     return _scan(reference, at_instant(reference.travel, query), found, session, query)[0]
 
@@ -209,7 +210,7 @@ def _scan(
     session: SessionState,
     query: QueryContext,
 ) -> tuple[TableScan, SelectedSnapshot]:
-    """The scan of a reference at the snapshot that is asked for; of no table for a statement."""
+    """The scan of a reference at its snapshot; a scan without a table for a statement in FROM."""
     if found is None:
         from icesql.query.show_rows.scan import shown_scan
 
@@ -242,7 +243,7 @@ def _scan(
 def _one_travel(
     reference: TableReference, written: TimeTravel | None, named: TimeTravel | None
 ) -> TimeTravel | None:
-    """The time of a reference, by its clause or by its name, which may be a branch at a time."""
+    """The time of a reference, by its clause, its name, or both for a branch at a time."""
     if isinstance(named, VersionText) and isinstance(written, AsOf) and not reference.changes:
         return BranchAt(named.text, written)
     if named is not None and (written is not None or reference.changes is not None):
@@ -255,9 +256,9 @@ def open_tables(
     names: SearchPath,
     query: QueryContext,
 ) -> list[Found | None]:
-    """A table per reference, and what its name's suffix selects; None for a statement in FROM.
+    """One table for each reference, with the version of its name's suffix; None for a statement.
 
-    A table named twice is the same value, so one moment in time.
+    All references to one table share its value, and so one version of its metadata.
     """
     opened: dict[Any, Any] = {} if query.opened is None else query.opened
     by_reference: dict[tuple[object, ...], Found] = opened.setdefault("by reference", {})
@@ -273,7 +274,7 @@ def open_tables(
         if found is None:
             with found_at(reference.offset):
                 loaded = load(reference, names, query)
-            # Two spellings of one name ("T" and t) must not see two versions of its metadata.
+            # Two spellings of one name ("T" and t) must not read two versions of its metadata.
             table = loaded.table
             folder = table.metadata_location.rpartition("/")[0]
             table = by_place.setdefault((table.identifier, folder), table)

@@ -36,7 +36,7 @@ class ScanNote(Struct, frozen=True):
 
     ``snapshot`` is a text such as ``812 (main) committed 2026-11-19 14:02:11 Europe/Berlin``,
     None for a table without a snapshot. ``note`` is empty unless the table is travelled.
-    ``after_last_commit`` is the instant that was asked for, if the last commit was before it.
+    ``after_last_commit`` is the requested instant, if the last commit was before it.
     """
 
     snapshot: str | None
@@ -58,12 +58,12 @@ class FileScan(Struct, frozen=True):
 
 
 class KeyEdge(Struct, frozen=True):
-    """A column of the scan ``target`` whose values have to be among those of one of ``source``.
+    """A join key: only the values of ``source``'s column are needed of ``target``'s column.
 
     Rows of ``target`` with any other value, or NULL, change no answer. Columns are top-level ones,
     by their ids and names, of types whose equal values are equal in bounds; ``text`` is the
-    condition. ``only`` is "max" or "min" where that one value of the source is meant. ``of_day``:
-    the day of the target's timestamp, which has no zone, is compared with the source's date.
+    condition. ``only`` is "max" or "min" if only that value of the source matters. ``of_day``:
+    the day of the target's timestamp without zone is compared with the source's date.
     """
 
     source: int
@@ -81,17 +81,17 @@ class BoundQuery(Struct, frozen=True):
     """A query tree over ``"__scan_<i>"`` tables and one TableScan for each of them, in order.
 
     A scan exposes exactly the columns of its ``projection`` under their names, which are
-    case-insensitively unique within it. ``tree`` keeps every condition: what was pushed into a scan
-    is implied by it, so evaluating the tree over the scans' rows gives the answer.
+    case-insensitively unique within it. ``tree`` keeps every condition, also the ones pushed into
+    scans, so evaluating the tree over the scans' rows gives the answer.
     ``has_lists``: the tree holds IN lists that ``sql.literal_list`` keeps as one value.
-    ``spark`` is the text that Spark runs in the place of the tree, which says what is read.
-    ``user_text`` is the text that the tree was read from, as an engine of DuckDB's spelling may run
-    it in the tree's place; None for other spellings.
-    ``about`` is SUMMARIZE or DESCRIBE where the result is about the rows; DESCRIBE reads nothing.
-    ``only_text`` is what only ``user_text`` can run, "" for nothing.
-    ``edges`` say which scan's keys limit which other scan. ``temporary`` are the tables
-    ``"__temp_<i>"``, and ``sources`` the texts that its places are of; see ``sql.statement.Query``.
-    ``notes`` say how travelled tables were resolved.
+    ``spark`` is the text that Spark runs in place of the tree; the scans are still the tree's.
+    ``user_text`` is the text from which the tree was read. An engine of DuckDB's dialect can run it
+    in place of the tree. None for other dialects.
+    ``about`` is SUMMARIZE or DESCRIBE if the result describes the rows; DESCRIBE reads no data.
+    ``only_text`` names the construct that only ``user_text`` can run, "" if there is none.
+    ``edges`` name the scans whose keys limit other scans. ``temporary`` are the tables
+    ``"__temp_<i>"``, ``sources`` maps offsets to texts; see ``sql.statement.Query``.
+    ``notes`` describe how time travel was resolved.
     """
 
     tree: exp.Expression
@@ -111,7 +111,7 @@ class BoundQuery(Struct, frozen=True):
     sources: Any = None
 
     def placed(self, error: Error) -> Error:
-        """The error at its place in the text that it is of, where that is known."""
+        """The error with its offset in the source text to which it belongs, if that is known."""
         if self.sources is not None:
             self.sources.place(error)
         return error

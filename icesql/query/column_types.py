@@ -1,4 +1,4 @@
-"""The Iceberg type of an expression, as far as columns, casts and what keeps a type decide it."""
+"""The Iceberg type of an expression, as far as columns, casts and type-keeping calls decide it."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ _CASTS: Final[dict[Any, t.IcebergType]] = {
     _Type.VARCHAR: t.STRING,
     _Type.UUID: t.UUID,
 }
-# To a part of a day no nanoseconds are left.
+# The result of date_trunc has no nanoseconds.
 _TRUNCATED: Final[dict[t.IcebergType | None, t.IcebergType]] = {
     t.TIMESTAMP: t.TIMESTAMP,
     t.TIMESTAMP_NS: t.TIMESTAMP,
     t.TIMESTAMPTZ: t.TIMESTAMPTZ,
     t.TIMESTAMPTZ_NS: t.TIMESTAMPTZ,
 }
-# What gives back one of its arguments, or one of many rows of it.
+# Expressions that return one of their arguments, or its value in one of many rows.
 _KEEPING: Final = (
     exp.Paren, exp.Alias, exp.Min, exp.Max, exp.AnyValue, exp.First, exp.Last, exp.FirstValue,
     exp.LastValue, exp.Lag, exp.Lead, exp.Window, exp.IgnoreNulls, exp.RespectNulls, exp.Nullif,
@@ -76,7 +76,7 @@ class ColumnTypes:
                 return self._any((*branches, node.args.get("default")), scope, depth)
             case exp.If():
                 return self._any((node.args.get("true"), node.args.get("false")), scope, depth)
-            # With a count they give a list of such values.
+            # With a count these aggregates return a list of values.
             case _ if isinstance(node, _KEEPING) and not node.args.get("count"):
                 return self.of(node.this, scope, depth + 1)
         return None
@@ -139,7 +139,7 @@ class ColumnTypes:
 
 
 def cast_type(to: exp.DataType) -> t.IcebergType | None:
-    """The Iceberg type of a cast's target, None where there is none or it does not matter here."""
+    """The Iceberg type of a cast's target, None if there is none or it does not matter here."""
     if to.this == _Type.USERDEFINED and str(to.args.get("kind")).upper() == "TIMESTAMPTZ_NS":
         return t.TIMESTAMPTZ_NS
     if to.expressions:
@@ -148,7 +148,7 @@ def cast_type(to: exp.DataType) -> t.IcebergType | None:
 
 
 def find_field(fields: Sequence[t.NestedField], name: str) -> t.NestedField | None:
-    """The field of this name: an exact match, else the only case-insensitive one."""
+    """The field with this name: the exact match, else the only case-insensitive one."""
     exact = [each for each in fields if each.name == name]
     same = exact or [each for each in fields if each.name.lower() == name.lower()]
     return same[0] if len(same) == 1 else None

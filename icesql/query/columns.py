@@ -1,8 +1,8 @@
-"""Which columns each scan exposes, and the tree that names them.
+"""Compute the columns that each scan exposes, and rewrite their names in the tree.
 
-A scan exposes the columns that its statement names, all of them under ``*``, none under that of
+A scan exposes the columns that its statement names, all of them for ``*``, none for that of
 EXISTS (SELECT * …). Unknown names are rejected here, with the nearest known names. Metadata
-columns such as ``_file`` are exposed where they are named and are not part of ``*``. Columns of
+columns such as ``_file`` are exposed only if they are named; ``*`` excludes them. Columns of
 one table that differ only in case are exposed as ``__col_<field id>``, since engines match names
 case-insensitively.
 """
@@ -38,7 +38,7 @@ from icesql.sql.user_text import NAME, SQL, Edit, quoted
 if TYPE_CHECKING:
     from icesql.scan.table_scan import TableScan
 
-# Names of columns that are computed by a nested query and have none of their own.
+# Names for columns computed by a nested query without an alias.
 #
 # The engine would use the text of the expression, which contains icesql's internal table names.
 
@@ -46,7 +46,7 @@ _SCAN: Final = re.compile(r"__scan_(\d+)")
 
 
 def name_nested_queries(tree: exp.Expr, references: Sequence[TableReference]) -> None:
-    """Give such columns the name that they would have over tables that are called as written."""
+    """Alias these columns by their text with the user's table names."""
     found = [
         (column, _text(column, references))
         for select in tree.find_all(exp.Select)
@@ -81,7 +81,7 @@ def _text(column: exp.Expr, references: Sequence[TableReference]) -> str:
     return str(column.sql(dialect="duckdb", normalize_functions="lower"))
 
 
-# Names without a column behind them that DuckDB understands.
+# Names without a column that DuckDB evaluates itself.
 _PSEUDO: Final = frozenset(
     {
         "user",
@@ -107,8 +107,8 @@ def bind_columns(
 ) -> tuple[TableScan, ...]:
     """The scans with the columns that they must expose.
 
-    Names in ``tree`` are rewritten in place, ``scopes`` are its SELECTs; ``edits`` get what
-    changes in the text that it was read from. Raises
+    Names in ``tree`` are rewritten in place, ``scopes`` are its SELECTs; the same changes to
+    its source text are appended to ``edits``. Raises
     ColumnNotFoundError, AmbiguousColumnError, and UnsupportedSqlError where columns that differ
     only in case cannot be distinguished.
     """
@@ -133,7 +133,7 @@ def _expose_all_outside(tree: exp.Expr, scopes: Sequence[SelectScope], binder: _
 
 
 class _Exposed(Struct):
-    """The columns that one scan exposes, gathered while the tree is walked."""
+    """The columns that one scan exposes, collected while the tree is walked."""
 
     scan: TableScan
     whole: bool = False
@@ -148,7 +148,7 @@ class _Exposed(Struct):
         self.clashing = frozenset(field_id for ids in clashes for field_id in ids)
 
     def find(self, name: str, node: exp.Expr) -> NestedField | None:
-        """The column of that name: exact, else case-insensitive, else a metadata column."""
+        """The column with this name: exact, else case-insensitive, else a metadata column."""
         found = find_column(self.scan.schema, name, node)
         if found is not None:
             return found
@@ -161,7 +161,7 @@ class _Exposed(Struct):
 
     @property
     def metadata_names(self) -> tuple[str, ...]:
-        """The metadata columns among the exposed ones that ``*`` must leave out."""
+        """The exposed metadata columns, which ``*`` must leave out."""
         own = {column.field_id for column in self.scan.schema.fields}
         return tuple(each.name for each in self.needed.values() if each.field_id not in own)
 
@@ -185,11 +185,11 @@ class _Exposed(Struct):
 class _Binder(Struct):
     exposed: Sequence[_Exposed]
     edits: list[Edit]
-    # SELECTs with columns by their number.
+    # SELECTs that name columns by number.
     numbered: list[SelectScope] = field(default_factory=list)
 
     def bind(self, scope: SelectScope) -> None:
-        """Note the columns that a SELECT names; check and rewrite their names."""
+        """Collect the columns that a SELECT names; check and rewrite their names."""
         self._joins(scope)
         aliases: frozenset[str] | None = None
         for node in list(scope.own_nodes()):
@@ -279,7 +279,7 @@ class _Binder(Struct):
     def _unknown(
         self, node: exp.Column, meaning: Meaning, scope: SelectScope, aliases: frozenset[str]
     ) -> None:
-        """A name that no item has: a whole row, an alias, the engine's own, or a mistake."""
+        """Check a name without a column: a whole row, an alias, the engine's own, or a mistake."""
         first = meaning.path[0].lower()
         items = [item for each in scope.around() for item in each.items]
         named = [item for item in items if item.name == first]
@@ -295,7 +295,7 @@ class _Binder(Struct):
         if named or first in aliases or any(first in each.aliases for each in scope.around()):
             return
         if first in _OF_THE_SESSION:
-            # The engine would tell of itself.
+            # The engine would return its own values, not the session's.
             raise unsupported(f"{first} without parentheses", node, f"write {first}()")
         if first in _PSEUDO or not items:
             return
@@ -311,7 +311,7 @@ class _Binder(Struct):
         for each in names:
             distinct.setdefault(each.lower(), each)
         tables = {scan.table.name for scan in scans}
-        is_row_id = bool(scans) and name.lower() == "rowid"  # the place of a row, to others
+        is_row_id = bool(scans) and name.lower() == "rowid"  # other systems' row number
         return ColumnNotFoundError(
             name,
             table=tables.pop() if len(tables) == 1 and len(items) == len(scans) else None,
@@ -322,7 +322,7 @@ class _Binder(Struct):
     # -------------------------------------------------------------- stars
 
     def rewrite_stars(self, scope: SelectScope) -> None:
-        """Keep metadata columns out of ``*`` and give clashing columns their names back."""
+        """Exclude metadata columns from ``*`` and restore the names of clashing columns."""
         for node in list(scope.own_nodes("expressions")):
             if isinstance(node, exp.Star) and not isinstance(node.parent, exp.Count):
                 if _is_for_existence(node, scope):
@@ -338,7 +338,7 @@ class _Binder(Struct):
                 self._refuse_clashes(scope, "COLUMNS", node)
 
     def check_numbers(self, scope: SelectScope) -> None:
-        """Refuse ``#2``, which counts the columns of FROM, beside metadata columns."""
+        """Refuse ``#2``, the number of a column in FROM, beside metadata columns."""
         for item in scope.items:
             if item.scan is not None and self.exposed[item.scan].metadata_names:
                 raise unsupported(
@@ -361,7 +361,7 @@ class _Binder(Struct):
 
 
 def _is_for_existence(star: exp.Star, scope: SelectScope) -> bool:
-    """Whether a star stands in EXISTS (SELECT * FROM … WHERE …), where no value of it is read."""
+    """True for the star of EXISTS (SELECT * FROM … WHERE …), whose values are never read."""
     select = scope.select
     around = select.parent.parent if isinstance(select.parent, exp.Subquery) else select.parent
     return (
@@ -373,7 +373,7 @@ def _is_for_existence(star: exp.Star, scope: SelectScope) -> bool:
 
 
 def _column_of(names: Sequence[exp.Expr], place: exp.Expr) -> exp.Column:
-    """The column of these names, at a place of the tree."""
+    """A column of these names, with the parent of the node ``place``."""
     parts = ("this", "table", "db", "catalog")
     made = exp.Column(**dict(zip(parts, reversed(names), strict=False)))
     made.parent = place.parent
@@ -416,12 +416,12 @@ def _rename(
     place.set("this", name)
     place.set("quoted", True)
     if node.parent is scope.select and node.arg_key == "expressions":
-        # The column of the result keeps the name that the table gives it.
+        # The result column keeps the table's name for it.
         node.replace(exp.alias_(node.copy(), written, quoted=True))
 
 
 def _means_no_column(node: exp.Column) -> bool:
-    """Places where a word in the form of a column need not be one."""
+    """True at places where an identifier is not necessarily a column."""
     parent = node.parent
     if isinstance(parent, exp.Star | exp.PropertyEQ | exp.Kwarg | exp.Interval | exp.TableAlias):
         return True

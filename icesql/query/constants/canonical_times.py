@@ -1,4 +1,4 @@
-"""Texts that every engine reads as the same time: the canonical forms of ISO 8601 alone."""
+"""Texts that every engine reads as the same time: only the canonical forms of ISO 8601."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ def time_of_day(text: str) -> time | None:
 
 
 def read_for(column_type: t.IcebergType, value: Any) -> Any:
-    """The value of a text that meets a date, time or timestamp column; anything else as it is.
+    """A text compared with a date, time or timestamp column as a value; other values unchanged.
 
-    A text stays a text, which compares with no such column, where it is not canonical or finer
-    than the unit of the column: engines cut or round it.
+    A text stays a text, which compares with no such column, if it is not canonical or has more
+    digits than the unit of the column: engines truncate or round it.
 
     >>> read_for(t.DATE, "2020-01-01"), read_for(t.DATE, "2020-01-01 12:00:00")
     (datetime.date(2020, 1, 1), '2020-01-01 12:00:00')
@@ -79,7 +79,7 @@ def _timestamp(text: str, column_type: t.IcebergType) -> date | NanoTimestamp | 
 
 
 def _offset(zone: str) -> int:
-    """µs east of UTC. Raises ValueError for what no zone is."""
+    """Offset from UTC in µs, positive to the east. Raises ValueError for an invalid zone."""
     if zone in ("", "Z"):
         return 0
     zone = zone if ":" in zone else f"{zone}:00"

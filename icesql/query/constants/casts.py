@@ -1,4 +1,4 @@
-"""Casts of constants, as DuckDB makes them; None where the outcome is not certain."""
+"""Casts of constants with DuckDB's results; None where the result is not certain."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _FLOATING: Final = r"(?ai)[+-]?(\d{1,15}(\.\d{1,15})?|nan|inf|infinity)"
 
 
 def cast(constant: Constant, to: str, query: QueryContext) -> Constant | None:
-    """The constant as a value of another SQL type, None where the outcome is not certain."""
+    """The constant as a value of another SQL type, None where the result is not certain."""
     is_text = constant.kind in (Kind.TEXT, Kind.STRING)
     match to:
         case _ if constant.kind is Kind.NULL:
@@ -62,7 +62,7 @@ def cast(constant: Constant, to: str, query: QueryContext) -> Constant | None:
 
 
 def _to_integer(constant: Constant) -> Constant | None:
-    # Out of range is the engine's error to raise; a value that needs rounding is not folded.
+    # The engine raises the error for out of range; values that need rounding are not folded.
     match constant.kind:
         case Kind.INTEGER:
             return constant
@@ -123,7 +123,7 @@ def _to_blob(text: str) -> Constant | None:
 def unify(constants: Sequence[Constant], query: QueryContext) -> list[Constant] | None:
     """Constants of one IN list or BETWEEN, which DuckDB converts to one type first.
 
-    None where the common type is not known. NULLs stay as they are.
+    None if the common type is not known. NULLs are unchanged.
     """
     kinds = {each.kind for each in constants} - {Kind.NULL}
     if len(kinds) <= 1 or kinds in ({Kind.INTEGER, Kind.DECIMAL}, {Kind.TEXT, Kind.STRING}):
@@ -144,7 +144,7 @@ def unify(constants: Sequence[Constant], query: QueryContext) -> list[Constant] 
 
 
 def to_date(constant: Constant, query: QueryContext) -> Constant | None:
-    """CAST(… AS DATE); an instant by its day in the session's zone."""
+    """CAST(… AS DATE); an instant becomes its day in the session's zone."""
     match constant.kind:
         case Kind.DATE | Kind.NULL:
             return constant
@@ -166,7 +166,7 @@ def to_date(constant: Constant, query: QueryContext) -> Constant | None:
 
 
 def to_timestamp(constant: Constant, query: QueryContext) -> Constant | None:
-    """CAST(… AS TIMESTAMP); an instant by the clock of the session's zone."""
+    """CAST(… AS TIMESTAMP); an instant becomes its wall clock in the session's zone."""
     match constant.kind:
         case Kind.TIMESTAMP | Kind.NULL:
             return constant
@@ -202,7 +202,7 @@ def to_timestamptz(constant: Constant, query: QueryContext) -> Constant | None:
 
 
 def _read_timestamp(text: str) -> tuple[int, int | None] | None:
-    """µs on the clock of the text and its offset from UTC in µs, None without one."""
+    """Wall clock of the text in µs, and its offset from UTC in µs, None if it names no zone."""
     found = re.fullmatch(_TIMESTAMP, text.strip(" "))
     if not found:
         return None
@@ -221,7 +221,7 @@ def _read_timestamp(text: str) -> tuple[int, int | None] | None:
 
 
 def moved(moment: Constant, step: Interval, query: QueryContext) -> Constant:
-    """A TIMESTAMP or TIMESTAMPTZ and an interval. Raises OverflowError and ValueError."""
+    """TIMESTAMP or TIMESTAMPTZ plus interval. Raises OverflowError and ValueError."""
     if moment.kind is Kind.TIMESTAMP:
         high = None if moment.high is None else shift(moment.high, step)
         return Constant(Kind.TIMESTAMP, shift(moment.value, step), high)

@@ -1,8 +1,8 @@
-"""Typed SQL constants, times known to a range where that is all there is to know.
+"""Typed SQL constants; a time that is not known exactly is a range.
 
-Times without zone meet instants through the session's zone; where that is ambiguous (daylight
+The session's zone converts times without zone to instants. Where that is ambiguous (daylight
 saving) or where time zone data differ between programs (before 1970, after 2037) the value is a
-range, so that predicates made from it stay implied.
+range, so that predicates made from it are still implied by the condition.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ EXACT: Final = Context(prec=MAX_PREC, Emax=MAX_EMAX, Emin=MIN_EMIN)
 
 
 class NotConstant(Exception):
-    """Why an expression has no constant value; conditions then stay with the engine."""
+    """Raised for an expression without a constant value; the engine evaluates the condition."""
 
 
 class Kind(Enum):
-    """The SQL type of a constant. TEXT is a quoted literal that adapts to what it meets."""
+    """The SQL type of a constant. TEXT is a quoted literal that adapts to the other operand."""
 
     NULL = auto()
     BOOLEAN = auto()
@@ -65,7 +65,7 @@ class Interval(Struct, frozen=True):
 class Constant(Struct, frozen=True):
     """A value of ``kind``: DATE int days, TIMESTAMP and TIMESTAMPTZ int µs since 1970.
 
-    For the three of them the true value may lie anywhere from ``value`` to ``high``, when
+    For these three kinds the true value is between ``value`` and ``high``, both included, if
     ``high`` is not None.
     """
 
@@ -75,16 +75,16 @@ class Constant(Struct, frozen=True):
 
     @property
     def greatest(self) -> Any:
-        """The greatest value that this may be."""
+        """The upper end of the range."""
         return self.value if self.high is None else self.high
 
     @property
     def is_exact(self) -> bool:
-        """Whether the value is one value and no range."""
+        """True if the constant is one value, not a range."""
         return self.high is None or self.high == self.value
 
     def widened(self, slack: int) -> Constant:
-        """The same constant, known only to ``slack`` on both sides."""
+        """The same constant with ``slack`` added to the range on both sides."""
         if not slack:
             return self
         return replace(self, value=self.value - slack, high=self.greatest + slack)

@@ -1,4 +1,4 @@
-"""Make ``now()`` one instant for the whole statement, in pruning and in the engine alike."""
+"""Evaluate ``now()`` once for the whole statement, the same in pruning and in the engine."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ _NAMES: Final = _INSTANTS | _DAYS | _CLOCKS
 
 
 def is_clock(name: str) -> bool:
-    """Whether a function of this name, called without arguments, tells the time."""
+    """Whether a function of this name, called without arguments, returns the current time."""
     return name in _NAMES
 
 
 def stop_clock(tree: exp.Expr, query: QueryContext) -> list[Edit]:
-    """Replace now(), current_date and their kin in ``tree`` by the time of the statement.
+    """Replace now(), current_date and similar calls in ``tree`` by the time of the statement.
 
-    A column of the result that had no name but such a call keeps the name of the call. Returns
-    what changes in the text that the tree was read from.
+    A result column that is such a call without an alias is named by the text of the call. Returns
+    the same changes as edits of the source text.
     """
     edits: list[Edit] = []
     for node in list(tree.find_all(exp.Func)):
@@ -49,9 +49,9 @@ def stop_clock(tree: exp.Expr, query: QueryContext) -> list[Edit]:
 
 
 def clock_time(node: exp.Expr, query: QueryContext) -> datetime | date | None:
-    """The time that a call such as now() means in this statement, None for other expressions.
+    """The value of a call such as now() in this statement, None for other expressions.
 
-    An aware datetime is an instant, a naive one a time on the session's clock, a date its day.
+    An aware datetime is an instant, a naive one the session's wall clock, a date the session's day.
     """
     name = _name(node)
     if name not in _NAMES:
@@ -69,7 +69,7 @@ def _constant(node: exp.Expr, query: QueryContext) -> exp.Expr | None:
 
 
 def time_literal(value: datetime | date | Interval) -> exp.Expr:
-    """A time as ``clock_time`` gives it, or a span of time, in SQL."""
+    """SQL of an interval or of a time as ``clock_time`` returns it."""
     match value:
         case Interval(months, days, micros):
             text, kind = f"{months} months {days} days {micros} microseconds", "INTERVAL"
@@ -83,7 +83,7 @@ def time_literal(value: datetime | date | Interval) -> exp.Expr:
 
 
 def _name(node: exp.Expr) -> str:
-    """The name of a call without arguments, "" for everything else."""
+    """The name of a call without arguments, "" for all other nodes."""
     match node:
         case exp.CurrentTimestamp() if node.this is None:
             return "now"

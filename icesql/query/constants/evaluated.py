@@ -14,23 +14,23 @@ if TYPE_CHECKING:
     from icesql.context import QueryContext
 
 K = TypeVar("K")
-# Runs SQL without tables on the engine, with parameters; None where it raises.
+# Runs SQL without tables on the engine, with parameters; None if it raises.
 Evaluate = Callable[[str, Sequence[Any], "QueryContext"], "list[tuple[Any, ...]] | None"]
 
 
 def evaluated(
     wanted: Mapping[K, str], query: QueryContext, evaluate: Evaluate
 ) -> dict[K, Constant]:
-    """The values of constant expressions in SQL, by their keys, from one question.
+    """Evaluate constant SQL expressions, given by key, in one query.
 
-    One is left out where the engine raises for it, and where its value has no ``Constant``.
+    Expressions for which the engine raises and values without a ``Constant`` are left out.
     """
     if not wanted:
         return {}
     selected = ", ".join(f"typeof({sql}), CAST({sql} AS VARCHAR)" for sql in wanted.values())
     rows = evaluate(f"SELECT {selected}", [], query)
     if not rows:
-        # One of them fails, which says nothing of the others.
+        # One of them fails; the others may still have values.
         each_alone = [{each: sql} for each, sql in wanted.items()] if len(wanted) > 1 else []
         return {k: v for one in each_alone for k, v in evaluated(one, query, evaluate).items()}
     return {
@@ -41,7 +41,7 @@ def evaluated(
 
 
 def _constant(kind: str, text: str | None, query: QueryContext) -> Constant | None:
-    """The value of a type's name and a value's text, None where that is not certain."""
+    """The value of ``text`` as the type named ``kind``, None where that is not certain."""
     if text is None:
         return Constant(Kind.NULL, None)
     typed = Constant(Kind.TEXT, text)
@@ -58,7 +58,7 @@ def _constant(kind: str, text: str | None, query: QueryContext) -> Constant | No
             case "INTERVAL":
                 return Constant(Kind.INTERVAL, interval_of_text(text))
             case "DOUBLE":
-                # The text of a FLOAT has too few digits to be the same number here.
+                # A FLOAT's text has too few digits to give the same number here.
                 return Constant(Kind.DOUBLE, float(text))
             case _ if kind in INTEGERS:
                 return Constant(Kind.INTEGER, int(text))

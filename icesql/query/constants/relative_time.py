@@ -1,4 +1,4 @@
-"""Times that are told from now: ``2 days ago``, ``yesterday 12:00``."""
+"""Times relative to now: ``2 days ago``, ``yesterday 12:00``."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from icesql.query.constants.constant import DAY, Interval, NotConstant
 from icesql.query.constants.time_units import interval_of_text, shift
 
 _DAY: Final = r"(?i)\s*(today|yesterday)(?:\s+(?:at\s+)?(\d{1,2}):(\d{2})(?::(\d{2}))?)?\s*"
-# '2 days ago', and '-48h' as CockroachDB has it.
+# '2 days ago', and '-48h' as in CockroachDB.
 _AGO: Final = r"(?i)(?:(?P<span>.*\S)\s+ago|-\s*+(?P<back>\d++\s*+[a-z]++))"
 _EPOCH: Final = datetime(1970, 1, 1)
 
 
 def relative_time(text: str, now: datetime, zone: tzinfo) -> datetime | date | None:
-    """The time that ``text`` tells from ``now`` (aware), on the clock of ``zone``; None for others.
+    """The time ``text`` relative to ``now`` (aware), on the clock of ``zone``; None if it is none.
 
-    A date is midnight of it. Raises NotConstant for a span that is none.
+    A date is its midnight. Raises NotConstant for an invalid interval or clock.
     """
     if text.strip().lower() == "now":
         return now
@@ -36,7 +36,7 @@ def relative_time(text: str, now: datetime, zone: tzinfo) -> datetime | date | N
     if found := re.fullmatch(_AGO, text.strip()):
         span = interval_of_text(found["span"] or found["back"])
         back = Interval(-span.months, -span.days, 0)
-        # Hours and less are time that passed, whatever clocks did; days go by the calendar.
+        # Hours and smaller units are elapsed time, whatever clocks did; days follow the calendar.
         earlier = (now - timedelta(microseconds=span.micros)).astimezone(zone).replace(tzinfo=None)
         if not (span.months or span.days):
             return now.astimezone(UTC) - timedelta(microseconds=span.micros)

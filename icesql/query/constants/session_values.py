@@ -1,7 +1,7 @@
-"""Values of the session in the place of calls such as ``current_schema()``, ``getvariable``.
+"""Replace calls such as ``current_schema()`` and ``getvariable`` by the session's values.
 
-The engine would tell of itself. So each call becomes the value that the session has when the
-statement runs.
+The engine would return its own values. So each call becomes the value that the session has
+when the statement runs.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ _CALLS: Final = {
 
 
 def reads_session(tree: exp.Expr) -> bool:
-    """Whether a tree has a call that the session answers."""
+    """True if a tree has a call whose value the session has."""
     return next(_calls(tree), None) is not None
 
 
 def put_session_values(tree: exp.Expr, session: SessionState, query: QueryContext) -> list[Edit]:
-    """Replace the calls in ``tree`` by values of the session.
+    """Replace these calls in ``tree`` by values of the session.
 
     ``current_schema()`` is NULL before USE, ``current_catalog()`` without a catalog, and
-    ``getvariable('x')`` where x was not set. Returns what changes in the text that the tree was
-    read from. Raises CatalogError where the catalog has to be opened to know its name.
+    ``getvariable('x')`` if x was not set. Returns the same changes as edits of the source text.
+    Raises CatalogError if the catalog has to be opened to know its name and cannot.
     """
     edits: list[Edit] = []
     for node, what in list(_calls(tree)):
@@ -58,9 +58,9 @@ def put_session_values(tree: exp.Expr, session: SessionState, query: QueryContex
 def put_session_literals(
     tree: exp.Expr, dialect: str, session: SessionState, query: QueryContext
 ) -> None:
-    """The same in a tree of another dialect, where ``current_database()`` is as that has it.
+    """Do the same in a tree of another dialect, which defines ``current_database()``.
 
-    It is the namespace in Spark, the catalog elsewhere. Arguments are none of these calls.
+    It is the namespace in Spark, the catalog elsewhere. Calls with arguments are not replaced.
     """
     for node in list(tree.find_all(*_CALLS, exp.Anonymous)):
         what = _CALLS.get(type(node)) or SESSION_CALLS.get(str(node.this).lower())
@@ -81,7 +81,7 @@ def _calls(tree: exp.Expr) -> Iterator[tuple[exp.Expr, str]]:
         if what != GETVARIABLE and type(node) not in _CALLS:
             continue
         if "stop" not in node.meta:
-            # Nothing can stand in its place, and the engine would tell of itself.
+            # The text has no range to replace, and the engine would return its own values.
             name = _written(node).partition("(")[0]
             raise unsupported(f"{name} without parentheses", node, f"write {name}()")
         yield node, what

@@ -1,4 +1,4 @@
-"""Clocks and instants in the session's time zone, as ranges where one could be several."""
+"""Conversion of clocks and instants in the session's time zone, to ranges where ambiguous."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from icesql.context import QueryContext
 
 _EPOCH: Final = datetime(1970, 1, 1)
-# Rules of summer time beyond these years are extrapolated, earlier ones reconstructed.
+# Daylight saving rules are extrapolated after these years, reconstructed before them.
 _SURE_FROM: Final = 0
 _SURE_TO: Final = 68 * 365 * DAY
 
@@ -24,7 +24,7 @@ def _is_utc(query: QueryContext) -> bool:
 
 
 def zone_slack(query: QueryContext, slack: int) -> int:
-    """``slack`` unless the session's zone is UTC, where clock and instant are one."""
+    """``slack`` unless the session's zone is UTC, where clock and instant are equal."""
     return 0 if _is_utc(query) else slack
 
 
@@ -47,7 +47,7 @@ def to_instant(local: Constant, query: QueryContext) -> Constant:
 
 
 def to_local(instant: Constant, query: QueryContext) -> Constant:
-    """The clock of the session's zone at an instant. Raises OverflowError."""
+    """The wall clock of the session's zone at an instant. Raises OverflowError."""
     if _is_utc(query):
         return replace(instant, kind=Kind.TIMESTAMP)
     low, high = (each + _offset_at(each, query) for each in (instant.value, instant.greatest))
@@ -65,7 +65,7 @@ def _offset_at(instant: int, query: QueryContext) -> int:
 
 
 def offset_is_steady(instant: Constant, query: QueryContext) -> bool:
-    """Whether the zone keeps one offset for two days around an instant."""
+    """True if the zone keeps one offset for two days around an instant."""
     if _is_utc(query):
         return True
     low, high = instant.value - 2 * DAY, instant.greatest + 2 * DAY

@@ -1,4 +1,4 @@
-"""Times and zones as text: what the text of a literal means."""
+"""Parse the text of time and time zone literals."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TIME_SHAPE: Final = "write it like '2026-01-31 12:00:00', '… Europe/Vienna' or
 
 
 def read_time(text: str) -> datetime | date:
-    """The time a text writes down: aware if it names a zone, a date if it has no clock.
+    """Parse a time: aware if the text names a zone, a date if it has no clock.
 
     Raises NotConstant.
     """
@@ -34,7 +34,7 @@ def read_time(text: str) -> datetime | date:
     try:
         if hour is None:
             return date(int(year), int(month), int(day))
-        # Digits below a microsecond cannot choose another snapshot: commits are milliseconds.
+        # Digits below a microsecond cannot select another snapshot: commit times are milliseconds.
         us = int(((fraction or "") + "000000")[:6])
         moment = datetime(
             int(year), int(month), int(day), int(hour), int(minute), int(second or 0), us
@@ -45,7 +45,7 @@ def read_time(text: str) -> datetime | date:
 
 
 def zone_named(text: str) -> tzinfo:
-    """The zone of Z, +02:00, UTC or Europe/Vienna. Raises NotConstant."""
+    """Parse a zone: Z, +02:00, UTC or Europe/Vienna. Raises NotConstant."""
     if text in ("Z", "z"):
         return UTC
     found = re.fullmatch(r"(?:UTC|GMT)?([+-])(\d{1,2}):?(\d{2})?:?(\d{2})?", text)

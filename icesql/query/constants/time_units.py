@@ -1,4 +1,4 @@
-"""Units of time: their names, their lengths, and the buckets they cut time into."""
+"""Units of time: their names, their lengths, and the buckets of date_trunc."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from icesql.query.constants.constant import DAY, HOUR, SECOND, Interval, NotCons
 if TYPE_CHECKING:
     from icesql.context import QueryContext
 
-# Times that are written in digits alone: 20260131120000000, milliseconds since 1970.
+# Times written in digits only: 20260131120000000, milliseconds since 1970.
 
 _CLOCK: Final = r"(\d{4})(\d{2})(\d{2})(\d{2})(\d{2})(\d{2})(\d{3})?"
-# Milliseconds since 1970 of the years 2001 to 2286, and how many have passed.
+# Milliseconds since 1970 for the years 2001 to 2286, or minus milliseconds before now.
 _MILLISECONDS: Final = r"\d{13}|-\d{4,12}"
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def micros_of(instant: datetime) -> int:
-    """Microseconds since the epoch of an aware time."""
+    """Microseconds since the epoch of an aware datetime."""
     return (instant - _EPOCH) // timedelta(microseconds=1)
 
 
 def clock_of_digits(text: str) -> datetime | None:
-    """The wall clock of ``yyyyMMddHHmmss[SSS]``; None for all others."""
+    """The wall clock of ``yyyyMMddHHmmss[SSS]``; None for all other texts."""
     found = re.fullmatch(_CLOCK, text)
     if found is None:
         return None
@@ -40,9 +40,9 @@ def clock_of_digits(text: str) -> datetime | None:
 
 
 def time_of_digits(text: str, query: QueryContext) -> int | None:
-    """Microseconds since the epoch: of a clock in the session's zone, or of milliseconds.
+    """Microseconds since the epoch, from a clock in the session's zone or from milliseconds.
 
-    Negative ones count from now. None for all others.
+    Negative milliseconds are relative to now. None for all other texts.
     """
     clock = clock_of_digits(text)
     if clock is not None:
@@ -96,7 +96,7 @@ _INTERVAL_PART: Final = re.compile(
 
 
 def unit_name(text: str) -> str:
-    """The full name of a unit of time; the text in lower case for anything else.
+    """The full name of a unit of time; the text in lower case if it is none.
 
     >>> unit_name("DAYS"), unit_name("min"), unit_name("Parsec")
     ('day', 'minute', 'parsec')
@@ -110,9 +110,9 @@ def unit_name(text: str) -> str:
 
 
 def interval_of(amount: int | Decimal, unit: str) -> Interval:
-    """``amount`` units as an interval: fractions of a day count as a clock.
+    """``amount`` units as an interval; a fraction of a day becomes microseconds.
 
-    Raises NotConstant for other units, and for fractions of a month.
+    Raises NotConstant for unknown units, and for fractions of a month.
 
     >>> interval_of(Decimal("1.5"), "days")
     Interval(months=0, days=1, micros=43200000000)
@@ -128,7 +128,7 @@ def interval_of(amount: int | Decimal, unit: str) -> Interval:
 
 
 def interval_of_text(text: str) -> Interval:
-    """The interval that a text writes down. Raises NotConstant.
+    """Parse the text of an interval. Raises NotConstant.
 
     >>> interval_of_text("1 year 2 days 00:00:01")
     Interval(months=12, days=2, micros=1000000)
@@ -150,7 +150,7 @@ def interval_of_text(text: str) -> Interval:
 
 
 def interval_of_span(text: str, first: str, last: str) -> Interval:
-    """The interval of '1-2' YEAR TO MONTH or '1 02:00:00' DAY TO SECOND. Raises NotConstant."""
+    """Parse '1-2' YEAR TO MONTH or '1 02:00:00' DAY TO SECOND. Raises NotConstant."""
     found = re.fullmatch(r"\s*([+-]?)(\d+)-(\d+)\s*", text, re.ASCII)
     if found and (unit_name(first), unit_name(last)) == ("year", "month"):
         span = Interval(int(found[2]) * 12 + int(found[3]))
@@ -169,7 +169,7 @@ def _clock(hours: str, minutes: str, seconds: str | None) -> int:
 
 
 def bucket_start(micros: int, unit: str) -> int | None:
-    """The start of the ``unit`` that holds a time on a clock, in µs; None for other units.
+    """The start of the ``unit`` that contains a wall clock, in µs; None for unknown units.
 
     Raises OverflowError outside the years 1 to 9999.
     """
@@ -199,7 +199,7 @@ def next_bucket(start: int, unit: str) -> int:
 
 
 def shift(micros: int, step: Interval) -> int:
-    """A time on a clock in µs, moved; months end on the last day of shorter ones."""
+    """Add an interval to a wall clock in µs; days past the end of a month become its last day."""
     days, clock = divmod(micros, DAY)
     if step.months:
         day = _EPOCH_DATE + timedelta(days=days)

@@ -1,4 +1,4 @@
-"""Aggregates and window functions with what stands around them: DISTINCT, FILTER, OVER …"""
+"""Aggregates and window functions with their clauses: DISTINCT, FILTER, OVER …"""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ AGGREGATES: Final = frozenset(
 
 
 class Around(Struct):
-    """The clauses around a call in the user's text, already in DuckDB's meaning."""
+    """The clauses around a call in the user's text, already translated to DuckDB."""
 
     distinct: bool = False
     filter: exp.Expr | None = None
@@ -84,19 +84,19 @@ class Around(Struct):
 
 
 def name_of(node: exp.Expr) -> str:
-    """The name of a call in a template, in lower case; empty for anything else."""
+    """The name of a call in a template, in lower case; "" for other nodes."""
     if isinstance(node, exp.Anonymous | exp.AnonymousAggFunc):
         return str(node.name).lower()
     return node.sql_name().lower() if isinstance(node, exp.Func) else ""
 
 
 def wrapped(tree: exp.Expr, around: Around) -> exp.Expr:
-    """``tree`` with each aggregate of its own put inside what stands around the user's call."""
+    """``tree`` with the clauses of the user's call put around each aggregate of the template."""
     return with_aggregates(tree, lambda call: _wrapped(call, around))
 
 
 def with_aggregates(tree: exp.Expr, around: Callable[[exp.Expr], exp.Expr]) -> exp.Expr:
-    """``tree`` with each aggregate of its own, or itself without one, as ``around`` gives it."""
+    """Replace each aggregate of ``tree``, or ``tree`` if it has none, by ``around`` of it."""
     calls: list[exp.Expr] = []
     _collect(tree, calls)
     for call in calls or [tree]:
@@ -114,7 +114,7 @@ def with_aggregates(tree: exp.Expr, around: Callable[[exp.Expr], exp.Expr]) -> e
 
 
 def _collect(node: exp.Expr, found: list[exp.Expr]) -> None:
-    """The outermost aggregates below ``node``, with a FILTER of the template's own."""
+    """The outermost aggregates below ``node``, with FILTER and IGNORE NULLS of the template."""
     if isinstance(node, exp.Filter | exp.IgnoreNulls) or name_of(node) in AGGREGATES:
         found.append(node)
         return

@@ -1,7 +1,7 @@
-"""The functions of a dialect with their types, and the row of the table that takes arguments.
+"""Read the function table of a dialect, and find the row that accepts given argument types.
 
-A row is ``name(types) -> type = expression``: what the dialect calls it, what it takes and gives,
-and the same in DuckDB's spelling. The heads of ``grammar/<dialect>_functions.txt`` have the words.
+A row is ``name(types) -> type = expression``: the dialect's name, argument types and result type,
+and the expression in DuckDB's SQL. The head of ``grammar/<dialect>_functions.txt`` explains it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from icesql.sql.function_table import SPARK, TableRow, table_rows
 
 _WORDS: Final = re.compile(r"[\w.]+|[<>,()]")
 _SPARK_WORDS: Final = {"months": t.MONTHS.kind, "span": t.TIME_SPAN.kind, "ntz": t.NTZ.kind}
-# Trino's and Snowflake's.
+# Type names in the tables of Trino and Snowflake.
 _STANDARD_WORDS: Final = {
     "integer": t.BIGINT.kind,
     "text": t.STRING.kind,
@@ -33,7 +33,7 @@ _STANDARD_WORDS: Final = {
     "moment": "M",
     "instant": "P",
 }
-# Variables that stand for types of these kinds alone, and the type of NULL among them.
+# Type variables that match only these kinds, and the type of a NULL argument.
 _CLASSES: Final = {
     "N": (t.NUMERIC, t.DOUBLE),
     "I": (t.INTEGRAL, t.INT),
@@ -41,7 +41,7 @@ _CLASSES: Final = {
     "M": (t.MOMENTS, t.TIMESTAMP),
     "P": ((t.NTZ.kind, t.TIMESTAMP.kind), t.TIMESTAMP),
 }
-# What an argument of the first type becomes where a function takes the second; None if it may not.
+# The type to which an argument is converted for a parameter; None if the dialect refuses.
 Conversion = Callable[[SqlType, SqlType], SqlType | None]
 
 
@@ -49,8 +49,8 @@ class Row(Struct, frozen=True):
     """One signature of a function.
 
     ``takes`` are patterns of types, the last of which repeats if ``repeats``. ``text`` is DuckDB's
-    expression with ``$1`` for the first argument, or with ``built`` the name of what builds it.
-    ``pruned``: the expression is read as a user's would be, so that conditions on it prune.
+    expression with ``$1`` for the first argument, or with ``built`` the name of its builder.
+    ``pruned``: the expression is parsed like a user's, so that conditions on it prune.
     ``kind`` is scalar, aggregate or window.
     """
 
@@ -64,7 +64,7 @@ class Row(Struct, frozen=True):
     kind: str = "scalar"
 
     def tree(self, count: int) -> exp.Expr:
-        """DuckDB's expression for ``count`` arguments, a fresh copy."""
+        """A new tree of DuckDB's expression for ``count`` arguments."""
         text = self.text
         if self.repeats:
             rest = ", ".join(f"${at}" for at in range(len(self.takes), count + 1))
@@ -73,7 +73,7 @@ class Row(Struct, frozen=True):
 
 
 class Match(Struct, frozen=True):
-    """A row that takes the arguments: what each must become, and the type of the result."""
+    """A row that accepts the arguments, the type of each after conversion, and the result type."""
 
     row: Row
     takes: tuple[SqlType, ...]
@@ -82,7 +82,7 @@ class Match(Struct, frozen=True):
 
 @functools.cache
 def functions(dialect: str) -> dict[str, tuple[Row, ...]]:
-    """Every row of a dialect's table by its name in lower case, in the order of the file."""
+    """The rows of a dialect's table by name in lower case, in the order of the file."""
     words = _SPARK_WORDS if dialect == SPARK else _STANDARD_WORDS
     found: dict[str, list[Row]] = {}
     for each in table_rows(dialect):
@@ -136,7 +136,7 @@ def _read(tokens: list[str], words: Mapping[str, str]) -> SqlType:
 
 
 def takes_count(rows: Sequence[Row], count: int) -> bool:
-    """Whether a function may have so many arguments."""
+    """True if one of the rows accepts this number of arguments."""
     return any(
         count == len(row.takes) or (row.repeats and count >= len(row.takes) - 1) for row in rows
     )
@@ -149,9 +149,9 @@ def resolve(
     *,
     takes_unknown: bool = False,
 ) -> Match | None:
-    """The first row that takes these types as they are, else the first after conversions.
+    """The first row that accepts these types unchanged, else the first that does after conversion.
 
-    An unknown type is taken by "any" alone, or by every pattern with ``takes_unknown``.
+    An unknown type matches only "any", or every pattern with ``takes_unknown``.
     """
     for exact in (True, False):
         for row in rows:
@@ -162,14 +162,14 @@ def resolve(
 
 
 class _Binding(Struct):
-    """The attempt to bind arguments to a row: without ``convert`` as they are."""
+    """An attempt to bind arguments to a row, without conversions if ``convert`` is None."""
 
     convert: Conversion | None
     takes_unknown: bool
     variables: dict[str, SqlType] = field(default_factory=dict)
 
     def match(self, row: Row, arguments: Sequence[SqlType]) -> Match | None:
-        """The row with the types of these arguments, None if it does not take them."""
+        """The row with the types of these arguments, None if it does not accept them."""
         if not takes_count((row,), len(arguments)):
             return None
         takes = row.takes[: len(arguments)]
@@ -184,7 +184,7 @@ class _Binding(Struct):
         return Match(row, wanted, self._filled(row.gives, None))
 
     def _binds(self, pattern: SqlType, argument: SqlType) -> bool:
-        """Whether a type fits a pattern, whose variables are bound."""
+        """True if a type fits a pattern; binds the variables of the pattern."""
         if pattern.kind == "any":
             return True
         if argument.kind == "unknown" and not self.takes_unknown:
@@ -225,7 +225,7 @@ class _Binding(Struct):
         return True
 
     def _filled(self, pattern: SqlType, argument: SqlType | None) -> SqlType:
-        """A pattern with its variables' types; ``decimal`` has the digits of the argument."""
+        """A pattern with its variables replaced; ``decimal`` gets the digits of the argument."""
         if pattern.kind.isupper():
             return self.variables.get(pattern.kind, t.NULL)
         if pattern.parts:

@@ -1,10 +1,10 @@
-"""Calls that stand in trees for instants by the clock; see ``spark/instants``."""
+"""Names of calls that represent instants computed from a wall clock; see ``spark/instants``."""
 
 from __future__ import annotations
 
 from typing import Final
 
-# A DATE or TIMESTAMP in the session's zone or that of a text; a unit and an instant; an instant
+# Arguments: a DATE or TIMESTAMP and optionally its zone, the session's by default; a unit and an
 # and the months to go.
 FIRST_INSTANT: Final = "first_instant"
 TRUNCATED: Final = "instant_truncated"

@@ -1,4 +1,4 @@
-"""Queries of a dialect's text: what WITH, FROM and set operations make visible, and its types."""
+"""Translate queries: track the columns and types of WITH, FROM and set operations."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from icesql.sql.positions import unsupported
 class Queries(ABC):
     """Walks the queries of one tree, which a dialect translates in place.
 
-    ``schemas`` are those of its scans, ``ctes`` the columns of the CTEs that are visible now, None
-    where they are not known. ``partly_named``: an alias may name fewer columns than there are.
+    ``schemas`` are those of its scans, ``ctes`` the columns of the CTEs in scope, None if a CTE's
+    are not known. ``partly_named``: an alias may name fewer columns than there are.
     """
 
     partly_named = True
@@ -32,11 +32,11 @@ class Queries(ABC):
         self.ctes: dict[str, Columns | None] = {}
 
     def refuse(self, construct: str, node: exp.Expr, hint: str = "") -> UnsupportedSqlError:
-        """The error for what is not translated, at the place of a node."""
+        """The error for an untranslated construct, with the offset of a node."""
         return unsupported(f"{construct} in {self.dialect_name}", node, hint)
 
     def translate(self, node: exp.Expr, parent: Scope | None = None) -> Columns | None:
-        """Translate a query; its columns, None where they are not known."""
+        """Translate a query in place; return its columns, None if they are not known."""
         before = self.ctes
         self._with(node, parent)
         found: Columns | None
@@ -58,34 +58,34 @@ class Queries(ABC):
 
     @abstractmethod
     def select(self, node: exp.Select, scope: Scope) -> Columns | None:
-        """A SELECT in place, whose WITH was read."""
+        """Translate a SELECT in place, after its WITH."""
 
     @abstractmethod
     def united(
         self, node: exp.SetOperation, left: Columns | None, right: Columns | None
     ) -> Columns | None:
-        """The columns of a set operation of translated queries."""
+        """The columns of a set operation whose operands are translated."""
 
     @abstractmethod
     def result_clauses(self, node: exp.Query, scope: Scope) -> None:
-        """ORDER BY and LIMIT of a set operation or of a query in parentheses."""
+        """Translate ORDER BY and LIMIT of a set operation or of a query in parentheses."""
 
     @abstractmethod
     def values(self, node: exp.Values, scope: Scope) -> Columns:
-        """VALUES in place; ``scope`` is what its rows see."""
+        """Translate VALUES in place; its rows see the names of ``scope``."""
 
     @abstractmethod
     def source(self, node: exp.Expr, scope: Scope) -> Columns | None:
-        """Something in FROM that is no table, query or VALUES."""
+        """Translate an item of FROM that is not a table, query or VALUES."""
 
     def column_type(self, type: iceberg.IcebergType) -> SqlType:
-        """The type of a table's column."""
+        """The dialect's type of a table column."""
         return t.of_iceberg(type)
 
     # ------------------------------------------------------------------ WITH, UNION
 
     def _with(self, node: exp.Expr, parent: Scope | None) -> None:
-        """Translate the WITH of a query, whose CTEs are visible then."""
+        """Translate the WITH of a query and put its CTEs in scope."""
         clause = node.args.get("with_")
         if clause is None:
             return
@@ -95,7 +95,8 @@ class Queries(ABC):
             name = cte.alias.lower()
             if clause.args.get("recursive") and _is_recursive(cte):
                 self.ctes.pop(name, None)
-                # Its columns have the types of the first query, to which DuckDB casts the others.
+                # A recursive CTE has the types of its first query, to which DuckDB casts the
+                # others.
                 first = self.translate(cte.this.this.copy(), parent)
                 self.ctes[name] = self.renamed(first, names, cte)
                 self.translate(cte.this, parent)
@@ -103,7 +104,7 @@ class Queries(ABC):
                 self.ctes[name] = self.renamed(self.translate(cte.this, parent), names, cte)
 
     def set_operation(self, node: exp.SetOperation, parent: Scope | None) -> Columns | None:
-        """A set operation in place, however long its chain; its columns."""
+        """Translate a set operation in place, however long its chain; return its columns."""
         chain = [node]
         while type(chain[-1].this) is type(node) and not chain[-1].this.args.get("with_"):
             chain.append(chain[-1].this)
@@ -115,7 +116,7 @@ class Queries(ABC):
     # ------------------------------------------------------------------ FROM
 
     def read_from(self, select: exp.Select, scope: Scope) -> None:
-        """FROM and joins of a SELECT, in place; ``scope`` gets their items."""
+        """Translate FROM and joins of a SELECT in place; ``scope`` gets their items."""
         start = select.args.get("from_")
         if start is not None:
             self.read_item(start.this, scope)
@@ -123,7 +124,7 @@ class Queries(ABC):
             self.read_join(join, scope)
 
     def read_join(self, join: exp.Join, scope: Scope) -> None:
-        """The table of a JOIN; a dialect adds the condition, which sees what stands before it."""
+        """Read the table of a JOIN; a dialect adds the condition, which sees the items before."""
         known = {name.lower() for item in scope.items for name, _ in item.columns or ()}
         before = len(scope.items)
         self.read_item(join.this, scope)
@@ -134,7 +135,7 @@ class Queries(ABC):
             item.filter_only = join.kind in ("SEMI", "ANTI")
 
     def read_item(self, node: exp.Expr, scope: Scope) -> None:
-        """One thing in FROM with the joins inside its parentheses."""
+        """Read one item of FROM with the joins inside its parentheses."""
         match node:
             case exp.Table() if not isinstance(node.this, exp.Func):
                 scope.items.append(self._table(node))
@@ -152,7 +153,7 @@ class Queries(ABC):
             self.read_join(join, scope)
 
     def _table(self, node: exp.Table) -> Item:
-        """A scan, or a CTE; files have columns that are not known."""
+        """A scan, or a CTE; the columns of local files are not known."""
         index = scan_index(node)
         if index is None:
             return self._aliased(node, self.ctes.get(node.name.lower()))
@@ -166,7 +167,7 @@ class Queries(ABC):
         return item
 
     def _aliased(self, node: exp.Expr, columns: Columns | None) -> Item:
-        """The item of a node, under its alias and the names that this gives."""
+        """The item of a node, with its alias and the alias's column names."""
         alias = node.args.get("alias")
         names = [each.name for each in alias.args.get("columns") or ()] if alias else []
         return Item(table_name(node), self.renamed(columns, names, node))
@@ -174,19 +175,19 @@ class Queries(ABC):
     def renamed(
         self, columns: Columns | None, names: Sequence[str], node: exp.Expr
     ) -> Columns | None:
-        """Columns under the names of an alias; those that it does not name keep theirs."""
+        """Columns renamed by an alias; columns without a new name keep theirs."""
         if columns is None:
             return tuple((name, t.UNKNOWN) for name in names) if names else None
         if names and len(names) != len(columns) and not self.partly_named:
             raise self.refuse(f"{len(names)} names for {len(columns)} columns", node)
         if len(names) > len(columns):
-            return None  # the engine refuses it
+            return None  # the engine reports the error
         types = [type for _, type in columns[: len(names)]]
         return (*zip(names, types, strict=True), *columns[len(names) :])
 
 
 def _is_recursive(cte: exp.CTE) -> bool:
-    """Whether a CTE is a set operation that reads from itself."""
+    """True if a CTE is a set operation that reads from itself."""
     name = cte.alias.lower()
     return isinstance(cte.this, exp.SetOperation) and any(
         each.name.lower() == name for each in cte.this.find_all(exp.Table)

@@ -1,4 +1,4 @@
-"""The names inside one SELECT of a dialect's text, with their types."""
+"""The names in scope of one SELECT of another dialect, with their types."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ Columns = tuple[tuple[str, SqlType], ...]
 
 
 class Item(Struct):
-    """Something in FROM: its name and columns in order; None if they are not known here.
+    """One item of FROM: its name and columns in order; None if they are not known here.
 
-    ``hidden`` are columns that ``*`` leaves out, ``merged`` those that USING or NATURAL took from
+    ``hidden`` are columns that ``*`` leaves out, ``merged`` those that USING or NATURAL merges with
     the items before it.
     """
 
@@ -27,14 +27,14 @@ class Item(Struct):
     filter_only: bool = False
 
     def find(self, name: str) -> SqlType | None:
-        """The type of a column, None if there is none of that name."""
+        """The type of a column, None if no column has this name."""
         if self.columns is None:
             return t.UNKNOWN
         return find(self.columns, name) or self.hidden.get(name.lower())
 
 
 class Scope(Struct):
-    """One SELECT: its items, the names that its select list gives, and the SELECT around it."""
+    """One SELECT: its FROM items, the aliases of its select list, and the SELECT around it."""
 
     parent: Scope | None = None
     items: list[Item] = field(default_factory=list)
@@ -44,7 +44,7 @@ class Scope(Struct):
     aliases_first: bool = False
 
     def type_of(self, parts: Sequence[str]) -> SqlType:
-        """The type of a column written as ``parts``; "unknown" where nothing known has it."""
+        """The type of a column written as ``parts``; "unknown" if it is not found or not known."""
         scope: Scope | None = self
         while scope is not None:
             found = scope._own(parts)
@@ -70,7 +70,7 @@ class Scope(Struct):
         return None
 
     def _column(self, name: str) -> SqlType | None:
-        """The type of a column; "unknown" if an item may have it whose columns are not known."""
+        """The type of a column; "unknown" if an item with unknown columns may have it."""
         unknown = None
         for item in self.items:
             found = item.find(name)
@@ -81,7 +81,7 @@ class Scope(Struct):
         return unknown
 
     def _is_outer(self, table: str) -> bool:
-        """Whether a SELECT around this one has an item of that name."""
+        """True if a SELECT around this one has an item of this name."""
         scope = self.parent
         while scope is not None:
             if any(item.name == table for item in scope.items):
@@ -90,7 +90,7 @@ class Scope(Struct):
         return False
 
     def star(self, table: str = "") -> Columns | None:
-        """The columns of ``*`` or ``table.*``, None if some are not known."""
+        """The columns of ``*`` or ``table.*``, None if those of an item are not known."""
         found: list[tuple[str, SqlType]] = []
         for item in self.items:
             if item.filter_only or (table and item.name != table.lower()):
@@ -102,13 +102,13 @@ class Scope(Struct):
 
 
 def find(columns: Columns, name: str) -> SqlType | None:
-    """The type of the column of this name in any case."""
+    """The type of the column with this name, case-insensitively; None without one."""
     lowered = name.lower()
     return next((each for known, each in columns if known.lower() == lowered), None)
 
 
 def below(found: SqlType, path: Sequence[str]) -> SqlType:
-    """The type of a field below a struct, "unknown" if there is none."""
+    """The type of a nested field of a struct, "unknown" if there is none."""
     for name in path:
         if found.kind != "struct":
             return t.UNKNOWN
@@ -121,7 +121,7 @@ def below(found: SqlType, path: Sequence[str]) -> SqlType:
 
 
 def table_name(node: exp.Expr) -> str:
-    """The name by which columns call an item."""
+    """The name that qualifies the columns of an item."""
     return node.alias_or_name.lower()
 
 

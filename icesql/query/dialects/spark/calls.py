@@ -1,4 +1,4 @@
-"""Calls of functions: the row of the table that fits, its arguments converted."""
+"""Calls of functions: find the row of the table that fits, and convert its arguments."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ from icesql.sql.positions import unsupported
 from icesql.sql.remedies import meaning
 
 DIALECT: Final = "Spark's dialect"
-# Fewer conversions are better: each step of this row is a wider type.
+# Implicit numeric conversions go to the right in this row only.
 _WIDENS: Final = (*t.INTEGRAL, "decimal", "float", "double")
 
 
 class Typed(Struct, frozen=True):
-    """An expression in DuckDB's meaning and its type in Spark's."""
+    """An expression translated to DuckDB, with its type in Spark."""
 
     node: exp.Expr
     type: SqlType
 
 
 def shown(types: Sequence[SqlType]) -> str:
-    """Types of arguments as messages show them."""
+    """Types of arguments as text for messages."""
     return ", ".join(map(str, types))
 
 
 def find(name: str, given: Sequence[SqlType], at: exp.Expr) -> Match:
-    """The row that takes arguments of these types. Raises UnsupportedSqlError at ``at``."""
+    """The row that accepts arguments of these types. Raises UnsupportedSqlError at ``at``."""
     rows = functions(SPARK).get(name.lower())
     if rows is None:
         near = similar_names(name.lower(), list(functions(SPARK)), 1)
@@ -79,7 +79,7 @@ def implicit(given: SqlType, wanted: SqlType) -> SqlType | None:
 
 
 def converted(value: Typed, to: SqlType, at: exp.Expr) -> exp.Expr:
-    """``value`` as a function takes it. Raises UnsupportedSqlError at ``at``."""
+    """``value`` cast to a parameter type. Raises UnsupportedSqlError at ``at``."""
     if to == value.type or to.kind == "any" or to.kind == "null":
         return value.node
     made = cast(value.node, value.type, to)
@@ -89,13 +89,13 @@ def converted(value: Typed, to: SqlType, at: exp.Expr) -> exp.Expr:
 
 
 def applied(match: Match, given: Sequence[Typed], at: exp.Expr) -> Typed:
-    """The match's expression over its arguments."""
+    """The expression of a match, filled with its arguments."""
     nodes = [converted(value, to, at) for value, to in zip(given, match.takes, strict=True)]
     return Typed(filled(match.row.tree(len(nodes)), nodes), match.gives)
 
 
 def unified(values: Sequence[Typed], at: exp.Expr, what: str) -> tuple[list[exp.Expr], SqlType]:
-    """Values in the type that they have in common. Raises UnsupportedSqlError at ``at``."""
+    """Values converted to their common type. Raises UnsupportedSqlError at ``at``."""
     found = t.NULL
     for value in values:
         both = t.common(found, value.type)

@@ -1,7 +1,7 @@
 """CAST between Spark's types in ANSI mode, as DuckDB expressions.
 
-Fractions are cut, never rounded; what does not fit or cannot be read ends the query by an error;
-``TRY_CAST`` gives NULL there.
+Fractions are truncated, never rounded; values out of range and invalid texts raise an error;
+``TRY_CAST`` returns NULL for them.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from icesql.query.dialects.spark.instants import first_instant
 from icesql.query.dialects.templates import duckdb
 from icesql.query.dialects.types import SqlType
 
-# What Spark takes from both ends of a text.
+# Characters that Spark trims at both ends of a text.
 _BLANK: Final = r"[\x00-\x20\x7F]+"
 _BLANKS: Final = "".join(map(chr, (*range(0x21), 0x7F)))
 _TRIMMED: Final = f"regexp_replace($1, '^{_BLANK}|{_BLANK}$', '', 'g')"
-# A T before a time of day is read at the very start only.
+# A T before a time of day is valid only at the very start.
 _TRIMMED_TIMESTAMP: Final = rf"regexp_replace($1, '(?s)^{_BLANK}([^T]|$)|{_BLANK}$', '\1', 'g')"
 _INTEGER: Final = r"[+-]?[0-9]+"
 _DECIMAL: Final = r"(?i)[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?"
-# So many digits, and so large an exponent, that the value is exact.
+# The limits of digits and exponent for which the value is exact.
 _HEXADECIMAL: Final = (
     r"(?i)[+-]?0x([0-9a-f]{1,%d}\.?|[0-9a-f]{0,%d}\.[0-9a-f]{1,%d})p[+-]?[0-9]{1,%d}[df]?"
 )
@@ -43,11 +43,11 @@ _OFFSET: Final = (
 _SHIFTED: Final = rf"[\x00-\x20]*(Z|(UTC|GMT|UT)?{_OFFSET}|UTC|GMT|UT)"
 _NAMED: Final = r"[\x00-\x20]*[A-Za-z][A-Za-z0-9/_+-]+"
 _NAME: Final = "regexp_extract($1, '[A-Za-z][A-Za-z0-9/_+-]+$')"
-# Java gives the first three one offset, DuckDB the history of a place.
+# Java maps the first three to fixed offsets, DuckDB to the history of a region.
 _REGION: Final = (
     f"coalesce(map {{'EST': 'GMT-05', 'MST': 'GMT-07', 'HST': 'GMT-10'}}[{_NAME}], {_NAME})"
 )
-# Java's names that are not in title case; DuckDB takes letters in any case.
+# Java zone names that are not in title case. Java is case-sensitive, DuckDB is not.
 _CASED: Final = (
     "[A-Z]{2,3}|[A-Z]{3}[0-9]([A-Z]{3})?|GB-Eire|NZ-CHAT|W-SU|Etc/(GMT([+-]?[0-9]+)?|UCT|UTC)|"
     "SystemV/[A-Z0-9]+|US/([A-Z][a-z]+|East-Indiana|Indiana-Starke)|Africa/Dar_es_Salaam|"
@@ -63,7 +63,7 @@ _IF_KNOWN: Final = (
     f"AND TRY_CAST('2000-01-01 00:00:00 ' || {_NAME} AS TIMESTAMPTZ) IS NOT NULL "
     "THEN %s ELSE $failed END"
 )
-# A text as DuckDB reads it: no plus, six digits of a second, no zone.
+# A text in the form that DuckDB reads: no plus, six digits of a second, no zone.
 _READ: Final = (
     r"trim(regexp_replace($1, '(?s)^\+?(-?[0-9]+-[0-9]+-[0-9]+)"
     r"([ T]([0-9]+:[0-9]+(:[0-9]+(\.[0-9]{0,6})?)?))?.*$', '\1 \3'))"
@@ -74,10 +74,10 @@ _SHIFT: Final = (
     r"'^([+-])([0-9])(:|$)', '\10\2\3'), '^([+-][0-9]{2}):([0-9])$', '\1:0\2'), "
     r"'([0-9]{2})\B', '\1:', 'g')"
 )
-# Stands for what comes of a text that Spark does not read either.
+# A placeholder for the result of a text that Spark cannot read either.
 _FAILED: Final = "$failed"
 _WRITTEN: Final = r"([01]\d|2[0-3]):[0-5]\d:[0-5]\d(\.\d{1,6})?"
-# Texts of constants that every cast reads as DuckDB does.
+# Texts of constants for which DuckDB's cast is the same.
 _PLAIN: Final[dict[str, re.Pattern[str]]] = {
     "date": re.compile(r"\d{4}-\d\d-\d\d"),
     "timestamp": re.compile(rf"\d{{4}}-\d\d-\d\d( {_WRITTEN}(Z|[+-](0\d|1[0-7]):[0-5]\d)?)?"),
@@ -111,7 +111,7 @@ _JAVA_FLOAT: Final = (
 
 
 def cast(node: exp.Expr, given: SqlType, to: SqlType, *, safe: bool = False) -> exp.Expr | None:
-    """``node`` cast as Spark casts it; None where Spark or this table has no such cast.
+    """``node`` cast as Spark casts it; None if Spark or this module does not support the cast.
 
     ``safe`` is TRY_CAST.
     """
@@ -141,7 +141,7 @@ def _plain(node: exp.Expr, wanted: str) -> exp.Expr:
 
 
 def _template(given: SqlType, to: SqlType, wanted: str) -> str | None:
-    """The DuckDB expression for a cast between values that are no texts."""
+    """The DuckDB expression for a cast between types other than text."""
     one, other = given.kind, to.kind
     if one in t.NUMERIC and other in t.NUMERIC:
         return _of_number(given, to, wanted)
@@ -200,8 +200,8 @@ def _of_text(node: exp.Expr, to: SqlType, wanted: str, safe: bool) -> exp.Expr |
 def forms(to: SqlType, wanted: str, word: str) -> list[tuple[str, str]]:
     """Regular expressions of the trimmed texts that Spark reads as ``to``, and the value of each.
 
-    ``wanted`` is DuckDB's name of the type, ``word`` CAST or TRY_CAST. The value of a form that
-    cannot be computed here is ``error(…)`` under both words.
+    ``wanted`` is DuckDB's name of the type, ``word`` CAST or TRY_CAST. Forms that cannot be
+    computed here have the value ``error(…)``, also with TRY_CAST.
     """
     match to.kind:
         case "tinyint" | "smallint" | "int" | "bigint":
@@ -259,14 +259,14 @@ def forms(to: SqlType, wanted: str, word: str) -> list[tuple[str, str]]:
 
 @functools.cache
 def _in_latin() -> str:
-    """A text with Latin digits for those of other scripts, as far as Java takes one for a char."""
+    """A text whose other Unicode digits in the BMP are replaced by Latin ones, as Java reads them."""
     digits = [each for each in map(chr, range(0x80, 0x10000)) if each.isdecimal()]
     latin = "".join(str(int(each)) for each in digits)
     return f"translate($1, '{''.join(digits)}', '{latin}')"
 
 
 def _of_digits(wanted: str) -> str:
-    """The value of a text such as ``-0x1.8p3``."""
+    """The value of a hexadecimal text such as ``-0x1.8p3``."""
     part = "regexp_extract(lower($1), '0x([0-9a-f]*)[.]?([0-9a-f]*)p([+-]?[0-9]+)', {})".format
     digits = f"CAST('0x' || {part(1)} || {part(2)} AS BIGINT)"
     size = f"power(2.0::DOUBLE, CAST({part(3)} AS BIGINT) - 4 * length({part(2)}))"
@@ -274,13 +274,13 @@ def _of_digits(wanted: str) -> str:
 
 
 def _dated(now: str) -> str:
-    """A text as DuckDB reads it, a time of day as one of the day of ``now``."""
+    """A text in the form that DuckDB reads; a time of day gets the date of ``now``."""
     today = f"CAST(CAST({now} AS DATE) AS VARCHAR) || ' ' || ltrim($1, 'T')"
     return _READ.replace("$1", f"CASE WHEN contains($1[:4], ':') THEN {today} ELSE $1 END")
 
 
 def _begun(digits: int, word: str, wanted: str, call: str = "") -> list[tuple[str, str]]:
-    """The beginning of the year, month or hour that a text is; years have at most ``digits``."""
+    """Texts of a year, month or hour alone, as its start; years have at most ``digits`` digits."""
     parts = [("-[0-9]{1,2}", "-01"), ("", "-01-01")]
     if wanted == "TIMESTAMP":
         parts.append((f"-[0-9]{{1,2}}-[0-9]{{1,2}}[ T]{_HOUR}", ":00"))

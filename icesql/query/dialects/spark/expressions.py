@@ -1,6 +1,6 @@
-"""Expressions of Spark's text in DuckDB's meaning, each with its type.
+"""Translate Spark expressions to DuckDB, each with its type.
 
-A node that is not handled here is refused by name: nothing is written back that was not understood.
+A node without a handler is refused by name, so the output has no untranslated part.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _BITS: Final[dict[type[exp.Expr], str]] = {
     exp.BitwiseOr: "|",
     exp.BitwiseXor: "^",
 }
-# How tightly these bind in Spark; sqlglot reads all of them from left to right.
+# Operator precedence in Spark; sqlglot parses all of them left-associatively.
 _BINDS: Final[dict[type[exp.Expr], int]] = {
     exp.BitwiseOr: 1,
     exp.BitwiseXor: 2,
@@ -50,36 +50,36 @@ _BINDS: Final[dict[type[exp.Expr], int]] = {
     exp.Add: 5,
     exp.Sub: 5,
 }
-# What is compared with a long list as DuckDB compares it.
+# Types for which DuckDB evaluates a long IN list as Spark does, by the kind of the list.
 _LISTED: Final = {"text": ("string",), "integer": ("int", "bigint"), "date": ("date",)}
 
 
 class Expressions:
-    """Translates the expressions of one SELECT; ``queries`` translates the queries inside them."""
+    """Translates the expressions of one SELECT; ``queries`` translates their subqueries."""
 
     def __init__(self, scope: Scope, queries: SparkQueries) -> None:
         self.scope, self.queries = scope, queries
 
     def of(self, node: exp.Expr) -> Typed:
-        """``node`` in DuckDB's meaning. Raises UnsupportedSqlError at its place."""
+        """Translate ``node``. Raises UnsupportedSqlError at its offset."""
         handler = HANDLERS.get(type(node))
         if handler is None:
             raise unsupported(f"{node.key.upper()} in {DIALECT}", node)
         return handler(self, node)
 
     def many(self, nodes: Sequence[exp.Expr]) -> list[Typed]:
-        """Several expressions, in their order."""
+        """Translate several expressions, in order."""
         return [self.of(each) for each in nodes]
 
     def truth(self, node: exp.Expr) -> exp.Expr:
-        """A condition: a boolean, or a text that reads as one."""
+        """Translate a condition: a boolean, or a text that is cast to one."""
         found = self.of(node)
         if found.type.kind in ("boolean", "null", "unknown"):
             return found.node
         return converted(found, t.BOOLEAN, node)
 
     def call(self, node: exp.Anonymous, around: Around | None = None) -> Typed:
-        """A call, with what stands around it."""
+        """Translate a call with the clauses around it."""
         from icesql.query.dialects.spark.functions.special import SPECIAL
 
         around = around or Around()
@@ -97,7 +97,7 @@ class Expressions:
     def row(
         self, name: str, given: Sequence[Typed], at: exp.Expr, around: Around | None = None
     ) -> Typed:
-        """A function of the table over typed arguments."""
+        """A function of the table applied to typed arguments."""
         from icesql.query.dialects.spark.functions.built import BUILT
 
         around = around or Around()
@@ -127,7 +127,7 @@ class Expressions:
             raise unsupported(f"{shown}(DISTINCT …) OVER in {DIALECT}", at)
 
     def ordered(self, nodes: Sequence[exp.Expr]) -> None:
-        """The keys of an ORDER BY, in place."""
+        """Translate the keys of an ORDER BY in place."""
         for each in nodes:
             if not isinstance(each, exp.Ordered):
                 raise unsupported(f"ORDER BY {each.key.upper()} in {DIALECT}", each)
@@ -237,7 +237,7 @@ def _cast(self: Expressions, node: exp.Cast) -> Typed:
     to = t.of_cast(node.to)
     constant = isinstance(node.this, exp.Literal) and not isinstance(node, exp.TryCast)
     if to is None:
-        if constant:  # a parameter of a type that Spark's text cannot name
+        if constant:  # a parameter of a type without a name in Spark's dialect
             return Typed(node, t.UNKNOWN)
         raise unsupported(f"a cast to {node.to.this.name} in {DIALECT}", node)
     if constant and offset_of(node) is None:
@@ -282,7 +282,7 @@ def _comparison(self: Expressions, node: exp.Binary) -> Typed:
 
 
 def _connector(self: Expressions, node: exp.Connector) -> Typed:
-    """AND and OR, however many: the tree of a long chain is as deep as the chain is long."""
+    """Translate AND and OR without recursion: a long chain is a deep tree."""
     root = exp.Paren(this=node)
     stack: list[exp.Expr] = [node]
     while stack:
@@ -378,7 +378,7 @@ def _concatenated(self: Expressions, node: exp.Expr) -> Typed:
 
 
 def _check_binding(node: exp.Expr) -> None:
-    """Refuse operators side by side that sqlglot groups in another way than Spark does."""
+    """Refuse adjacent operators for which sqlglot's precedence differs from Spark's."""
     own = _BINDS.get(type(node))
     for side in ("this", "expression"):
         child = node.args.get(side)
@@ -432,7 +432,7 @@ def _window(self: Expressions, node: exp.Expr) -> Typed:
 
 
 def _named(name: str, *arguments: str) -> Handler:
-    """A node of sqlglot's that is a call of the table."""
+    """A handler for a sqlglot node that is a function of the table."""
 
     def handler(self: Expressions, node: exp.Expr) -> Typed:
         known = {*arguments}

@@ -1,4 +1,4 @@
-"""Functions that make rows: explode, posexplode, inline, stack; LATERAL VIEW; range in FROM."""
+"""Functions that return rows: explode, posexplode, inline, stack; LATERAL VIEW; range in FROM."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _GENERATORS: Final = frozenset({"explode", "posexplode", "inline", "stack"})
 
 
 class Made(Struct):
-    """A column that a generator makes: its name, the list that it comes from, its type."""
+    """An output column of a generator: its name, the list of its values, its type."""
 
     name: str
     values: exp.Expr
@@ -34,13 +34,13 @@ def _base(name: str) -> tuple[str, bool]:
 
 
 def is_generator(node: exp.Expr) -> bool:
-    """Whether an entry of the select list makes rows."""
+    """True if an entry of the select list is a generator."""
     inner = node.this if isinstance(node, exp.Alias | exp.Aliases) else node
     return isinstance(inner, exp.Anonymous) and _base(inner.name.lower())[0] in _GENERATORS
 
 
 def _lists(call: exp.Expr, expressions: Expressions) -> tuple[list[Made], bool]:
-    """The columns of a generator, and whether it gives a row of NULLs for no rows."""
+    """The columns of a generator; True if it returns a row of NULLs instead of no rows."""
     if not isinstance(call, exp.Anonymous) or _base(call.name.lower())[0] not in _GENERATORS:
         raise unsupported(f"{call.key.upper()} as a generator in {DIALECT}", call)
     name, outer = _base(call.name.lower())
@@ -108,7 +108,7 @@ def _with_row(values: exp.Expr, outer: bool) -> exp.Expr:
 
 
 def selected(node: exp.Expr, expressions: Expressions) -> list[tuple[str, Typed]]:
-    """A generator in the select list as columns beside the others."""
+    """The columns of a generator in the select list."""
     call = node.this if isinstance(node, exp.Alias | exp.Aliases) else node
     made, outer = _lists(call, expressions)
     names = [each.name for each in made]
@@ -127,7 +127,7 @@ def selected(node: exp.Expr, expressions: Expressions) -> list[tuple[str, Typed]
 
 
 def laterals(select: exp.Select, scope: Scope, queries: SparkQueries) -> None:
-    """Every LATERAL VIEW of a SELECT becomes a join with a query over the row."""
+    """Replace each LATERAL VIEW of a SELECT by a join with a query over the row."""
     views = select.args.get("laterals") or []
     joins = list(select.args.get("joins") or [])
     for view in views:
@@ -178,7 +178,7 @@ def _joined(
 
 
 def table_function(node: exp.Expr, scope: Scope, queries: SparkQueries) -> Columns:
-    """A function in FROM, in place: ``range`` or a generator."""
+    """Translate a function in FROM in place: ``range`` or a generator."""
     from icesql.query.dialects.spark.expressions import Expressions
 
     call = node.this
@@ -206,7 +206,7 @@ def table_function(node: exp.Expr, scope: Scope, queries: SparkQueries) -> Colum
 
 
 def _replace(node: exp.Expr, function: exp.Expr, names: list[str]) -> None:
-    """Put DuckDB's function in the place of Spark's, its columns called ``names``."""
+    """Replace Spark's function by DuckDB's, with columns called ``names``."""
     alias = node.args.get("alias")
     own = alias.this if alias is not None and alias.this is not None else None
     given = alias.args.get("columns") if alias is not None else None

@@ -1,4 +1,4 @@
-"""GROUP BY with ROLLUP, CUBE and GROUPING SETS in Spark's several spellings."""
+"""GROUP BY with ROLLUP, CUBE and GROUPING SETS in each of Spark's forms."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _PARTS = frozenset({"expressions", "grouping_sets", "rollup", "cube", "all"})
 
 
 def group_by(select: exp.Select, written: Sequence[exp.Expr], expressions: Expressions) -> None:
-    """The GROUP BY of a SELECT, in place; ``written`` is its select list as it was."""
+    """Translate the GROUP BY of a SELECT in place; ``written`` is its untranslated select list."""
     group = select.args.get("group")
     if group is None:
         return
@@ -25,7 +25,7 @@ def group_by(select: exp.Select, written: Sequence[exp.Expr], expressions: Expre
         if value and part not in _PARTS:
             raise unsupported(f"GROUP BY … {part.upper()} in {DIALECT}", select)
     if group.args.get("all") and not any(each.find(exp.Column, exp.Star) for each in written):
-        # DuckDB gives a row for each of the table's there, Spark one.
+        # DuckDB returns one row for each row of the table here, Spark one row.
         raise unsupported(f"GROUP BY ALL of constants in {DIALECT}", select)
     _spell(group)
     keys = [_key(each, written, expressions) for each in group.expressions]
@@ -36,7 +36,7 @@ def group_by(select: exp.Select, written: Sequence[exp.Expr], expressions: Expre
 
 
 def _spell(group: exp.Group) -> None:
-    """``a, b WITH ROLLUP`` as ROLLUP (a, b); the list before GROUPING SETS names keys alone."""
+    """Rewrite ``a, b WITH ROLLUP`` as ROLLUP (a, b); drop the list before GROUPING SETS."""
     for part, kind in (("rollup", exp.Rollup), ("cube", exp.Cube)):
         given = group.args.get(part) or []
         if len(given) == 1 and not given[0].expressions:
@@ -56,7 +56,7 @@ def _key(node: exp.Expr, written: Sequence[exp.Expr], expressions: Expressions) 
 
 
 def _sets(node: exp.Expr, written: Sequence[exp.Expr], expressions: Expressions) -> None:
-    """The sets of a ROLLUP, CUBE or GROUPING SETS, in place; a number is a column there too."""
+    """Translate a ROLLUP, CUBE or GROUPING SETS in place; a number in it is a column position."""
     made: list[exp.Expr] = []
     for each in node.expressions:
         if isinstance(each, exp.Rollup | exp.Cube | exp.GroupingSets | exp.Tuple):

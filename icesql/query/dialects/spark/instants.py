@@ -1,7 +1,7 @@
-"""Instants by the clock: of an hour that clocks repeat Spark takes the first, DuckDB the second.
+"""Instants of wall clocks: in a repeated hour Spark takes the first instant, DuckDB the second.
 
-Such an expression is a call of a name in ``INSTANTS`` while a tree is bound and pruned; what DuckDB
-computes in its stead is written with the statement. May import: what ``query/dialects`` may.
+Such an expression is a call of a name in ``INSTANTS`` while a tree is bound and pruned. When the
+statement is written, DuckDB's expression replaces it. May import: as ``query/dialects``.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from icesql.query.dialects.instant_calls import (
 )
 from icesql.query.dialects.templates import call, duckdb
 
-# What DuckDB makes of the same, up to repeated hours.
+# DuckDB's expressions for these calls, equal except in repeated hours.
 CALLS: Final = {
     FIRST_INSTANT: "CAST($1 AS TIMESTAMPTZ)",
     TRUNCATED: "date_trunc('{unit}', $2)",
     MOVED: "$1 + $2",
     MOVED_BACK: "$1 - $2",
 }
-# The first of two instants is reached by the offset that holds a day before. No zone turned its
-# clocks back before 1800, and subtracting a day from the least timestamp would fail.
+# The first of two instants has the offset of the day before. No zone turned its clocks back before
+# 1800, and subtracting a day from the least timestamp would fail.
 _FIRST: Final = (
     "list_transform([CAST($1 AS TIMESTAMP)], lambda own_clock: "
     "CASE WHEN own_clock >= CAST('1800-01-01' AS TIMESTAMP) THEN "
@@ -46,7 +46,7 @@ _FIRST_IN_ZONE: Final = (
     .replace("CAST(own_late - to_hours(25) AS TIMESTAMP)", "timezone($2, own_late - to_hours(25))")
     .replace("CAST(own_first AS TIMESTAMP)", "timezone($2, own_first)")
 )
-# A part of a day goes back by the time passed on the clock, which keeps the offset of the instant.
+# Truncation within a day subtracts elapsed clock time, which keeps the instant's offset.
 _PART: Final = (
     "list_transform([{'clock': date_trunc($1, CAST($2 AS TIMESTAMP)), "
     "'back': make_timestamptz(epoch_us(CAST($2 AS TIMESTAMPTZ)) - epoch_us(CAST($2 AS TIMESTAMP)) "
@@ -56,7 +56,7 @@ _PART: Final = (
 )
 _DAYS: Final = f"{FIRST_INSTANT}(date_trunc($1, CAST($2 AS TIMESTAMP)))"
 _PARTS_OF_A_DAY: Final = ("hour", "minute", "second", "millisecond", "microsecond")
-# The offset stays where the clock shows the time twice.
+# The result keeps the offset of the instant if the clock repeats that hour.
 _MOVED: Final = (
     "list_transform([{'offset': "
     "epoch_us(CAST($1 AS TIMESTAMP)) - epoch_us(CAST($1 AS TIMESTAMPTZ)), "
@@ -74,21 +74,21 @@ def first_instant(clock: exp.Expr) -> exp.Expr:
 
 
 def truncated(unit: str, instant: exp.Expr) -> exp.Expr:
-    """The beginning of the unit, in DuckDB's word for it, that an instant lies in."""
+    """The start of the unit, named as in DuckDB, that contains an instant."""
     return call(TRUNCATED, exp.Literal.string(unit), instant)
 
 
 def plain(node: exp.Anonymous) -> exp.Expr:
-    """A call of ``INSTANTS`` in DuckDB's form: in repeated hours another instant, near it."""
-    # sqlglot knows a truncation by its unit, which therefore is no gap of the template.
+    """DuckDB's expression for a call of ``INSTANTS``; its result may differ in repeated hours."""
+    # sqlglot recognizes a truncation by its unit, so the unit cannot be a gap of the template.
     text = CALLS[node.name].replace("{unit}", node.expressions[0].name)
     return duckdb(text, *node.expressions, exact=False)
 
 
 def resolved(tree: exp.Expr, timezone: str) -> exp.Expr:
-    """The tree, which is changed, with casts for the calls in which DuckDB and Spark agree.
+    """Replace the calls on which DuckDB and Spark agree by casts in place; return the tree.
 
-    These are all in a session in UTC, and of constants those that stand on the clock once.
+    They agree on all calls in a session in UTC, and on constants outside repeated hours.
     """
     return _replaced(tree, lambda node: _resolved(node, timezone))
 
@@ -104,14 +104,14 @@ def _resolved(node: exp.Anonymous, timezone: str) -> exp.Expr | None:
         first, second = (moment.replace(tzinfo=zone, fold=fold).astimezone(UTC) for fold in (0, 1))
     except OverflowError:  # An instant of the years 0 or 10000; no clock is turned back there.
         return plain(node)
-    if first >= second:  # Of a time that clocks skip, the first is later; DuckDB takes that, too.
+    if first >= second:  # If clocks skip a time, the first is later; DuckDB takes that, too.
         return plain(node)
     text = first.replace(tzinfo=None).isoformat(" ") + "+00:00"
     return duckdb("CAST($1 AS TIMESTAMPTZ)", exp.Literal.string(text))
 
 
 def written(tree: exp.Expr) -> exp.Expr:
-    """The tree, which is changed, with DuckDB's expressions in the place of these calls."""
+    """Replace these calls by DuckDB's expressions in place; return the tree."""
     return _replaced(tree, _expression)
 
 
@@ -140,7 +140,7 @@ def _expression(node: exp.Anonymous) -> exp.Expr:
 
 
 def _constant(clock: exp.Expr) -> datetime | None:
-    """The value of a literal, alone or in a cast to DATE or TIMESTAMP."""
+    """The time of a literal, also inside a cast to DATE or TIMESTAMP; None for others."""
     while isinstance(clock, exp.Paren):
         clock = clock.this
     if isinstance(clock, exp.Cast) and clock.to.this in (

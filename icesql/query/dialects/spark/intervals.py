@@ -1,4 +1,4 @@
-"""INTERVAL constants of Spark: years and months, or days and what is less."""
+"""INTERVAL constants of Spark: years and months, or days and smaller units."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Operators on typed operands: arithmetic, comparison, and what a constant among them means."""
+"""Operators on typed operands: arithmetic, comparison, and the types of constants in them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _NOT_ORDERED: Final = ("array", "map", "struct", t.MONTHS.kind, *_SPANS)
 
 
 def literal_number(node: exp.Expr) -> str | None:
-    """The digits of a constant number, also a negative one."""
+    """The digits of a constant number with its sign; None for other nodes."""
     while isinstance(node, exp.Paren):
         node = node.this
     if isinstance(node, exp.Neg):
@@ -38,7 +38,7 @@ def literal_number(node: exp.Expr) -> str | None:
 
 
 def as_decimal(value: Typed) -> SqlType:
-    """The decimal type of a number beside decimals; a constant has as many digits as it shows."""
+    """The decimal type of a number beside decimals; a constant has as many digits as its text."""
     number = literal_number(value.node)
     if value.type.kind in t.INTEGRAL and number is not None:
         return t.decimal(len(number.lstrip("-")), 0)
@@ -77,7 +77,7 @@ def arithmetic(node: exp.Binary, left: Typed, right: Typed) -> Typed:
 
 
 def _numbers(node: exp.Expr, symbol: str, left: Typed, right: Typed) -> tuple[Typed, Typed]:
-    """Both operands as numbers: ANSI mode reads a text as what stands beside it."""
+    """Cast both operands to numbers: in ANSI mode a text gets the type of the other operand."""
     out = []
     for value, other in ((left, right), (right, left)):
         if value.type.kind == "null":
@@ -97,7 +97,7 @@ def _numbers(node: exp.Expr, symbol: str, left: Typed, right: Typed) -> tuple[Ty
 
 
 def _divisor(right: Typed) -> str:
-    """The second operand, guarded where it may be zero."""
+    """The second operand, with a check for zero unless it is a constant."""
     number = literal_number(right.node)
     if number is not None and float(number) != 0:
         return "$2"
@@ -130,7 +130,7 @@ def _decimals(node: exp.Expr, symbol: str, left: Typed, right: Typed) -> Typed:
 
 
 def unscaled(gap: str, kind: SqlType) -> str:
-    """The digits of a decimal of type ``kind`` as a whole number."""
+    """SQL of the unscaled value of a decimal of type ``kind``."""
     scale = kind.scale
     if scale == 0:
         return f"CAST({gap} AS HUGEINT)"
@@ -148,7 +148,7 @@ def _whole_quotient(left: Typed, right: Typed, one: SqlType, other: SqlType) -> 
 
 
 def _quotient(node: exp.Expr, left: Typed, right: Typed, one: SqlType, other: SqlType) -> Typed:
-    """An exact quotient of decimals, rounded half up to the digits that Spark gives it."""
+    """The exact quotient of decimals, rounded half up to the scale that Spark defines."""
     scale = max(6, one.scale + other.precision + 1)
     gives = t.decimal(one.precision - one.scale + other.scale + scale, scale)
     made = quotient(left.node, right.node, one, other, gives, _divisor(right))
@@ -165,7 +165,7 @@ def quotient(
     gives: SqlType,
     divisor: str = "$2",
 ) -> exp.Expr | None:
-    """``left / right``, decimals of types ``one`` and ``other``, as the decimal ``gives``."""
+    """``left / right``, decimals of types ``one`` and ``other``, cast to the decimal ``gives``."""
     shift = gives.scale + other.scale - one.scale
     if shift < 0:
         return None
@@ -210,7 +210,7 @@ def _with_times(node: exp.Expr, symbol: str, left: Typed, right: Typed) -> Typed
             case (("timestamp" | "timestamp_ntz"), ("timestamp" | "timestamp_ntz")) if (
                 symbol == "-"
             ):
-                # What the clock shows, as Spark subtracts.
+                # Spark subtracts the wall clocks, not the instants.
                 one, other = (f"epoch_us(CAST(${n} AS TIMESTAMP))" for n in (1, 2))
                 text = f"to_microseconds({one} - {other})"
                 return Typed(duckdb(text, *nodes), t.TIME_SPAN)
@@ -229,9 +229,9 @@ def _with_times(node: exp.Expr, symbol: str, left: Typed, right: Typed) -> Typed
 
 
 def comparable(node: exp.Expr, values: list[Typed], *, order: bool) -> list[exp.Expr]:
-    """Operands of a comparison in one type. Raises UnsupportedSqlError at ``node``.
+    """Cast operands of a comparison to one type. Raises UnsupportedSqlError at ``node``.
 
-    What DuckDB compares in the same way stays as it is, so that conditions on columns prune.
+    Operands that DuckDB compares as Spark does are unchanged, so that conditions on columns prune.
     """
     kinds = {each.type.kind for each in values} - {"null"}
     if order and kinds & set(_NOT_ORDERED):

@@ -1,1 +1,1 @@
-"""Spark's functions: the table, how a call finds its row, and what is built from constants."""
+"""Spark's functions: the table, the search for a row, and expressions built from constants."""

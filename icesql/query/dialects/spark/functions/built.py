@@ -22,12 +22,12 @@ from icesql.query.dialects.templates import duckdb
 from icesql.query.dialects.types import SqlType
 from icesql.sql.positions import unsupported
 
-# Typed arguments, the declared type of the result, the call, the queries around it.
+# Arguments: typed arguments, the row's result type, the call, the queries around it.
 Built = Callable[..., Typed]
 
 
 def constant_integer(value: Typed, at: exp.Expr, what: str) -> int:
-    """A constant integer argument. Raises UnsupportedSqlError for another."""
+    """The value of a constant integer argument. Raises UnsupportedSqlError for other arguments."""
     number = literal_number(value.node)
     if number is None or not number.lstrip("-").isdigit():
         raise unsupported(f"{what} that is no constant in {DIALECT}", at)
@@ -70,7 +70,7 @@ def _round(given: list[Typed], gives: SqlType, at: exp.Expr, queries: Any) -> Ty
         to = t.decimal(min(kind.precision - kind.scale + 1 + scale, t.MOST_DIGITS), scale)
         return Typed(duckdb(f"CAST($1 AS {t.duckdb_name(to)})", value.node), to)
     if kind.kind in t.FRACTIONAL and 0 <= places <= 18:
-        # From the digits that the number shows, half up, as Java's BigDecimal does.
+        # Round the decimal text of the number half up, as Java's BigDecimal does.
         digits = f"DECIMAL(38,{places})"
         text = (
             f"CASE WHEN abs($1) < 1e{36 - places} AND NOT isnan($1) "
@@ -200,7 +200,7 @@ def _array_extreme(name: str) -> Built:
 
 
 def _array_insert(given: list[Typed], gives: SqlType, at: exp.Expr, queries: Any) -> Typed:
-    # Beyond the end NULLs fill the gap; from the end, -1 is behind the last element.
+    # Positions beyond the end are filled with NULLs; -1 is the position after the last element.
     element = t.duckdb_name(gives.element)
     if element is None:
         raise unsupported(f"array_insert() into {gives} in {DIALECT}", at)
@@ -267,7 +267,7 @@ def _percentile(given: list[Typed], gives: SqlType, at: exp.Expr, queries: Any) 
 
 
 def _percentile_approx(given: list[Typed], gives: SqlType, at: exp.Expr, queries: Any) -> Typed:
-    # Exactly, which is within the error that Spark allows itself.
+    # The exact result is within the error that Spark permits.
     return Typed(duckdb("quantile_disc($1, $2)", given[0].node, _share(given[1], at)), gives)
 
 

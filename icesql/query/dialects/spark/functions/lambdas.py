@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def _depth(self: Expressions) -> int:
-    """How many variables of lambdas are in scope: names made of it never hide outer ones."""
+    """The number of lambda variables in scope. Names made with it never hide outer ones."""
     return len(self.scope.variables)
 
 
@@ -49,7 +49,7 @@ def _map(self: Expressions, node: exp.Expr) -> Typed:
 
 
 def _body(self: Expressions, node: exp.Expr, kinds: Sequence[SqlType]) -> tuple[list[str], Typed]:
-    """The names of a lambda's variables and its body, where they have these types."""
+    """The variable names of a lambda and its translated body, for variables of these types."""
     from icesql.query.dialects.spark.expressions import Expressions as Inner
 
     if not isinstance(node, exp.Lambda):
@@ -75,12 +75,12 @@ def _condition(value: Typed, at: exp.Expr) -> exp.Expr:
 
 
 def _with_lambda(text: str, *arguments: exp.Expr) -> exp.Expr:
-    """``text`` whose gaps may be lambdas, which are written where they stand."""
+    """The template ``text`` with arguments that may be lambdas."""
     return duckdb(text, *arguments)
 
 
 def _from_zero(names: Sequence[str], body: exp.Expr) -> exp.Expr:
-    """The body of a lambda whose second variable counts from 0 in Spark and from 1 in DuckDB."""
+    """The body of a lambda whose second variable starts at 0 in Spark and at 1 in DuckDB."""
     if len(names) > 1:
         for each in list(body.find_all(exp.Identifier)):
             if each.name == names[1] and not isinstance(each.parent, exp.Column):
@@ -133,7 +133,7 @@ def _aggregate(self: Expressions, node: exp.Anonymous, around: Around) -> Typed:
         body = Typed(made, kind)
     if len(names) != 2:
         raise unsupported(f"aggregate() with a lambda of one variable in {DIALECT}", node)
-    # DuckDB takes no start value of another type than the elements, so each step is a struct.
+    # DuckDB's start value must have the elements' type, so both are wrapped in one struct type.
     left, right = f"own_left_{_depth(self)}", f"own_right_{_depth(self)}"
     step = _renamed(body.node, {names[0]: (left, "total"), names[1]: (right, "element")})
     wanted, inner = t.duckdb_name(kind), t.duckdb_name(array.type.element)
@@ -155,7 +155,7 @@ def _aggregate(self: Expressions, node: exp.Anonymous, around: Around) -> Typed:
 
 
 def _renamed(body: exp.Expr, names: dict[str, tuple[str, str]]) -> exp.Expr:
-    """``body`` whose variables are fields of others."""
+    """``body`` with its variables replaced by fields of other variables."""
     root = exp.Paren(this=body)
     for each in list(root.find_all(exp.Identifier)):
         place = names.get(each.name)

@@ -1,6 +1,6 @@
-"""Upper and lower case as Unicode's SpecialCasing has it: one letter may become several.
+"""Upper and lower case by Unicode's SpecialCasing: one letter may become several.
 
-DuckDB changes letter by letter. Texts without one of these letters, nearly all, go to it alone.
+DuckDB maps letter by letter. Most texts have none of these letters and only need DuckDB's mapping.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from icesql.query.dialects.spark.calls import Typed
 from icesql.query.dialects.templates import duckdb
 from icesql.query.dialects.types import SqlType
 
-# Whose upper case is of several letters, and whose title case is not the upper case.
+# Letters whose upper case has several letters; letters whose title case is not the upper case.
 _LONGER: Final = (
     "ßŉǰΐΰև\u1e96-\u1e9a\u1f50\u1f52\u1f54\u1f56\u1f80-\u1faf\u1fb2-\u1fb4\u1fb6\u1fb7\u1fbc"
     "\u1fc2-\u1fc4\u1fc6\u1fc7\u1fcc\u1fd2\u1fd3\u1fd6\u1fd7\u1fe2-\u1fe4\u1fe6\u1fe7"
     "\u1ff2-\u1ff4\u1ff6\u1ff7\u1ffc\ufb00-\ufb06\ufb13-\ufb17"
 )
 _TITLED: Final = _LONGER + "\u01c4-\u01cc\u01f1-\u01f3\u10d0-\u10fa\u10fd-\u10ff"
-# The last sigma of a word: after a letter, and none behind it, marks and apostrophes aside.
+# The final sigma of a word: after a letter and not before one, ignoring marks and apostrophes.
 _LETTER: Final = r"\p{Lu}\p{Ll}\p{Lt}ªº"
 _BETWEEN: Final = r"\p{Mn}\p{Me}\p{Cf}\p{Lm}\p{Sk}:.·’‘․﹒＇．…"
 _SIGMA: Final = rf"([{_LETTER}][{_BETWEEN}'']*)Σ([{_BETWEEN}'']*)($|[^{_LETTER}{_BETWEEN}''])"
@@ -33,7 +33,7 @@ _LOWER: Final = (
 
 
 def _letters(pattern: str) -> list[str]:
-    """The letters of a class of a regular expression."""
+    """The letters in a character class of a regular expression."""
     found: list[str] = []
     at = 0
     while at < len(pattern):
@@ -84,5 +84,5 @@ def lower(given: list[Typed], gives: SqlType, at: exp.Expr, queries: Any) -> Typ
 
 
 def initcap(given: list[Typed], gives: SqlType, at: exp.Expr, queries: Any) -> Typed:
-    """``initcap(text)``: words are what stands between blanks."""
+    """``initcap(text)``: words are separated by spaces."""
     return Typed(duckdb(_initcap(), given[0].node), t.STRING)

@@ -1,4 +1,4 @@
-"""LIKE and regular expressions: Java's meaning where RE2 has the same, else a refusal by name."""
+"""LIKE and regular expressions; patterns that RE2 and Java read differently are refused."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from icesql.sql.positions import unsupported
 if TYPE_CHECKING:
     from icesql.query.dialects.spark.expressions import Expressions
 
-# What Java and RE2 read differently: look-around, references, possessive and atomic groups,
-# classes of classes, quotes, anchors and boundaries, Unicode scripts and named groups.
+# Syntax that Java and RE2 read differently: look-around, references, possessive and atomic groups,
+# nested character classes, quotes, anchors and boundaries, Unicode scripts, named groups.
 _JAVA_ONLY: Final = re.compile(
     r"\(\?(?![:imsU-]|P<)|\\[1-9kQEGRXZzbBhHvVNuxec0pP]|[*+?}]\+|\[[^\]]*(\[|&&)"
 )
@@ -24,7 +24,7 @@ _MODES: Final = re.compile(r"\(\?[a-zA-Z-]*[^imsa-zA-Z:)-]")
 
 
 def like(self: Expressions, node: exp.Expr) -> Typed:
-    """LIKE and ILIKE, also ESCAPE, ANY and ALL."""
+    """Translate LIKE and ILIKE, also with ESCAPE, ANY and ALL."""
     escape = "\\"
     whole = node
     if isinstance(node, exp.Escape):
@@ -64,7 +64,7 @@ def _one(
     made = duckdb(f"$1 {word} $2 ESCAPE '{quoted}'", subject, found)
     if text is not None:
         return made
-    # An escape before any other character ends the query in Spark.
+    # In Spark an escape before any other character raises an error.
     own = re.escape(escape)
     regular = exp.Literal.string(f"(?s)([^{own}]|{own}[_%{own}])*")
     return duckdb(
@@ -87,12 +87,12 @@ def _check_escapes(at: exp.Expr, text: str, escape: str) -> None:
 
 
 def matches(self: Expressions, node: exp.Expr) -> Typed:
-    """RLIKE and REGEXP."""
+    """Translate RLIKE and REGEXP."""
     return self.row("rlike", [self.of(node.this), self.of(node.expression)], node)
 
 
 def java_pattern(value: Typed, at: exp.Expr) -> exp.Expr:
-    """A regular expression that RE2 reads as Java does. Raises UnsupportedSqlError at ``at``."""
+    """A regular expression with one meaning in both. Raises UnsupportedSqlError at ``at``."""
     node = value.node
     if not (isinstance(node, exp.Literal) and node.is_string):
         raise unsupported(f"a regular expression that is not a constant text in {DIALECT}", at)
@@ -101,5 +101,5 @@ def java_pattern(value: Typed, at: exp.Expr) -> exp.Expr:
         raise unsupported(
             f"the regular expression '{text}' in {DIALECT}", at, "RE2 has no such part"
         )
-    # A final line break lies before "$" in Java.
+    # In Java "$" also matches before a final line break.
     return exp.Literal.string(text)

@@ -1,4 +1,4 @@
-"""Calls whose arguments are no plain values: lambdas, units, names, types, ``*``."""
+"""Calls whose arguments are not plain values: lambdas, units, names, types, ``*``."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from icesql.sql.positions import unsupported
 
 Special = Callable[[Expressions, exp.Anonymous, Around], Typed]
 
-# Functions that may stand without parentheses.
+# Functions that may be called without parentheses.
 WORDS: Final = frozenset({"localtimestamp"})
 
 
@@ -95,11 +95,11 @@ def _named_fields(node: exp.Expr, names: list[str], values: list[Typed]) -> Type
 
 
 def _to(kind: SqlType, *, safe: bool = False) -> Special:
-    """``int(x)`` and its like."""
+    """Cast functions such as ``int(x)``."""
 
     def special(self: Expressions, node: exp.Anonymous, around: Around) -> Typed:
         if len(node.expressions) != 1:
-            # With a pattern it is a function of the table.
+            # With a pattern the name is a function of the table.
             return self.row(node.name.lower(), self.many(node.expressions), node, around)
         value = self.of(node.expressions[0])
         made = (
@@ -113,7 +113,7 @@ def _to(kind: SqlType, *, safe: bool = False) -> Special:
 
 
 def _with_flag(name: str) -> Special:
-    """``last(x, true)``: the flag says that NULLs do not count."""
+    """``last(x, true)``: the flag ignores NULLs, like IGNORE NULLS."""
 
     def special(self: Expressions, node: exp.Anonymous, around: Around) -> Typed:
         given = list(node.expressions)
@@ -217,13 +217,13 @@ def _typeof(self: Expressions, node: exp.Anonymous, around: Around) -> Typed:
     text = str(value.type).replace(", ", ",").replace(": ", ":").replace("null", "void")
     made: exp.Expr = exp.Literal.string(text)
     if value.node.find(exp.Column, exp.Func) is not None:
-        # An aggregate makes one row of many, and a column beside one has to be grouped by.
+        # Keep the argument: an aggregate in it makes one row, and its columns need GROUP BY.
         made = duckdb("CASE WHEN $1 IS NULL THEN $2 ELSE $2 END", value.node, made)
     return Typed(made, t.STRING)
 
 
 def _nothing_around(inner: Special) -> Special:
-    """``inner`` for scalars, which take no OVER, FILTER or DISTINCT."""
+    """``inner`` for a scalar function, which refuses OVER, FILTER and DISTINCT."""
 
     def special(self: Expressions, node: exp.Anonymous, around: Around) -> Typed:
         if around != Around() or any(isinstance(e, exp.Distinct) for e in node.expressions):

@@ -1,4 +1,4 @@
-"""Functions of texts that depend on constant arguments: patterns, formats, places."""
+"""Text functions that depend on constant arguments: patterns, formats, positions."""
 
 from __future__ import annotations
 
@@ -214,7 +214,7 @@ def _formatted(found: re.Match[str], value: Typed, template: str, at: exp.Expr) 
             )
         case "x" | "X" as case if not places and kind in ("int", "bigint"):
             whole = "$1"
-            if kind == "int":  # eight digits of a negative one
+            if kind == "int":  # a negative INT has eight hex digits
                 whole = "CASE WHEN $1 < 0 THEN CAST($1 AS BIGINT) + 4294967296 ELSE $1 END"
             lowered = f"lower(hex({whole}))" if case == "x" else f"hex({whole})"
             text = duckdb(lowered, value.node)
@@ -222,7 +222,7 @@ def _formatted(found: re.Match[str], value: Typed, template: str, at: exp.Expr) 
             raise unsupported(
                 f"{found[0]} of {value.type} in the format '{template}' in {DIALECT}", at
             )
-    # Java cuts the word, too.
+    # Java truncates the word "null", too.
     null = "null"[: int(places[1:])] if places else "null"
     text = duckdb(f"coalesce($1, '{null}')", text)
     if not width:
@@ -332,7 +332,7 @@ def _conv(given: list[Typed], gives: SqlType, at: exp.Expr, queries: Any) -> Typ
 
 
 def _fitting(base: int) -> int:
-    """How many digits of a base always fit 63 bits."""
+    """The number of digits of a base that always fits 63 bits."""
     count = 1
     while base ** (count + 1) < 2**63:
         count += 1

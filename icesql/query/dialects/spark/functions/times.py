@@ -1,4 +1,4 @@
-"""Dates and times: whole units passed, units added, parts, truncation, Java's patterns."""
+"""Dates and times: differences in whole units, addition, parts, truncation, Java's patterns."""
 
 from __future__ import annotations
 
@@ -70,14 +70,14 @@ _DAYS: Final = {
     )
     for name in (day, day[:3], day[:2])
 }
-# Java's pattern letters of a date as DuckDB's strftime has them; the others are refused.
+# Java's pattern letters as DuckDB's strftime specifiers; other letters are refused.
 _PATTERNS: Final = {
     "yyyy": "%Y", "y": "%Y", "yy": "%y", "MM": "%m", "M": "%-m", "MMM": "%b", "MMMM": "%B",
     "dd": "%d", "d": "%-d", "HH": "%H", "H": "%-H", "hh": "%I", "h": "%-I", "mm": "%M",
     "m": "%-M", "ss": "%S", "s": "%-S", "SSS": "%g", "SSSSSS": "%f", "a": "%p", "E": "%a",
     "EE": "%a", "EEE": "%a", "EEEE": "%A", "DDD": "%j", "D": "%-j",
 }  # fmt: skip
-# Those of them that read a text as strictly as Java does.
+# The pattern letters that DuckDB parses as strictly as Java.
 _READ: Final = {
     "yyyy": ("%Y", r"[0-9]{4}"),
     "MM": ("%m", r"[0-9]{2}"),
@@ -94,14 +94,14 @@ _READ: Final = {
 
 
 def constant(value: Typed, at: exp.Expr, what: str) -> str:
-    """The text of a constant argument. Raises UnsupportedSqlError for another."""
+    """The text of a constant argument. Raises UnsupportedSqlError for other arguments."""
     if not isinstance(value.node, exp.Literal) or not value.node.is_string:
         raise unsupported(f"{what} that is no constant text in {DIALECT}", at)
     return value.node.name
 
 
 def passed(unit: str, start: Typed, end: Typed, at: exp.Expr) -> Typed:
-    """``timestampdiff``: whole units from one moment to the other."""
+    """``timestampdiff``: the number of whole units from ``start`` to ``end``."""
     if unit not in _UNITS:
         raise unsupported(f"the unit {unit} in {DIALECT}", at)
     kind = t.NTZ if {start.type.kind, end.type.kind} <= {"timestamp_ntz"} else t.TIMESTAMP
@@ -118,7 +118,7 @@ def passed(unit: str, start: Typed, end: Typed, at: exp.Expr) -> Typed:
 
 
 def _months_passed(start: exp.Expr, end: exp.Expr, months: int) -> exp.Expr:
-    """Whole units of so many months from one moment to the other, as java.time counts them."""
+    """The number of whole units of ``months`` months between two times, as in java.time."""
     first, last = "CAST($1 AS DATE)", "CAST($2 AS DATE)"
     earlier, later = "CAST($1 AS TIME)", "CAST($2 AS TIME)"
     day = (
@@ -138,7 +138,7 @@ def _months_passed(start: exp.Expr, end: exp.Expr, months: int) -> exp.Expr:
 
 
 def moved(unit: str, amount: Typed, moment: Typed, at: exp.Expr) -> Typed:
-    """``timestampadd``: a moment so many units later."""
+    """``timestampadd``: ``moment`` plus ``amount`` units."""
     added = _ADDED.get(unit)
     if added is None or amount.type.kind not in t.INTEGRAL:
         raise unsupported(f"{unit} of {amount.type} added in {DIALECT}", at)
@@ -165,7 +165,7 @@ def date_part(given: list[Typed], gives: SqlType, at: exp.Expr, queries: Any) ->
 
 
 def trunc(given: list[Typed], gives: SqlType, at: exp.Expr, queries: Any) -> Typed:
-    """``trunc(date, unit)``; NULL for a unit that Spark does not know."""
+    """``trunc(date, unit)``; NULL for a unit unknown to Spark."""
     unit = _TRUNCATED.get(constant(given[1], at, "a unit").upper())
     if unit is None:
         return Typed(duckdb("CASE WHEN false THEN $1 END", given[0].node), t.DATE)
@@ -175,7 +175,7 @@ def trunc(given: list[Typed], gives: SqlType, at: exp.Expr, queries: Any) -> Typ
 
 
 def date_trunc(given: list[Typed], gives: SqlType, at: exp.Expr, queries: Any) -> Typed:
-    """``date_trunc(unit, moment)``; NULL for a unit that Spark does not know."""
+    """``date_trunc(unit, moment)``; NULL for a unit unknown to Spark."""
     unit = _TRUNCATED_TIMES.get(constant(given[0], at, "a unit").upper())
     if unit is None:
         return Typed(duckdb("CASE WHEN false THEN $1 END", given[1].node), gives)
@@ -183,7 +183,7 @@ def date_trunc(given: list[Typed], gives: SqlType, at: exp.Expr, queries: Any) -
 
 
 def next_day(given: list[Typed], gives: SqlType, at: exp.Expr, queries: Any) -> Typed:
-    """The next such day of the week after a date."""
+    """The first date after the given one with this day of the week."""
     day = _DAYS.get(constant(given[1], at, "a day of the week").upper().strip())
     if day is None:
         raise unsupported(f"this day of the week in {DIALECT}", at, "write 'Mon'")
@@ -192,7 +192,7 @@ def next_day(given: list[Typed], gives: SqlType, at: exp.Expr, queries: Any) -> 
 
 
 def months_between(given: list[Typed], gives: SqlType, at: exp.Expr, queries: Any) -> Typed:
-    """Months between two moments, of 31 days where they are not whole."""
+    """Months between two times; the remaining days count as fractions of 31 days."""
     one, other = (_time_of_day(each, at) for each in given[:2])
     rounded = True
     if len(given) == 3:
@@ -214,7 +214,7 @@ def months_between(given: list[Typed], gives: SqlType, at: exp.Expr, queries: An
 
 
 def _time_of_day(value: Typed, at: exp.Expr) -> exp.Expr:
-    """The day of a moment in the session's zone and the whole seconds that passed since it began."""
+    """The date of a time in the session's zone, and the whole seconds since that day began."""
     instant = converted(value, t.TIMESTAMP, at)
     return duckdb(
         "CASE WHEN $1 IS NOT NULL THEN {'day': CAST(CAST($1 AS TIMESTAMP) AS DATE), "
@@ -225,7 +225,7 @@ def _time_of_day(value: Typed, at: exp.Expr) -> exp.Expr:
 
 
 def pieces(pattern: str, at: exp.Expr) -> list[tuple[bool, str]]:
-    """A Java pattern in pieces: letters (True) and plain text (False)."""
+    """Split a Java pattern into letters (True) and plain text (False)."""
     found: list[tuple[bool, str]] = []
     index = 0
     while index < len(pattern):
@@ -251,7 +251,7 @@ def pieces(pattern: str, at: exp.Expr) -> list[tuple[bool, str]]:
 
 
 def date_format(given: list[Typed], gives: SqlType, at: exp.Expr, queries: Any) -> Typed:
-    """A moment as text by a Java pattern."""
+    """Format a time with a Java pattern."""
     pattern = constant(given[1], at, "a pattern")
     out = []
     for is_letters, text in pieces(pattern, at):
@@ -269,7 +269,7 @@ def date_format(given: list[Typed], gives: SqlType, at: exp.Expr, queries: Any) 
 
 
 def _read(value: exp.Expr, pattern: str, at: exp.Expr) -> exp.Expr:
-    """A text read by a Java pattern as a timestamp without zone."""
+    """Parse a text with a Java pattern as a timestamp without zone."""
     out, regular = [], []
     letters = [text for is_letters, text in pieces(pattern, at) if is_letters]
     if (
@@ -299,19 +299,19 @@ def _read(value: exp.Expr, pattern: str, at: exp.Expr) -> exp.Expr:
 
 
 def to_date(given: list[Typed], gives: SqlType, at: exp.Expr, queries: Any) -> Typed:
-    """A date read by a Java pattern."""
+    """Parse a date with a Java pattern."""
     made = _read(given[0].node, constant(given[1], at, "a pattern"), at)
     return Typed(duckdb("CAST($1 AS DATE)", made), t.DATE)
 
 
 def to_timestamp(given: list[Typed], gives: SqlType, at: exp.Expr, queries: Any) -> Typed:
-    """An instant read by a Java pattern in the session's zone."""
+    """Parse a time with a Java pattern as an instant in the session's zone."""
     made = _read(given[0].node, constant(given[1], at, "a pattern"), at)
     return Typed(first_instant(made), t.TIMESTAMP)
 
 
 def unix_of_text(given: list[Typed], gives: SqlType, at: exp.Expr, queries: Any) -> Typed:
-    """Seconds since 1970 of a text, by a Java pattern."""
+    """Parse a time with a Java pattern as seconds since 1970."""
     pattern = constant(given[1], at, "a pattern") if len(given) == 2 else "yyyy-MM-dd HH:mm:ss"
     made = _read(given[0].node, pattern, at)
     text = "CAST(floor(epoch_us($1) / 1000000) AS BIGINT)"
@@ -319,7 +319,7 @@ def unix_of_text(given: list[Typed], gives: SqlType, at: exp.Expr, queries: Any)
 
 
 def from_unixtime(given: list[Typed], gives: SqlType, at: exp.Expr, queries: Any) -> Typed:
-    """Seconds since 1970 as text in the session's zone."""
+    """Format seconds since 1970 as text in the session's zone."""
     moment = Typed(duckdb("make_timestamptz($1 * 1000000)", given[0].node), t.TIMESTAMP)
     pattern = (
         given[1] if len(given) == 2 else Typed(exp.Literal.string("yyyy-MM-dd HH:mm:ss"), t.STRING)
