@@ -1,4 +1,4 @@
-"""Files that a query names become the files that are read: globs expanded, every one allowed."""
+"""Resolve the local files of a query: expand globs, and check that each file is allowed."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ def bind_files(
 ) -> tuple[FileScan, ...]:
     """Bind each reference to its files.
 
-    Raises AccessDeniedError, StorageError, QueryCancelledError, and UnsupportedSqlError where the
-    setting ``engine`` may choose an engine that does not read files.
+    Raises AccessDeniedError, StorageError, QueryCancelledError, and UnsupportedSqlError if the
+    setting ``engine`` is not "local", because other engines do not read files.
     """
     scans = []
     for reference in references:

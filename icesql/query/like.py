@@ -1,10 +1,10 @@
-"""SQL's LIKE over names: ``%`` is any text, ``_`` any character, everything else itself."""
+"""SQL's LIKE for names: ``%`` matches any text, ``_`` any character, others themselves."""
 
 from __future__ import annotations
 
 
 def is_like(text: str, pattern: str) -> bool:
-    """Whether ``text LIKE pattern``, in time of the product of their lengths at most.
+    """Whether ``text LIKE pattern``. The time is at most the product of their lengths.
 
     >>> is_like("orders", "ord%"), is_like("orders", "[o]rders"), is_like("a", "_%_")
     (True, False, False)

@@ -1,4 +1,4 @@
-"""Answer what metadata alone can answer, without starting an engine."""
+"""Answer queries from metadata alone, without starting an engine."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ class MetadataAnswer(Struct, frozen=True):
 
 
 def answer_from_metadata(bound: BoundQuery, query: QueryContext) -> MetadataAnswer | None:
-    """The answer to ``SELECT count(*) FROM t`` at any snapshot, None when an engine has to work.
+    """The answer to ``SELECT count(*) FROM t`` at any snapshot; None if an engine is needed.
 
-    Nothing is answered so where every file is to be verified. Raises what planning raises.
+    Also None if every file is to be verified. Raises the errors of planning.
     """
     if query.settings.verify == "full":
         return None
@@ -47,7 +47,7 @@ def answer_from_metadata(bound: BoundQuery, query: QueryContext) -> MetadataAnsw
 
 
 def with_counts(bound: BoundQuery) -> BoundQuery:
-    """The same where planning may count the rows of files that no delete file needs read."""
+    """The query, changed so that planning counts rows of files that no delete file affects."""
     names = _counts(bound)
     if names is None:
         return bound
@@ -60,11 +60,11 @@ def with_counts(bound: BoundQuery) -> BoundQuery:
 def answer_row_count(
     statement: RowCount, names: SearchPath, query: QueryContext
 ) -> tuple[TableScan, int] | None:
-    """The scan of the table and how many rows it has.
+    """The scan of the table and its number of rows.
 
-    None where the files have to be read, and where no table has the name.
+    None if the files have to be read, or if no table has the name.
 
-    Raises what else ``names.load`` and planning raise.
+    Raises the other errors of ``names.load`` and of planning.
     """
     from icesql.query.snapshot_selection import select_snapshot
     from icesql.scan.pruning.metadata_count import count_rows
@@ -75,7 +75,7 @@ def answer_row_count(
     try:
         table = names.load(statement.parts, None, query)
     except (ProgrammingError, UnsupportedTableError):
-        return None  # the parser knows where in the SQL it is, and what a view is
+        return None  # the parser knows the offset in the SQL, and the views
     selected = select_snapshot(table, None, query)
     schema = selected.schema
     scan = TableScan(table, selected.snapshot, schema, schema, ref=selected.ref)
@@ -84,7 +84,7 @@ def answer_row_count(
 
 
 def _counts(bound: BoundQuery) -> tuple[str, ...] | None:
-    """The output names when every output is ``count(*)`` over one unfiltered scan."""
+    """The output names if every output is ``count(*)`` over one unfiltered scan, else None."""
     from sqlglot import exp
 
     from icesql.query.names import scan_index
@@ -112,7 +112,7 @@ def _counts(bound: BoundQuery) -> tuple[str, ...] | None:
 
 
 def _count_name(node: exp.Expr) -> str | None:
-    """The result name of a count of rows, None for anything else."""
+    """The result name of a count of rows, None for other expressions."""
     from sqlglot import exp
 
     from icesql.query.plain_calls import is_plain_call

@@ -1,6 +1,6 @@
-"""Names that end in something else than a table: ``t.snapshots``, ``"t$files"``, ``t.branch_x``.
+"""Resolve names with a suffix after the table: ``t.snapshots``, ``"t$files"``, ``t.branch_x``.
 
-A table of that very name always wins.
+A table with exactly the whole name always takes precedence.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from icesql.sql.statement import TableReference
 
 
-# Spark's names of snapshots.
+# Spark's names for a table at a snapshot.
 _SELECTOR: Final = (
     r"(?i)(?:branch|tag)_(?P<ref>.+)|snapshot_id_(?P<id>\d{1,40})|at_timestamp_(?P<ms>\d{1,18})"
 )
@@ -46,7 +46,7 @@ class Found(Struct, frozen=True):
 
 
 def load(reference: TableReference, names: SearchPath, query: QueryContext) -> Found:
-    """Resolve a reference. Raises as ``names.load``."""
+    """Resolve a reference. Raises the errors of ``names.load``."""
     if reference.path is not None:
         return _by_path(reference, names, query)
     try:
@@ -57,13 +57,13 @@ def load(reference: TableReference, names: SearchPath, query: QueryContext) -> F
             try:
                 return Found(names.load(owner, None, query, reference.place), name, travel)
             except TableNotFoundError as missing:
-                # What is wrong is the table's name, where that can be told.
+                # Prefer the error that suggests a similar table name.
                 raised = missing if missing.similar and raised is error else raised
         raise raised from None
 
 
 def _by_path(reference: TableReference, names: SearchPath, query: QueryContext) -> Found:
-    """Resolve ``iceberg_scan('path')`` and its like; the path may be a table's name."""
+    """Resolve ``iceberg_scan('path')`` and similar calls; the path may be a table's name."""
     path = reference.path
     assert path is not None
     try:
@@ -86,7 +86,7 @@ _Meaning = tuple[tuple[str, ...], str | None, TimeTravel | None]
 
 
 def _meanings(parts: tuple[str, ...]) -> Iterator[_Meaning]:
-    """Other meanings of a name: a table, and its metadata table or a snapshot of it."""
+    """Other readings of a name: a table with its metadata table or a snapshot of it."""
     split = _split(parts)
     if split is not None and split[1].lower() in SUFFIXES:
         owner, name = split[0], split[1].lower()
@@ -96,7 +96,7 @@ def _meanings(parts: tuple[str, ...]) -> Iterator[_Meaning]:
         return
     for owner, travel in _travelled(parts):
         yield owner, None, travel
-    if len(parts) == 1 and "." in parts[0]:  # a whole name in quotes, as BigQuery has it
+    if len(parts) == 1 and "." in parts[0]:  # a whole name in quotes, as in BigQuery
         whole = name_parts(parts[0])
         yield whole, None, None
         yield from _meanings(whole)
@@ -121,7 +121,7 @@ def _selected(found: re.Match[str]) -> TimeTravel:
 
 
 def _split(parts: tuple[str, ...]) -> tuple[tuple[str, ...], str] | None:
-    """The name of a table and the word behind it: after a dollar sign, or the last part."""
+    """Split a name into table and suffix: at a dollar sign, or before the last part."""
     before, dollar, word = parts[-1].rpartition("$")
     if dollar and before:
         return (*parts[:-1], before), word
@@ -131,7 +131,7 @@ def _split(parts: tuple[str, ...]) -> tuple[tuple[str, ...], str] | None:
 def metadata_scan(scan: TableScan, name: str, reference: TableReference) -> TableScan:
     """The scan of the metadata table ``name`` at the snapshot of ``scan``.
 
-    Raises UnsupportedSqlError for time travel on a table that shows all snapshots.
+    Raises UnsupportedSqlError for time travel on a metadata table of all snapshots.
     """
     if reference.travel is not None and name in OF_ALL_SNAPSHOTS:
         raise unsupported(

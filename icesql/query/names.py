@@ -1,6 +1,6 @@
 """Resolve the names in each SELECT of a tree: its items, their columns, the enclosing SELECT.
 
-Implements the part of DuckDB's scoping rules that icesql needs; names it cannot resolve with
+Implements the part of DuckDB's scoping rules that icesql needs; names that it cannot resolve with
 certainty are marked and left to the engine.
 """
 
@@ -31,13 +31,13 @@ PARTITION = "_partition"
 
 
 class FromItem(Struct, eq=False):
-    """Something in FROM. ``columns`` are its output names in lower case, None when unknown.
+    """One item of FROM. ``columns`` are its output names in lower case, None when unknown.
 
     ``scan`` is the index of an Iceberg scan, ``query`` the SELECT or set operation of a derived
-    table or CTE. ``join`` is the join that brings it in, None for the first item.
+    table or CTE. ``join`` is the join of which it is the right side, None for the first item.
     ``plain`` is False inside parentheses, pivots and samples, where nothing may be pushed.
-    ``plain_columns`` are those of a scan that have no children, so that no dot follows them.
-    ``filter_join`` is the SEMI or ANTI join on whose right side the item is, maybe in parentheses.
+    ``plain_columns`` are a scan's columns without children, so a dot cannot follow their names.
+    ``filter_join`` is the SEMI or ANTI join whose right side contains the item.
     """
 
     name: str
@@ -52,11 +52,11 @@ class FromItem(Struct, eq=False):
 
     @property
     def is_filter_only(self) -> bool:
-        """Whether the item is on the right side of a SEMI or ANTI join, seen by its ON alone."""
+        """True on the right side of a SEMI or ANTI join, where only its ON sees the item."""
         return self.filter_join is not None
 
     def has(self, name: str) -> bool:
-        """Whether the item has a column of that name, metadata columns included."""
+        """True if the item has a column with this name, including metadata columns."""
         lower = name.lower()
         if self.columns is not None and lower in self.columns:
             return True
@@ -78,7 +78,7 @@ class SelectScope(Struct, eq=False):
             scope = scope.parent
 
     def own_nodes(self, *parts: str) -> Iterator[exp.Expr]:
-        """The nodes of this SELECT (or of these arguments of it) outside of nested queries."""
+        """The nodes of this SELECT, or of these arguments of it, outside nested queries."""
         for name, value in self.select.args.items():
             if name == "with_" or (parts and name not in parts):
                 continue
@@ -88,7 +88,7 @@ class SelectScope(Struct, eq=False):
 
     @property
     def aliases(self) -> frozenset[str]:
-        """Names that the select list gives, in lower case."""
+        """The aliases in the select list, in lower case."""
         return frozenset(
             each.alias.lower()
             for node in self.select.expressions
@@ -98,10 +98,10 @@ class SelectScope(Struct, eq=False):
 
 
 class Meaning(Struct, frozen=True):
-    """Items that a column may come from, and the path below them: column, then struct children.
+    """Items that may have a column, and the path below them: column, then struct children.
 
-    An ambiguous name, or one that USING joins, has several items. ``certain`` is False if a
-    item of unknown columns might have the name too.
+    An ambiguous name, or one that USING merges, has several items. ``certain`` is False if an
+    item with unknown columns might have the name too.
     """
 
     items: tuple[FromItem, ...]
@@ -110,7 +110,7 @@ class Meaning(Struct, frozen=True):
 
 
 def find_column(schema: Schema, name: str, node: exp.Expr) -> NestedField | None:
-    """The column of that name, which ``node`` writes. Raises AmbiguousColumnError there."""
+    """The column with this name. Raises AmbiguousColumnError at the offset of ``node``."""
     try:
         return schema.find_column(name)
     except AmbiguousColumnError as error:
@@ -119,7 +119,7 @@ def find_column(schema: Schema, name: str, node: exp.Expr) -> NestedField | None
 
 
 def select_scopes(tree: exp.Expr, schemas: Sequence[Schema]) -> list[SelectScope]:
-    """Every SELECT of ``tree``, inner ones before those that read from them."""
+    """Every SELECT of ``tree``, inner ones before the SELECTs that read from them."""
     builder = _Builder(schemas)
     if isinstance(tree, exp.Query):
         builder.visit(tree, None)
@@ -127,14 +127,14 @@ def select_scopes(tree: exp.Expr, schemas: Sequence[Schema]) -> list[SelectScope
 
 
 def meaning_of(column: exp.Column, scope: SelectScope) -> Meaning:
-    """The meaning of a column of ``scope``; no items if no known source has it."""
+    """The meaning of a column of ``scope``; without items if no known item has it."""
     parts = tuple(part.name for part in column.parts)
     certain = True
     child_of_none: Meaning | None = None
     for each in scope.around():
         visible = each.items
         if each is scope and any(item.is_filter_only for item in visible):
-            # Asked for only here: a column in an OR of 10,000 terms has as many ancestors.
+            # Computed only here: a column in an OR of 10,000 terms has as many ancestors.
             inside = _joins_around(column)
             visible = [
                 item
@@ -148,21 +148,21 @@ def meaning_of(column: exp.Column, scope: SelectScope) -> Meaning:
                 return Meaning(tuple(found), parts[1:], certain)
             if any(item.columns is None for item in named):
                 certain = False
-        # Two items of this SELECT that both have the name make it ambiguous, which the engine
-        # refuses; an unknown item matters to names of the SELECTs around this one alone.
+        # If two items of this SELECT have the name, it is ambiguous, and the engine refuses it. An
+        # item with unknown columns affects only names resolved in enclosing SELECTs.
         found = [item for item in visible if item.has(parts[0])]
         if found:
             meaning = Meaning(tuple(found), parts, certain)
             if len(parts) == 1 or not all(parts[0].lower() in i.plain_columns for i in found):
                 return meaning
-            # A table of that name around this SELECT is meant, if there is one.
+            # A table with that name in an enclosing SELECT takes precedence.
             child_of_none = child_of_none or meaning
         certain = certain and all(item.columns is not None for item in visible)
     return child_of_none or Meaning((), parts, certain)
 
 
 def _joins_around(column: exp.Column) -> list[exp.Join]:
-    """The joins of the column's SELECT in whose conditions it stands."""
+    """The joins of the column's SELECT whose conditions contain the column."""
     found = []
     node = column.parent
     while node is not None and not isinstance(node, exp.Select):
@@ -173,7 +173,7 @@ def _joins_around(column: exp.Column) -> list[exp.Join]:
 
 
 def scan_index(node: exp.Expr) -> int | None:
-    """The index of a ``"__scan_<i>"`` table, None for anything else."""
+    """The index of a ``"__scan_<i>"`` table, None for other nodes."""
     if not isinstance(node, exp.Table) or not isinstance(node.this, exp.Identifier) or node.db:
         return None
     found = _SCAN.fullmatch(node.name)
@@ -181,7 +181,7 @@ def scan_index(node: exp.Expr) -> int | None:
 
 
 def _own(node: exp.Expr) -> Iterator[exp.Expr]:
-    # With a stack of its own: an OR of 10,000 terms is a tree 10,000 deep.
+    # An explicit stack: an OR of 10,000 terms is a tree 10,000 levels deep.
     stack = [node]
     while stack:
         each = stack.pop()
@@ -191,7 +191,7 @@ def _own(node: exp.Expr) -> Iterator[exp.Expr]:
 
 
 def nested_queries(node: exp.Expr) -> Iterator[exp.Query]:
-    """The SELECTs and set operations directly below ``node``."""
+    """The outermost SELECTs and set operations below ``node``."""
     stack = list(node.iter_expressions(reverse=True))
     while stack:
         each = stack.pop()
@@ -212,7 +212,7 @@ class _Builder(Struct):
             return
         scope = SelectScope(query, parent)
         for cte in query.ctes:
-            # A CTE sees what is around the SELECT, not its FROM.
+            # A CTE sees the names around the SELECT, not its FROM.
             if isinstance(cte.this, exp.Query):
                 self.visit(cte.this, parent)
         for name, value in query.args.items():
@@ -230,7 +230,7 @@ class _Builder(Struct):
         self.scopes.append(scope)
 
     def _visit_operation(self, query: exp.Expr, parent: SelectScope | None) -> None:
-        """A set operation; those on its left, which a long UNION has many of, one after another."""
+        """Visit a set operation. The left operands of a long UNION are visited in a loop."""
         spine = [query]
         while isinstance(spine[-1], exp.SetOperation):
             left = spine[-1].this.unnest()
@@ -328,7 +328,7 @@ def _is_primitive(kind: t.IcebergType) -> bool:
 
 
 def _filter_join(item: exp.Expr) -> exp.Join | None:
-    """The SEMI or ANTI join on whose right side something in FROM is."""
+    """The SEMI or ANTI join whose right side contains an item of FROM, else None."""
     node: exp.Expr | None = item
     while node is not None and not isinstance(node, exp.Select):
         if isinstance(node, exp.Join) and node.kind in ("SEMI", "ANTI"):
@@ -358,15 +358,15 @@ def _cte(table: exp.Table) -> exp.Query | None:
     return None
 
 
-# The values of long IN lists as constants, and the type of what is looked for in them.
+# Values of long IN lists as constants, and the type of the column compared with them.
 
-# Which column an expression is.
+# Returns the field of a column.
 
 Resolve = Callable[[exp.Column], NestedField | None]
 
 
 def resolver(scope: SelectScope, item: FromItem, schema: Schema) -> Resolve:
-    """Gives the field of ``item``'s schema that a column means; None for columns of others."""
+    """A function from a column to its field in ``item``'s schema, None for other items' columns."""
 
     def resolve(column: exp.Column) -> NestedField | None:
         meaning = meaning_of(column, scope)
@@ -383,7 +383,7 @@ def resolver(scope: SelectScope, item: FromItem, schema: Schema) -> Resolve:
 
 
 def column_of(node: exp.Expr | None, resolve: Resolve) -> NestedField | None:
-    """The field that ``node`` is, through struct access; None for anything else."""
+    """The field that ``node`` reads, also through struct access; None for other expressions."""
     match node:
         case exp.Paren():
             return column_of(node.this, resolve)
@@ -399,7 +399,7 @@ def column_of(node: exp.Expr | None, resolve: Resolve) -> NestedField | None:
 
 
 def child_of(parent: NestedField | None, name: str) -> NestedField | None:
-    """The field of a struct by its name, None if there is none or several."""
+    """The struct's field with this name; None if no field or several fields match."""
     if parent is None or not isinstance(parent.type, StructType):
         return None
     exact = [child for child in parent.type.fields if child.name == name]
@@ -412,9 +412,9 @@ _RANGES: Final[dict[type[t.IcebergType], int]] = {t.IntegerType: 1 << 31, t.Long
 
 
 def stored_values(values: LiteralList, column_type: t.IcebergType) -> frozenset[Any] | None:
-    """The values in the internal form of a column's type, without NULL and those out of its range.
+    """The values in the internal form of a column's type, without NULL and values out of range.
 
-    None where the two need more than that to be compared.
+    None if the comparison of the two types is not this simple.
     """
     limit = _RANGES.get(type(column_type))
     if values.kind == "integer" and limit is not None:
@@ -438,7 +438,7 @@ def _days(values: LiteralList) -> Iterator[int]:
 
 
 def constants_of(values: LiteralList) -> Iterator[Constant]:
-    """Each distinct value as a typed constant, NULL included."""
+    """Each distinct value as a typed constant, including NULL."""
     kinds = {"integer": Kind.INTEGER, "text": Kind.TEXT}
     for each in dict.fromkeys(values.values):
         if each is None:
@@ -452,9 +452,9 @@ def constants_of(values: LiteralList) -> Iterator[Constant]:
 
 
 def type_lists(scopes: Sequence[SelectScope], scans: Sequence[TableScan]) -> bool:
-    """Note at each long list the type of the column that is looked for in it, where one is.
+    """Set the ``operand`` of each long IN list to the type of the column compared with it.
 
-    False when the scopes have no such list.
+    The type is None for other operands. Returns False if there is no such list.
     """
     found = False
     for scope in scopes:

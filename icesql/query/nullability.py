@@ -13,9 +13,9 @@ from icesql.query.pushdown.select_keys import OuterJoins
 
 
 def nullable_columns(bound: BoundQuery, count: int) -> list[bool | None]:
-    """For each of the ``count`` columns whether it can be NULL; None when that is not known.
+    """For each of the ``count`` columns whether it can be NULL; None if that is not known.
 
-    Known are bare columns of tables in a SELECT; everything else is not looked into.
+    Known only for bare columns of tables in a SELECT; other expressions are not analysed.
     """
     unknown: list[bool | None] = [None] * count
     select = bound.tree
@@ -33,12 +33,12 @@ def nullable_columns(bound: BoundQuery, count: int) -> list[bool | None]:
             found.extend(_all_columns(node, scope, schemas, filled))
         else:
             found.append(_column(node.unalias(), scope, schemas, filled))
-    # The numbers differ if an expression expands to several columns.
+    # The counts differ if an expression expands to several columns.
     return found if len(found) == count else unknown
 
 
 def _may_add_null(select: exp.Select) -> bool:
-    """Whether there are grouping sets, which leave columns out, or a ``SELECT * EXCLUDE``."""
+    """True for grouping sets, which add NULLs, and for ``SELECT * EXCLUDE``."""
     group = select.args.get("group")
     if select.args.get("exclude"):
         return True
@@ -66,7 +66,7 @@ def _all_columns(
 
 
 def _merges(scope: SelectScope) -> bool:
-    """Whether USING or NATURAL gives one column for two."""
+    """True if USING or NATURAL merges two columns into one."""
     joins = scope.select.args.get("joins") or ()
     return any(join.args.get("using") or join.method == "NATURAL" for join in joins)
 

@@ -1,6 +1,6 @@
-"""The values that become columns of ``PIVOT t ON c USING …``, read before the query itself.
+"""Read the values that become columns of ``PIVOT t ON c USING …``, before the query itself.
 
-They are in the order of their texts, without NULL, as DuckDB has them where it reads them itself.
+They are ordered by their texts, without NULL, as when DuckDB reads them itself.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from icesql.sql.sources import Segment, Sources, joined, spliced
 if TYPE_CHECKING:
     from icesql.sql.statement import Query
 
-    # The first rows of a query, as many as a number.
+    # Returns the first rows of a query, at most the given number.
     Evaluate = Callable[[Query, int], list[tuple[Any, ...]]]
 
 _MOST_VALUES: Final = 10_000
@@ -29,14 +29,14 @@ _WITHOUT: Final = f"SELECT COLUMNS(lambda name: NOT contains(name, '{_NO_VALUE}'
 
 
 def with_pivot_values(query: Query, evaluate: Evaluate, *, files: bool) -> Query:
-    """The query with the values of each PIVOT in its text, as ``evaluate`` reads them.
+    """The query with the values of each PIVOT, as read by ``evaluate``, inserted into its text.
 
-    Raises DataError where there are too many, UnsupportedSqlError for parameters that
-    cannot be counted, and what asking and reading the whole text raise.
+    Raises DataError if there are too many values, UnsupportedSqlError for parameters that
+    cannot be counted, and the errors of ``evaluate`` and of parsing the new text.
     """
     if any(each.shown is not None for each in query.references):
         raise unsupported("PIVOT without a list of values beside SHOW in FROM", None, LISTED)
-    # A value may be the text that stands for values.
+    # A value may contain the text of the placeholder.
     for _ in range(query.text.count(UNREAD)):
         unread = first_unread(tokenize(query.text, reading(None)))
         if unread is None:
@@ -47,7 +47,7 @@ def with_pivot_values(query: Query, evaluate: Evaluate, *, files: bool) -> Query
             raise DataError(f"PIVOT finds over {_MOST_VALUES:,} values of {item}; {LISTED}")
         listed = ", ".join("'" + each.replace("'", "''") + "'" for each in values or [_NO_VALUE])
         edits = [(unread.start, unread.end, f"({listed})")]
-        if not values:  # the groups alone
+        if not values:  # only the group columns
             start, end = unread.pivot
             edits = [(start, start, _WITHOUT), *edits, (end, end, ")")]
         text, sources = spliced(query.text, 0, len(query.text), edits)
@@ -56,7 +56,7 @@ def with_pivot_values(query: Query, evaluate: Evaluate, *, files: bool) -> Query
 
 
 def _values(query: Query, unread: Unread, files: bool) -> Query:
-    """The query of the values of one item, its places those of the statement."""
+    """The query for the values of one item, with offsets of the statement."""
     text = query.text
     parts: list[str | tuple[int, int]] = []
     for number, place in enumerate(unread.queries):
@@ -73,7 +73,7 @@ def _values(query: Query, unread: Unread, files: bool) -> Query:
     if before > sum(_unnamed(text[slice(*each)]) for each in unread.queries):
         raise unsupported("a parameter before a PIVOT without a list of values", None, LISTED)
     read = _read(query, made, sources, query.given, files)
-    return replace(read, about="")  # of SUMMARIZE and DESCRIBE it is the rows themselves
+    return replace(read, about="")  # the values, not a SUMMARIZE or DESCRIBE of them
 
 
 def _unnamed(sql: str) -> int:
@@ -81,7 +81,7 @@ def _unnamed(sql: str) -> int:
 
 
 def _read(query: Query, text: str, sources: Sources, given: tuple[Any, int], files: bool) -> Query:
-    """A text made of that of a query, as a query of the same statement."""
+    """Parse a text derived from a query as a query of the same statement."""
     pieces = [replace(each, start=each.start + query.start) for each in sources.pieces]
     sources = replace(sources, pieces=tuple(pieces), under=query.sources)
     with sources.placing():

@@ -1,8 +1,8 @@
-"""Aggregates by their exact signature: the calls that metadata or some of the rows may answer.
+"""Recognize aggregates by their exact signature, to answer them from metadata or from some rows.
 
-sqlglot has one class for ``max(x)`` and ``max(x, n)``, and puts what else a call says (DISTINCT,
-ORDER BY, HAVING MAX) around its argument. Whoever answers a call by its class alone answers
-another question.
+sqlglot has one class for ``max(x)`` and ``max(x, n)``, and wraps the argument for other parts of a
+call (DISTINCT, ORDER BY, HAVING MAX). The class alone does not determine the meaning of
+a call.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Final
 
 from sqlglot import exp
 
-# The parts of its tree that a call may have. ``big_int`` is the parser's mark, no argument.
+# The arguments that a call may have. ``big_int`` is set by the parser, not an argument.
 _SIGNATURES: Final[Mapping[type[exp.Expr], frozenset[str]]] = {
     exp.Avg: frozenset({"this"}),
     exp.Count: frozenset({"this", "big_int"}),
@@ -20,14 +20,15 @@ _SIGNATURES: Final[Mapping[type[exp.Expr], frozenset[str]]] = {
     exp.Min: frozenset({"this"}),
     exp.Sum: frozenset({"this"}),
 }
-# What stands around an argument and says which rows count, or how often.
+# Nodes around an argument that change which rows count, or how often.
 _AROUND: Final = (exp.Distinct, exp.Order, exp.HavingMax, exp.Limit, exp.IgnoreNulls)
 
 
 def is_plain_call(node: exp.Expr, *kinds: type[exp.Expr]) -> bool:
     """Whether ``node`` calls one of ``kinds`` with one argument and nothing else.
 
-    Also ``count(*)`` and ``count()``. A FILTER or OVER is a node around the call, for whoever asks.
+    Also for ``count(*)`` and ``count()``. FILTER and OVER are nodes around the call; callers check
+    for them.
     """
     kind = type(node)
     if kind not in kinds or isinstance(node.args.get("this"), _AROUND):

@@ -1,10 +1,10 @@
-"""PreparedQuery: a bound query for when its text comes again, which is not parsed or bound again.
+"""PreparedQuery: a bound query to reuse when the same text runs again, without parsing or binding.
 
-Prepared is what depends on nothing but the text, the settings and the metadata of the tables. Each
-use looks up the names anew, so a commit, another catalog or a table of another name is seen; and
-what tells the time or travels in time is never prepared. Parameters are values of ``=``, ``<`` and
-their like against a column in the WHERE of one table; only what is pushed into its scan is made
-anew with each of them. All else goes the whole way.
+A query is prepared only if it depends on nothing but its text, the settings and the metadata of the
+tables. Each use resolves the names again, so it sees a commit, another catalog or a replaced table.
+Queries that read the time or use time travel are never prepared. Parameters are values compared
+with a column by ``=``, ``<`` and so on in the WHERE of one table; only the predicate pushed into
+its scan is recomputed for new values. All other queries are parsed and bound each time.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ if TYPE_CHECKING:
     from icesql.sql.statement import Query
 
 _LARGEST_TREE: Final = 1_000
-# An integer that no type of the engine is too narrow for.
+# The largest integer that fits every type it may get in the engine.
 _LARGEST: Final = (1 << 63) - 1
 _INTEGERS: Final = (t.IntegerType, t.LongType, t.DecimalType)
-# Nodes of a WHERE with parameters, none of which has a value that changes.
+# Nodes allowed in a WHERE with parameters. None of them has a value that changes.
 _PLAIN: Final = (
     exp.Where, exp.And, exp.Paren, exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Is,
     exp.Not, exp.Null, exp.Boolean, exp.Between, exp.In, exp.Column, exp.Identifier, exp.Literal,
@@ -54,12 +54,12 @@ _PLAIN: Final = (
 )  # fmt: skip
 
 
-# By what two loads of a table are known to be of one state of it.
+# Two loads of a table with equal versions are of the same state of it.
 Version = tuple[tuple[str, ...], str, str | None, int, int, int | None, int]
 
 
 class Compared(Struct, frozen=True):
-    """A condition ``column operation value``, where ``place`` is that of the parameter from 0."""
+    """A condition ``column operation value``; ``place`` is the parameter's index from 0."""
 
     place: int
     operation: Operation
@@ -68,11 +68,11 @@ class Compared(Struct, frozen=True):
 
 
 class PreparedQuery(Struct, frozen=True):
-    """A bound query with what it depends on.
+    """A bound query with the state on which it depends.
 
-    ``tables`` are the versions of the tables of its scans, which hold no table.
-    ``conditions`` are those of its one scan if it has parameters: what was pushed of each, or the
-    comparison with a parameter. ``nodes`` are how many its tree has.
+    ``tables`` are the versions of the tables of its scans; the scans themselves hold no table.
+    ``conditions`` are those of its one scan if it has parameters: the predicate pushed for each, or
+    its comparison with a parameter. ``nodes`` is the number of nodes of its tree.
     """
 
     statement: Query
@@ -84,26 +84,27 @@ class PreparedQuery(Struct, frozen=True):
     conditions: tuple[Predicate | Compared, ...]
 
     def takes(self, parameters: object) -> bool:
-        """Whether the query was bound with values of the kinds of these."""
+        """Whether the query was bound with values of the same types."""
         return parameter_kinds(parameters) == self.kinds
 
     def current_scans(
         self, values: Sequence[Any], names: SearchPath, query: QueryContext
     ) -> tuple[TableScan, ...] | None:
-        """The scans of its tables as they are now; None if the query is stale: bind it again.
+        """The scans with the current tables; None if the query is stale and has to be bound again.
 
-        This is the one place that tells. Stale is a query under other settings (the time zone is
-        one of them), in a transaction, with tables that the statement brings, and one of whose
-        names means nothing or another table by now, or a table that changed in any way. Whoever
-        changes views, macros or tables of the session drops all that is prepared; what depends on
-        variables, the clock or the search path in any other way is never prepared.
+        This is the only check. A query is stale under other settings (including the time zone), in
+        a transaction, if the statement brings its own tables, if one of its names now has no table
+        or
+        another one, or if a table changed in any way. Changes of the session's views, macros or
+        tables drop all prepared queries; queries that depend on variables, the clock or the search
+        path in any other way are never prepared.
         """
         if query.settings != self.settings or query.tables or names.in_transaction:
             return None
         try:
             tables = self._open_tables(names, query)
         except Error:
-            return None  # binding says where in the SQL it is
+            return None  # binding raises it with its offset in the SQL
         if tables is None or tuple(map(_version, tables)) != self.tables:
             return None
         scans = tuple(
@@ -126,7 +127,7 @@ class PreparedQuery(Struct, frozen=True):
         return tables
 
     def over(self, scans: tuple[TableScan, ...], values: Sequence[Any]) -> BoundQuery:
-        """The query over the scans that ``current_scans`` gave for these values."""
+        """The query over the scans that ``current_scans`` returned for these values."""
         if not self.kinds:
             return replace(self.bound, scans=scans)
         text = self.bound.user_text
@@ -141,7 +142,7 @@ class PreparedQuery(Struct, frozen=True):
 
 
 def parameter_kinds(parameters: object) -> tuple[type, ...] | None:
-    """The types of values that may be exchanged for others of theirs; None for all others."""
+    """The types of values that may be replaced by others of the same types, else None."""
     if parameters is None:
         return ()
     if not isinstance(parameters, list | tuple):
@@ -150,7 +151,7 @@ def parameter_kinds(parameters: object) -> tuple[type, ...] | None:
         if type(each) is int:
             if abs(each) > _LARGEST:
                 return None
-        # A text that may be an infinite date to the engine is looked at as such.
+        # The engine may read this text as an infinite date, so it is handled specially.
         elif type(each) is not str or "inf" in each.lower() or not each.isascii():
             return None
     return tuple(map(type, parameters))
@@ -159,7 +160,7 @@ def parameter_kinds(parameters: object) -> tuple[type, ...] | None:
 def prepare(
     parameters: object, statement: Query, bound: BoundQuery, query: QueryContext
 ) -> PreparedQuery | None:
-    """A query as it was bound with values; None if its text does not say all it depends on."""
+    """Prepare a query bound with values; None if it depends on more than its text and metadata."""
     kinds = parameter_kinds(parameters)
     nodes = sum(1 for _ in statement.tree.dfs())
     travels = any(
@@ -183,7 +184,7 @@ def prepare(
     ):
         return None
     tables = tuple(_version(each.table) for each in bound.scans)
-    # The metadata of a table may be large, and old when the text comes again.
+    # The metadata of a table may be large, and outdated at the next use.
     bare = tuple(replace(each, table=cast("Table", None)) for each in bound.scans)
     made = replace(bound, scans=bare)
     if not kinds:
@@ -192,7 +193,7 @@ def prepare(
     if conditions is None:
         return None
     assert isinstance(parameters, list | tuple)
-    # Made anew from the values that it was bound with it has to be what it was bound to.
+    # Recomputed from its own values, the query has to be equal to the bound one.
     scan = bound.scans[0]
     if _pushed(conditions, parameters, scan, query) != scan.row_filter:
         return None
@@ -205,7 +206,7 @@ def prepare(
 
 
 def _version(table: Table) -> Version:
-    """The metadata file alone does not tell: a REST catalog need not name one."""
+    """The metadata file alone is not enough: a REST catalog need not return its location."""
     metadata = table.metadata
     return (
         tuple(table.identifier),
@@ -219,9 +220,9 @@ def _version(table: Table) -> Version:
 
 
 def _values_of(text: UserText) -> list[str]:
-    """The words for which binding put values: parameters, and what only a session knows.
+    """The texts that binding replaced by values: parameters, and calls that read the session.
 
-    Parameters without names are in the order of their values.
+    Unnamed parameters are in the order of their values.
     """
     return [text.written(each.start, each.end) for each in text.edits if each.kind == VALUE]
 
@@ -234,7 +235,7 @@ def _tells_the_time(tree: exp.Expr, query: QueryContext) -> bool:
 def _conditions(
     statement: Query, bound: BoundQuery, count: int, query: QueryContext
 ) -> tuple[Predicate | Compared, ...] | None:
-    """The conditions of a SELECT from one table; None unless all parameters are in them."""
+    """The conditions of a SELECT from one table; None unless they contain all parameters."""
     tree = statement.tree
     where = tree.args.get("where")
     if query.settings.engine != "local":
@@ -306,12 +307,12 @@ def _pushed(
 
 
 def _tree_with_values(tree: exp.Expression, values: Sequence[Any]) -> exp.Expression:
-    """The tree with these values in the places of its parameters."""
+    """A copy of the tree with these values for its parameters."""
     return cast("exp.Expression", _copied(tree, values))
 
 
 def _copied(node: Any, values: Sequence[Any]) -> Any:
-    # sqlglot's own copy takes three times as long, as it copies each dictionary deeply.
+    # sqlglot's own copy takes three times as long, because it copies each dictionary deeply.
     if isinstance(node, list):
         return [_copied(each, values) for each in node]
     if not isinstance(node, exp.Expression):
@@ -332,7 +333,7 @@ def _is_deep(meta: dict[str, Any]) -> bool:
 
 
 def _with_values(text: UserText, values: Sequence[Any]) -> UserText:
-    """The text with these values at the places of its parameters, which are in their order."""
+    """The text with these values for its parameters, which are in order."""
     left = iter(values)
     edits = [
         replace(edit, text=write_literal(literal(next(left, None)))) if edit.kind == VALUE else edit

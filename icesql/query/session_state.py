@@ -1,4 +1,4 @@
-"""The state of the session that a query may read, beside the settings in its context."""
+"""The session state that a query may read, except the settings in its context."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 
 class SessionState(Protocol):
-    """The state of a session as binding, views and SHOW read it; ``session.state`` holds it.
+    """The session state as binding, views and SHOW read it; ``session.state`` implements it.
 
-    ``defaults`` are what the settings of the session began with. ``variables``, the constants of
-    SET VARIABLE, and ``macros`` are by their names in lower case.
+    ``defaults`` are the initial settings of the session. ``variables``, the constants of
+    SET VARIABLE, and ``macros`` are keyed by their names in lower case.
     """
 
     names: SearchPath

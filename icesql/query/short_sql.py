@@ -1,4 +1,4 @@
-"""The text of a condition as EXPLAIN and messages show it: long ones by their first parts."""
+"""The text of a condition for EXPLAIN and messages; long conditions show their first parts."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _MOST_PARTS: Final = 5
 
 
 def short_sql(node: exp.Expr) -> str:
-    """The SQL of ``node`` in DuckDB's spelling; never longer than a person reads."""
+    """The SQL of ``node`` in DuckDB's dialect, shortened if it is long."""
     try:
         if _is_small(node):
             return node.sql(dialect="duckdb")

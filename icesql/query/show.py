@@ -1,4 +1,4 @@
-"""SHOW and DESCRIBE: a table of what each lists, from catalogs and metadata alone."""
+"""Answer SHOW and DESCRIBE as tables, from catalogs and metadata alone."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ def show(
 ) -> tuple[Columns, Rows, tuple[str, ...]]:
     """Columns (name, kind), rows and notes that answer a statement.
 
-    Raises what ``names.load`` raises, SnapshotNotFoundError, UnsupportedSqlError for time travel
-    where it makes no difference, CatalogError, and what reading manifests raises.
+    Raises the errors of ``names.load``, SnapshotNotFoundError, UnsupportedSqlError for time travel
+    where it makes no difference, CatalogError, and the errors of reading manifests.
     """
     request = ShowRequest(statement, session, query)
     rows = _answer(statement.what)[1](request)
@@ -29,13 +29,13 @@ def show(
 
 
 def columns_of(statement: Shown) -> Columns:
-    """The names and kinds of the columns that a statement shows."""
+    """The names and kinds of a statement's result columns."""
     listed = (_answer(statement.what)[0] or f"{statement.name} varchar").split(", ")
     return [(name, kind) for name, _, kind in (each.partition(" ") for each in listed)]
 
 
 def column_names(name: str, session: SessionState) -> list[str]:
-    """The columns of a table by its name, which is never read as other SQL."""
+    """The columns of a table by its name; the name is never parsed as other SQL."""
     parts = name_parts(name)
     made = session.temporary.find(parts)
     if isinstance(made, TemporaryTable):
@@ -45,7 +45,7 @@ def column_names(name: str, session: SessionState) -> list[str]:
 
 
 def _wide(columns: Columns, rows: Rows) -> tuple[Columns, Rows]:
-    """The same with ids as text where one of them has more than 63 bits."""
+    """The same columns and rows, with ids as text in columns where one has over 63 bits."""
     far = {
         index
         for row in rows
@@ -69,7 +69,7 @@ def _wide(columns: Columns, rows: Rows) -> tuple[Columns, Rows]:
 def _answer(what: str) -> Answer:
     if what in of_session.ANSWERS:
         return of_session.ANSWERS[what]
-    # Reading tables takes most of the modules, and SHOW TABLES none of them.
+    # This import needs most of the modules, and SHOW TABLES needs none of them.
     from icesql.query.show_rows import of_table
 
     return of_table.ANSWERS[what]

@@ -1,8 +1,9 @@
-"""Which snapshot, schema and ref of a table a reference means.
+"""Select the snapshot, schema and ref of a table for a reference.
 
 A branch (and no travel at all) reads by the table's current schema, everything else by the schema
-of its snapshot. Instants follow the snapshot log, what was current then, so rolled-back and staged
-snapshots never qualify. Source: semantics of Iceberg's TableScan and Spark's VERSION AS OF.
+of its snapshot. Instants follow the snapshot log, which has the current snapshot at each time, so
+rolled-back and staged snapshots never qualify. Source: semantics of Iceberg's TableScan and
+Spark's VERSION AS OF.
 """
 
 from __future__ import annotations
@@ -36,14 +37,14 @@ if TYPE_CHECKING:
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MAIN = "main"
-# Ids of some writers have 128 bits.
+# Some writers use ids of 128 bits.
 _LONGEST_ID = 40
 
 
 class SelectedSnapshot(Struct, frozen=True):
-    """``snapshot`` is None only for a table that never had one; ``ref`` names how it was found.
+    """``snapshot`` is None only for a table without snapshots; ``ref`` names the branch or tag.
 
-    ``after_last_commit`` is the instant that was asked for, if the last commit was before it.
+    ``after_last_commit`` is the requested instant, if the last commit was before it.
     """
 
     snapshot: Snapshot | None
@@ -56,7 +57,7 @@ class SelectedSnapshot(Struct, frozen=True):
 def select_snapshot(
     table: Table, travel: TimeTravel | None, query: QueryContext
 ) -> SelectedSnapshot:
-    """The snapshot of ``table`` that ``travel`` means; ``note`` tells it for travelled tables.
+    """The snapshot of ``table`` that ``travel`` selects; ``note`` describes it after time travel.
 
     Raises SnapshotNotFoundError with the nearest refs and the oldest and newest snapshot, and
     SqlSyntaxError for a time that is not constant.
@@ -92,7 +93,7 @@ def select_snapshot(
 
 
 def _wap_branch(table: Table, query: QueryContext) -> SnapshotRef | None:
-    """The branch that the session writes to before it is audited, where the table takes part."""
+    """The session's branch for writes before an audit, if the table allows it, else None."""
     name = query.settings.wap_branch
     takes_part = table.metadata.properties.get("write.wap.enabled", "false").lower() == "true"
     ref = table.metadata.refs.get(name) if name is not None and takes_part else None
@@ -100,7 +101,7 @@ def _wap_branch(table: Table, query: QueryContext) -> SnapshotRef | None:
 
 
 def _pinned(table: Table, query: QueryContext) -> SelectedSnapshot:
-    """The snapshot at the branch, tag or time that the session reads."""
+    """The snapshot at the branch, tag or time that is set for the session."""
     ref, micros = query.settings.snapshot_ref, query.settings.snapshot_micros
     shown = f"SNAPSHOT TIME {query.settings.snapshot_time}"
     if ref is not None:
@@ -117,7 +118,7 @@ def _pinned(table: Table, query: QueryContext) -> SelectedSnapshot:
 
 
 def by_schema(table: Table, selected: SelectedSnapshot, wanted: str) -> SelectedSnapshot:
-    """The same with the columns of the snapshot ("snapshot") or the table's ("current")."""
+    """The same with the columns of the snapshot ("snapshot") or of the table ("current")."""
     if wanted == "current":
         return replace(selected, schema=table.metadata.schema)
     if wanted == "snapshot" and selected.snapshot is not None:
@@ -134,7 +135,7 @@ def _before(table: Table, travel: Before, query: QueryContext) -> SelectedSnapsh
 
 
 def _back(table: Table, travel: Back, query: QueryContext) -> SelectedSnapshot:
-    # Some writers give snapshots negative ids.
+    # Some writers use negative snapshot ids.
     exact = table.metadata.snapshot(-travel.commits) if travel.ref is None else None
     if exact is not None:
         return _by_snapshot(table, exact, None, query)
@@ -145,7 +146,7 @@ def _back(table: Table, travel: Back, query: QueryContext) -> SelectedSnapshot:
 def _earlier(
     table: Table, snapshot: Snapshot | None, commits: int, query: QueryContext
 ) -> SelectedSnapshot:
-    """The ancestor so many commits before a snapshot."""
+    """The ancestor of a snapshot, ``commits`` commits before it."""
     found, left = snapshot, commits
     while left and found is not None:
         parent = found.parent_snapshot_id
@@ -191,7 +192,7 @@ def at_instant(travel: TimeTravel | None, query: QueryContext) -> TimeTravel | N
 
 
 def pinned_time(travel: TimeTravel, query: QueryContext) -> str:
-    """A time to travel to as the setting ``snapshot_time`` has it. Raises SqlSyntaxError."""
+    """The text of a time for the setting ``snapshot_time``. Raises SqlSyntaxError."""
     found = at_instant(travel, query)
     if not isinstance(found, AsOf):
         raise InternalError(f"no time: {travel!r}")
@@ -200,13 +201,13 @@ def pinned_time(travel: TimeTravel, query: QueryContext) -> str:
 
 
 def snapshot_text(snapshot: Snapshot, ref: str | None, query: QueryContext) -> str:
-    """``812 (main) committed 2026-11-19 14:02:11 Europe/Berlin``."""
+    """The text ``812 (main) committed 2026-11-19 14:02:11 Europe/Berlin``."""
     name = f" ({ref})" if ref else ""
     return f"{snapshot.snapshot_id}{name} committed {instant_text(snapshot.timestamp_ms, query)}"
 
 
 def instant_text(timestamp_ms: int, query: QueryContext) -> str:
-    """An instant in the session's zone, milliseconds only where there are any."""
+    """The text of an instant in the session's zone, with milliseconds unless they are zero."""
     zone = query.settings.timezone
     try:
         local = (_EPOCH + timedelta(milliseconds=timestamp_ms)).astimezone(time_zone(zone))
@@ -227,7 +228,7 @@ def _by_version(
     ref = metadata.refs.get(text)
     if ref is None:
         if text == MAIN:
-            # Metadata of version 1 may come without refs; main is then the current snapshot.
+            # Metadata of version 1 may have no refs; main is then the current snapshot.
             current = metadata.current_snapshot
             note = _note(table, current, MAIN, query) if current else None
             return SelectedSnapshot(current, metadata.schema, MAIN, note)
@@ -255,7 +256,7 @@ def _by_version(
 def _by_instant(table: Table, epoch_us: int, text: str, query: QueryContext) -> SelectedSnapshot:
     metadata = table.metadata
     current = metadata.current_snapshot
-    # Commits carry whole milliseconds: the last one at or before the instant is that of its floor.
+    # Commit times are whole milliseconds, so the instant can be rounded down.
     timestamp_ms = epoch_us // 1000
     snapshot = metadata.snapshot_as_of(timestamp_ms)
     if snapshot is None:

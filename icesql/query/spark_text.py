@@ -1,4 +1,4 @@
-"""Bind a statement in Spark's own text: Spark runs the text, the tree says what it reads."""
+"""Bind a statement in Spark's dialect: Spark runs its text, the tree determines the scans."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _CALLS = {
 
 
 class BoundSparkText(Struct, frozen=True):
-    """A text whose clock functions are ``clocks``, SQL by name in lower case."""
+    """A text with clock functions; ``clocks`` has the SQL of their values by name in lower case."""
 
     text: SparkText
     clocks: Mapping[str, str]
@@ -55,12 +55,12 @@ class BoundSparkText(Struct, frozen=True):
         return _checked_scans(self.text, scans)
 
     def named(self, tables: Sequence[str]) -> str | None:
-        """The text with its clock functions, after which Spark names columns; None if the same."""
+        """The text with clock functions, from which Spark names columns; None without any."""
         return self.text.final(tables, None)[0] if self.text.clocks else None
 
 
 def spark_statement(statement: Query) -> Query:
-    """The statement with the tree of its Spark text. Raises what is against running it."""
+    """The statement with the tree of its Spark text. Raises the error if Spark cannot run it."""
     text = statement.spark() if callable(statement.spark) else statement.spark
     if not isinstance(text, SparkText):
         assert text is not None
@@ -71,7 +71,7 @@ def spark_statement(statement: Query) -> Query:
 def bind_text(statement: Query, query: QueryContext) -> BoundSparkText:
     """The text with the time of the statement.
 
-    Raises UnsupportedSqlError where tree and text have other clock functions.
+    Raises UnsupportedSqlError if tree and text differ in their clock functions.
     """
     text = statement.spark
     assert isinstance(text, SparkText)
@@ -94,7 +94,7 @@ def bind_text(statement: Query, query: QueryContext) -> BoundSparkText:
 
 
 def _checked_scans(text: SparkText, scans: Sequence[TableScan]) -> tuple[TableScan, ...]:
-    # A name that the tree lost would otherwise be another one's, in a query around it.
+    # A name missing from the tree could otherwise resolve to a column of an outer query.
     found = []
     for scan in scans:
         exposed = {each.field_id for each in scan.projection.fields}

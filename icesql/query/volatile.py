@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def volatile_parts(tree: exp.Expr) -> Iterator[str]:
-    """The names of calls such as ``random()``, and samples, in a tree whose clock is stopped."""
+    """The names of calls such as ``random()``, and TABLESAMPLE, in a tree with stopped clock."""
     from sqlglot import exp
 
     node: Any

@@ -124,7 +124,7 @@ class Queries(ABC):
             self.read_join(join, scope)
 
     def read_join(self, join: exp.Join, scope: Scope) -> None:
-        """Read the table of a JOIN; a dialect adds the condition, which sees the items before."""
+        """Read the table of a JOIN; a dialect adds the condition, which sees the earlier items."""
         known = {name.lower() for item in scope.items for name, _ in item.columns or ()}
         before = len(scope.items)
         self.read_item(join.this, scope)

@@ -1,4 +1,4 @@
-"""DuckDB expressions as trees with gaps, and what goes into the gaps."""
+"""Templates of DuckDB expressions: trees with gaps, and how arguments fill them."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from icesql.sql.lexer import reading
 from icesql.sql.parser.dialect import parse_text, subscript_base
 from icesql.sql.parser.own_calls import show_calls
 
-# A value this simple is written as often as it is needed; any other is named once.
+# Arguments that may be repeated in an expression; others are bound to a variable.
 _SIMPLE: Final = (exp.Column, exp.Literal, exp.Boolean, exp.Null, exp.Identifier, exp.Dot)
-# Nodes of an argument that is not copied.
+# The number of nodes from which an argument is bound to a variable, not copied.
 _LARGE: Final = 500
 _LET: Final = "value_of_{}"
 _DOLLAR: Final = re.compile(r"\$(\d)")
@@ -24,10 +24,10 @@ _GAP: Final = re.compile(r"_\d")
 
 
 def template(text: str, *, exact: bool = True) -> exp.Expr:
-    """An expression in DuckDB's spelling with ``$1``, ``$2`` … for its arguments; a fresh copy.
+    """A new tree of an expression in DuckDB's SQL with ``$1``, ``$2`` … for its arguments.
 
-    ``exact`` keeps every function as it is written; otherwise the tree is what a user's own text
-    would give, which conditions need in order to prune.
+    ``exact`` keeps every function call as written; otherwise the tree is the same as for a user's
+    text, so that conditions on it can prune.
     """
     return _read(text, exact).copy()
 
@@ -35,7 +35,7 @@ def template(text: str, *, exact: bool = True) -> exp.Expr:
 @functools.lru_cache(2_000)
 def _read(text: str, exact: bool) -> exp.Expr:
     dialect = reading(None)
-    # A dollar begins a quote in DuckDB's spelling, so a gap is read as a name.
+    # In DuckDB a dollar starts a quoted string, so gaps are parsed as names.
     source = "SELECT " + _DOLLAR.sub(r"_\1", text)
     (tree,) = parse_text(source, dialect, "" if exact else None)
     assert isinstance(tree, exp.Select)
@@ -44,17 +44,17 @@ def _read(text: str, exact: bool) -> exp.Expr:
     for bracket in found.find_all(exp.Bracket):
         bracket.set("offset", subscript_base(dialect))
     for node in found.walk():
-        # Its places are those of the template, not of the user's text.
+        # Offsets in the template are not offsets in the user's text.
         node.meta.clear()
     popped: exp.Expr = found.pop()
     return popped
 
 
 def name_apart(tree: exp.Expr, arguments: Sequence[exp.Expr]) -> None:
-    """Rename the variables of a template's lambdas that are names in its arguments, too.
+    """Rename variables of the template's lambdas that are also names in its arguments.
 
-    Arguments stand inside the lambdas, and would mean the variables. Those that begin with "own_"
-    are named by who writes the template, and stay.
+    Arguments are put inside the lambdas, where these variables would capture their names. Variables
+    that begin with "own_" are unique by convention and are not renamed.
     """
     functions = list(tree.find_all(exp.Lambda))
     if not functions:
@@ -75,8 +75,8 @@ def filled(tree: exp.Expr, arguments: Sequence[exp.Expr], *, once: bool = True) 
     """``tree`` with its gaps filled.
 
     With ``once`` an argument that is used twice and not simple is evaluated once, as the variable
-    of a lambda: DuckDB has no other way to name a value in an expression. Without it only a large
-    one is, as calls inside of calls would double in size with each.
+    of a lambda: DuckDB has no other way to name a value in an expression. Without it only large
+    arguments are, because nested calls would double in size at each level.
     """
     name_apart(tree, arguments)
     gaps: dict[int, list[exp.Expr]] = {}
@@ -105,7 +105,7 @@ def _gaps(tree: exp.Expr) -> list[exp.Expr]:
 
 
 def let(name: str, value: exp.Expr, body: exp.Expr) -> exp.Expr:
-    """``body`` where the identifier ``name`` stands for ``value``."""
+    """``body`` with ``value`` bound to the identifier ``name``."""
     made = template("list_transform([$1], lambda x: $2)[1]")
     function = next(made.find_all(exp.Lambda))
     function.set("expressions", [exp.to_identifier(name)])
@@ -116,7 +116,7 @@ def let(name: str, value: exp.Expr, body: exp.Expr) -> exp.Expr:
 
 
 def _fresh(*parts: exp.Expr) -> int:
-    """A number that no name inside these has."""
+    """The first number whose variable name does not occur in these expressions."""
     names = {each.name.lower() for part in parts for each in part.find_all(exp.Identifier)}
     return next(number for number in range(1, 10_000) if _LET.format(number) not in names)
 
@@ -132,7 +132,7 @@ def _is_large(node: exp.Expr) -> bool:
 
 
 def _in_parentheses(node: exp.Expr, place: exp.Expr) -> exp.Expr:
-    """The node, in parentheses where an operator of the template could regroup it."""
+    """The node, in parentheses if an operator of the template could regroup it."""
     outside = isinstance(
         place.parent,
         exp.Binary | exp.Unary | exp.Cast | exp.Between | exp.In | exp.Bracket | exp.Dot | exp.Is,
@@ -154,19 +154,19 @@ def _in_parentheses(node: exp.Expr, place: exp.Expr) -> exp.Expr:
 
 
 def call(name: str, *arguments: exp.Expr) -> exp.Expr:
-    """A call of one of DuckDB's functions, written exactly so."""
+    """A call of a DuckDB function with exactly this name."""
     return exp.Anonymous(this=name, expressions=list(arguments))
 
 
 def duckdb(text: str, *arguments: exp.Expr, exact: bool = True) -> exp.Expr:
-    """``text`` with its gaps filled by expressions; see ``filled``."""
+    """The expression ``text`` with its gaps filled; see ``filled``."""
     return filled(template(text, exact=exact), arguments)
 
 
 def expanded(text: str, *arguments: exp.Expr, exact: bool = True) -> exp.Expr:
-    """``text`` with copies of expressions in its gaps, as often as each gap is there.
+    """The expression ``text`` with a copy of the argument in each of its gaps.
 
-    Large ones are named; see ``filled``.
+    Large arguments are bound to a variable; see ``filled``.
     """
     copies = [each.copy() for each in arguments]
     return filled(template(text, exact=exact), copies, once=False)

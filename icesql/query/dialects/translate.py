@@ -1,4 +1,4 @@
-"""The door of this room: a bound statement's tree from its dialect's meaning into DuckDB's."""
+"""The entry point of this folder: translate a bound statement's tree to DuckDB's meaning."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ def translate(
     timezone: str,
     temporary: Sequence[TemporaryTable] = (),
 ) -> None:
-    """Rewrite a tree of ``dialect`` in place; ``schemas`` are those of its ``"__scan_<i>"``.
+    """Rewrite a tree of ``dialect`` in place; ``schemas`` are those of its ``"__scan_<i>"`` tables.
 
-    ``temporary`` are its ``"__temp_<i>"``.
+    ``temporary`` are its ``"__temp_<i>"`` tables.
 
-    Raises UnsupportedSqlError at the place of what has no row in the table of its dialect.
+    Raises UnsupportedSqlError at the offset of a construct that the dialect's table does not have.
     """
     from icesql.query.dialects.types import of_engine
 
@@ -51,7 +51,7 @@ def translate(
 
 
 def translated_time(time: exp.Expr, timezone: str) -> exp.Expr:
-    """A time to travel to, in Spark's words, in DuckDB's meaning; what has none as it is."""
+    """A time to travel to, translated from Spark's dialect; unchanged if it is not translatable."""
     from icesql.query.dialects.scope import Scope
     from icesql.query.dialects.spark.expressions import Expressions
     from icesql.query.dialects.spark.instants import resolved
@@ -62,5 +62,5 @@ def translated_time(time: exp.Expr, timezone: str) -> exp.Expr:
     try:
         found = Expressions(Scope(), SparkQueries((), timezone)).of(time.copy())
     except UnsupportedSqlError:
-        return time  # sqlglot's own nodes are known, too, and others refused
+        return time  # may be sqlglot's own nodes, which the caller checks
     return resolved(found.node, timezone)

@@ -1,4 +1,4 @@
-"""Types of the dialects' expressions, from Iceberg's and from casts, and as DuckDB's."""
+"""Types of expressions in other dialects, from Iceberg types and casts, and as DuckDB types."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from icesql.iceberg import types as t
 
 
 class SqlType(Struct, frozen=True):
-    """A type: its ``kind`` in Spark's words, decimals with digits, nested ones with parts.
+    """A type: its ``kind`` as Spark names it, digits of a decimal, parts of a nested type.
 
-    Trino's and Snowflake's dialects ask for the kind alone and may leave digits and parts out.
+    The dialects of Trino and Snowflake use only the kind and may leave digits and parts out.
 
-    ``parts`` are the element of an array, key and value of a map, the fields of a struct, whose
-    ``names`` stand beside them. Kind "null" is the type of NULL, "unknown" what is not decided.
+    ``parts`` are the element of an array, key and value of a map, the fields of a struct;
+    ``names`` are the names of the fields. Kind "null" is the type of NULL, "unknown" is undecided.
     """
 
     kind: str
@@ -40,7 +40,7 @@ class SqlType(Struct, frozen=True):
 
     @property
     def element(self) -> SqlType:
-        """The element of an array."""
+        """The type of an array's elements."""
         return self.parts[0] if self.parts else UNKNOWN
 
 
@@ -69,13 +69,13 @@ NUMERIC: Final = (*INTEGRAL, "decimal", *FRACTIONAL)
 INTERVALS: Final = (MONTHS.kind, TIME_SPAN.kind)
 MOMENTS: Final = ("date", "timestamp_ntz", "timestamp")
 SCALAR: Final = (*NUMERIC, *MOMENTS, "boolean", "string", "binary", "null")
-# Decimal digits that hold every value of an integral type.
+# The decimal digits needed for every value of an integral type.
 DIGITS: Final = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 20}
 MOST_DIGITS: Final = 38
 
 
 def decimal(precision: int, scale: int) -> SqlType:
-    """A decimal type, cut to 38 digits as Spark cuts: at least six stay behind the point."""
+    """A decimal type, limited to 38 digits as in Spark: at least six remain after the point."""
     if precision > MOST_DIGITS:
         whole = precision - scale
         scale = max(MOST_DIGITS - whole, min(scale, 6))
@@ -84,17 +84,17 @@ def decimal(precision: int, scale: int) -> SqlType:
 
 
 def array(element: SqlType) -> SqlType:
-    """An array of a type."""
+    """An array type."""
     return SqlType("array", parts=(element,))
 
 
 def map_of(key: SqlType, value: SqlType) -> SqlType:
-    """A map of two types."""
+    """A map type."""
     return SqlType("map", parts=(key, value))
 
 
 def struct(names: Sequence[str], parts: Sequence[SqlType]) -> SqlType:
-    """A struct of named types."""
+    """A struct type."""
     return SqlType("struct", parts=tuple(parts), names=tuple(names))
 
 
@@ -107,20 +107,20 @@ _ICEBERG: Final[dict[type, SqlType]] = {
     t.DateType: DATE,
     t.TimestampType: NTZ,
     t.TimestamptzType: TIMESTAMP,
-    # Spark has no type of nanoseconds. The engine compares them with the others exactly.
+    # Spark has no nanosecond types. The engine compares their values exactly.
     t.TimestampNanoType: NTZ,
     t.TimestamptzNanoType: TIMESTAMP,
     t.VariantType: VARIANT,
     t.StringType: STRING,
     t.BinaryType: BINARY,
     t.FixedType: BINARY,
-    # Spark reads a UUID as its text.
+    # Spark reads a UUID as a text.
     t.UUIDType: UUID,
 }
 
 
 def of_iceberg(node: t.IcebergType) -> SqlType:
-    """The type of a column."""
+    """The type of an Iceberg column."""
     match node:
         case t.DecimalType(precision, scale):
             return SqlType("decimal", precision, scale)
@@ -160,7 +160,7 @@ _NAMED: Final[dict[Any, SqlType]] = {
 
 
 def of_cast(to: exp.DataType) -> SqlType | None:
-    """The type that a cast names, None for one that is not known here."""
+    """The type of a cast's target, None for an unknown type."""
     inner = [each for each in to.expressions if isinstance(each, exp.DataType)]
     match to.this:
         case _T.DECIMAL:
@@ -183,7 +183,7 @@ def of_cast(to: exp.DataType) -> SqlType | None:
 
 
 def of_engine(kind: str) -> SqlType:
-    """A type that DuckDB names."""
+    """The type with this name in DuckDB, UNKNOWN for other names."""
     if not kind:
         return UNKNOWN
     if kind == "TIMESTAMP":
@@ -223,7 +223,7 @@ _DUCKDB: Final = {
 
 
 def duckdb_name(of: SqlType) -> str | None:
-    """The type in DuckDB's spelling, None where a part of it is unknown."""
+    """The name of a type in DuckDB, None if a part of it is unknown."""
     match of.kind:
         case "decimal":
             return f"DECIMAL({of.precision},{of.scale})"
@@ -244,18 +244,18 @@ def duckdb_name(of: SqlType) -> str | None:
 
 
 def duckdb_type(of: SqlType) -> exp.DataType | None:
-    """The type as a node of DuckDB's dialect."""
+    """The type as a node of DuckDB's dialect; None if a part of it is unknown."""
     name = duckdb_name(of)
     return None if name is None else exp.DataType.build(name, dialect="duckdb")
 
 
 def as_decimal(of: SqlType) -> SqlType:
-    """The decimal type that an integral type has beside decimals."""
+    """The decimal type with the digits of an integral type."""
     return of if of.kind == "decimal" else SqlType("decimal", DIGITS[of.kind], 0)
 
 
 def common(one: SqlType, other: SqlType) -> SqlType | None:
-    """The type that two values of one column have in ANSI mode; None where there is none."""
+    """The common type of two types in ANSI mode; None if there is none."""
     if one == other or other.kind == "null":
         return one
     if one.kind == "null":
@@ -278,7 +278,7 @@ def common(one: SqlType, other: SqlType) -> SqlType | None:
 
 
 def _beside_text(other: SqlType) -> SqlType | None:
-    """The common type of a text and another type: ANSI mode reads the text."""
+    """The common type of text and another type: ANSI mode casts the text."""
     if other.kind in INTEGRAL:
         return BIGINT
     if other.kind in ("decimal", *FRACTIONAL):

@@ -1,7 +1,7 @@
 """Compare a column with a constant as DuckDB does, as a predicate that the comparison implies.
 
-``iceberg.expressions.literals`` adapts values to the column's type; this file adds what only a
-session knows: which types meet at all, the session's time zone, and that NaN is the greatest.
+``iceberg.expressions.literals`` adapts values to the column's type; this file adds DuckDB's
+rules: which types are comparable, the session's time zone, and that NaN is the greatest number.
 
 >>> implied("i > 2.5 AND price <> 1.005")
 i >= 3 AND price IS NOT NULL
@@ -54,7 +54,7 @@ FLIPPED: Final = {
 _NEVER_NAN: Final = (
     Operation.LT, Operation.LT_EQ, Operation.EQ, Operation.IN, Operation.NOT_NAN,
 )  # fmt: skip
-# Each part is looked at once for every file: a condition of more parts prunes slower than it helps.
+# Each file evaluates each part: a condition of more parts costs more than it saves.
 _MOST_PARTS: Final = 2_000
 _NUMBERS: Final = (Kind.INTEGER, Kind.DECIMAL, Kind.FLOAT, Kind.DOUBLE)
 _TIMES: Final = (Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMPTZ)
@@ -85,7 +85,7 @@ def compare_constant(
     constant: Constant,
     query: QueryContext,
 ) -> Predicate:
-    """``term operation constant``; ALWAYS_TRUE where the two types are not known to meet.
+    """``term operation constant``; ALWAYS_TRUE if the two types are not known to be comparable.
 
     ``operation`` is one of LT, LT_EQ, GT, GT_EQ, EQ and NOT_EQ.
     """
@@ -104,20 +104,20 @@ def compare_constant(
 def _in_zone_of(
     column_type: t.IcebergType, constant: Constant, query: QueryContext
 ) -> Constant | None:
-    """The constant on the same kind of clock as the column."""
+    """The constant converted to the column's kind of time, with or without zone."""
     zoned = isinstance(column_type, t.TimestamptzType | t.TimestamptzNanoType)
     try:
         match constant.kind:
             case Kind.TEXT if zoned:
-                # Text finer than µs is cut by some engines and not by others.
+                # Some engines truncate text finer than µs, others do not.
                 return to_timestamptz(constant, query)
             case Kind.DATE | Kind.TIMESTAMP if zoned:
                 local = to_timestamp(constant, query)
                 return None if local is None else to_instant(local, query)
             case Kind.TIMESTAMPTZ if not zoned:
                 local = to_local(constant, query)
-                # The column is what DuckDB converts; near a change of the offset its clock
-                # times meet instants in no simple order.
+                # DuckDB converts the column; near a change of the offset wall clocks are not in the
+                # order of their instants.
                 return local if offset_is_steady(constant, query) else local.widened(DAY)
             case _:
                 return constant
@@ -167,7 +167,7 @@ def _compare(operation: Operation, term: Term, column_type: t.IcebergType, value
 
 
 def any_of(parts: Iterable[Predicate]) -> Predicate:
-    """The OR of ``parts``, with equalities on one column gathered into an IN.
+    """The OR of ``parts``, with equalities on one column merged into an IN.
 
     >>> implied("i = 1 OR i IN (2, 3)")
     i IN (1, 2, 3)
@@ -179,7 +179,7 @@ def any_of(parts: Iterable[Predicate]) -> Predicate:
 
 
 def all_of(parts: Iterable[Predicate]) -> Predicate:
-    """The AND of ``parts``, with inequalities on one column gathered into a NOT IN.
+    """The AND of ``parts``, with inequalities on one column merged into a NOT IN.
 
     >>> implied("i <> 1 AND i <> 2")
     i NOT IN (1, 2)
@@ -187,12 +187,12 @@ def all_of(parts: Iterable[Predicate]) -> Predicate:
     sets, others = _gathered(parts, Operation.NOT_EQ, Operation.NOT_IN)
     if any(isinstance(each, Or) for each in others):
         others = _without_nan(others)
-    # Fewer conditions let more rows pass, which the engine filters.
+    # Dropped conditions let more rows pass, which the engine filters.
     return _balanced([*others[:_MOST_PARTS], *sets], conjunction=True)
 
 
 def _without_nan(parts: list[Predicate]) -> list[Predicate]:
-    """Parts of an AND without NaN as a way out where another part is false for it.
+    """Parts of an AND without their alternative NaN if another part is false for NaN.
 
     >>> implied("x >= 1 AND x <= 2")
     x >= 1.0 AND x <= 2.0
@@ -214,7 +214,7 @@ def _without_nan(parts: list[Predicate]) -> list[Predicate]:
 def _gathered(
     parts: Iterable[Predicate], single: Operation, several: Operation
 ) -> tuple[list[Predicate], list[Predicate]]:
-    """The leaves of both operations as one leaf for each column; every other part once."""
+    """The leaves of both operations merged into one per column; each other part once."""
     values: dict[Term, set[Any]] = {}
     others: dict[Predicate, None] = {}
     for part in parts:
@@ -234,7 +234,7 @@ def _gathered(
 
 
 def _balanced(parts: list[Predicate], *, conjunction: bool) -> Predicate:
-    """Join in halves, so that a thousand parts make a tree ten deep."""
+    """Combine parts as a balanced tree: a thousand parts give a depth of ten."""
     if not parts:
         return ALWAYS_TRUE if conjunction else ALWAYS_FALSE
     if len(parts) == 1:

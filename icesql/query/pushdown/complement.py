@@ -1,7 +1,7 @@
-"""Which rows a condition leaves out, as an Iceberg predicate that holds for all of them.
+"""The rows that a condition excludes, as an Iceberg predicate that holds for all of them.
 
-A condition leaves out the rows for which it is false or NULL. A file without such a row is one
-in which every row satisfies the condition, however much weaker than it the row filter is.
+A condition excludes the rows for which it is false or NULL. If a file has no such row, each of its
+rows satisfies the condition, however much weaker the row filter is.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 def complement(condition: Expression, resolve: Resolve, query: QueryContext) -> Predicate:
     """A predicate that holds for every row for which ``condition`` is not true.
 
-    ALWAYS_TRUE where that is not known. ``resolve`` is that of ``implied_by``.
+    ALWAYS_TRUE if that is not known. ``resolve`` is that of ``implied_by``.
 
     >>> left_out("i > 2 AND name = 'a'")
     i <= 2 OR i IS NULL OR name <> 'a' OR name IS NULL
@@ -44,7 +44,7 @@ def complement(condition: Expression, resolve: Resolve, query: QueryContext) -> 
 
 
 def _left_out(each: Expression, translator: Translator, *, negated: bool) -> Predicate:
-    """The predicate that follows from ``each`` being false (``negated``: true) or NULL."""
+    """A predicate implied if ``each`` is false (``negated``: true) or NULL."""
     match each.name:
         case "not":
             return _left_out(each.arguments[0], translator, negated=not negated)
@@ -54,7 +54,7 @@ def _left_out(each: Expression, translator: Translator, *, negated: bool) -> Pre
         case "literal" if each.value[0] == "BOOLEAN":
             return ALWAYS_TRUE if (each.value[1] == "true") == negated else ALWAYS_FALSE
         case "is null" | "is not null":
-            return translator.implied(each, negated=not negated)  # never NULL itself
+            return translator.implied(each, negated=not negated)  # never NULL
         case _:
             found = _operand(each, translator)
             if found is None:
@@ -64,7 +64,7 @@ def _left_out(each: Expression, translator: Translator, *, negated: bool) -> Pre
 
 
 def _operand(each: Expression, translator: Translator) -> Expression | None:
-    """The column of a condition that is NULL where this column is, and nowhere else."""
+    """The only column of a condition that is NULL exactly where this column is NULL."""
     if each.name == "input":
         return each if isinstance(each.value.type, t.BooleanType) else None
     if each.name not in (*COMPARISONS, "between", "in"):

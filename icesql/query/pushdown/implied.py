@@ -1,4 +1,4 @@
-"""The implications of a condition for one scan: a predicate, and a question about files."""
+"""The implications of a condition for one scan: a predicate, and a condition on files."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 _MOST_CONSTANTS: Final = 20
 _LONGEST: Final = 10_000
 _UTC: Final = ("UTC", "ETC/UTC", "GMT", "ETC/GMT")
-# Functions of which every engine gives the same.
+# Functions with the same result in every engine.
 _CALENDAR: Final = frozenset({"literal", "cast", "+", "-", "*", "trunc", "date_trunc", "make_date",
                               "to_years", "to_months", "to_weeks", "to_days", "to_hours",
                               "to_minutes", "to_seconds"})  # fmt: skip
@@ -42,7 +42,7 @@ _EVALUATED: Final = (*COMPARISONS, "starts_with", "~~", "in", "between", "is not
 
 
 class Implied(Struct, frozen=True):
-    """A predicate; in words what of the condition it leaves to the engine; a question about files.
+    """A predicate, the reasons why the engine still needs the condition, and a condition on files.
 
     The predicate holds for every row for which the condition is true.
     """
@@ -61,13 +61,13 @@ def implied_by(
     *,
     prunes_files: bool = True,
 ) -> Implied:
-    """The implications of a condition for the scan whose columns ``resolve`` gives.
+    """The implications of a condition for the scan whose columns ``resolve`` finds.
 
-    ``resolve`` gives the field, at any depth, that a column of the condition means in the scan,
-    None for columns of other tables. Terms are named by the field alone. The engine is asked for
-    constants now, and for values of files when the scan is planned, unless not ``prunes_files``:
-    then another engine runs the query, and only what is sure to be the same is asked. ``sql`` is
-    for people.
+    ``resolve`` returns the field, at any depth, of a column of the condition in the scan,
+    None for columns of other tables. Terms are named by the field alone. ``evaluate`` computes
+    constants now, and conditions on files when the scan is planned. Without ``prunes_files``
+    another engine runs the query: only constants that are the same in every engine are computed,
+    and no conditions on files. ``sql`` is the text of the condition for users.
     """
     try:
         resolved = resolved_in(written, resolve, query)
@@ -105,7 +105,7 @@ def _implied(
 
 
 def resolved_in(written: Expression, resolve: Resolve, query: QueryContext) -> Expression:
-    """The expression with fields for columns, opaque where they are not of this scan."""
+    """The expression with fields for columns; columns of other scans are opaque."""
 
     def change(each: Expression) -> Expression | None:
         if each.name == "clock":
@@ -123,7 +123,7 @@ def resolved_in(written: Expression, resolve: Resolve, query: QueryContext) -> E
 
 
 def _field(each: Expression, resolve: Resolve) -> t.NestedField | None:
-    """The field that an input, or a part of one, is."""
+    """The field of an input or of a struct access to one, else None."""
     if each.name == "input":
         return resolve(each.value)
     if each.name != "array_extract" or each.arguments[1].text is None:
@@ -149,9 +149,9 @@ def _clock(name: str, query: QueryContext) -> Expression:
 def _evaluated_constants(
     implied: Expression, translator: Translator, evaluate: Evaluate, *, everything: bool
 ) -> dict[Expression, Constant]:
-    """The values of the constant parts of comparisons that are no literals."""
+    """The values of constant operands of comparisons that are not literals."""
     wanted: dict[Expression, str] = {}
-    # A constant alone, such as a unit of time, is no side of a comparison.
+    # A constant elsewhere, such as a unit of time, is not an operand of a comparison.
     sides = [side for each in implied.outermost(_EVALUATED) for side in each.arguments]
     for each in [part for side in sides for part in side.free_parts() if part.arguments]:
         if not everything and any(one.name not in _CALENDAR for one in each.walk()):
@@ -167,13 +167,13 @@ def _evaluated_constants(
 
 
 def _with_constants(implied: Expression, known: Mapping[Expression, Constant]) -> Expression:
-    """The condition with the values that the engine gave in the place of what they are of."""
+    """The condition with the engine's values in place of the constant expressions."""
     if not known:
         return implied
 
     def change(each: Expression) -> Expression | None:
         found = known.get(each)
-        # Of an interval it matters how it is written.
+        # The form of an interval matters, not only its value.
         if found is None or found.kind is Kind.INTERVAL:
             return None
         return Expression("constant", (each,), found)

@@ -1,4 +1,4 @@
-"""Inverses of functions of time: a comparison becomes a row filter, wider where clocks change.
+"""Invert functions of time: a comparison becomes a predicate, wider where clocks change.
 
 >>> implied("date(ts) = DATE '2024-02-29' AND ts + INTERVAL 1 HOUR < TIMESTAMP '2024-03-01'")
 ts >= 2024-02-29 00:00:00 AND ts < 2024-03-01 00:00:00 AND ts < 2024-02-29 23:00:00
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _ZONED: Final = (t.TimestamptzType, t.TimestamptzNanoType)
 _TIMES: Final = (t.DateType, t.TimestampType, t.TimestampNanoType, *_ZONED)
 _WHOLE, _NUMBERS = (t.IntegerType, t.LongType), (Kind.INTEGER, Kind.DECIMAL)
-# By the type of a cast: columns that keep their order, and constants they are compared with.
+# By the type of a cast: columns whose order it keeps, and constants compared with them.
 _CASTS: Final[dict[str, Any]] = {
     **dict.fromkeys(casts.INTEGERS, (_WHOLE, _NUMBERS)),
     "DOUBLE": ((*_WHOLE, t.DecimalType, t.FloatType), (Kind.DOUBLE,)),
@@ -34,7 +34,7 @@ _CASTS: Final[dict[str, Any]] = {
 
 
 def inverted(to: Translator, operation: Operation, each: Expression, constant: Constant) -> Any:
-    """The predicate that ``each operation constant``, not NULL, implies; None if there is none."""
+    """The predicate implied by ``each operation constant``, if it is not NULL; None without one."""
     try:
         return _INVERSES[each.name](to, operation, each, constant)
     except (OverflowError, ValueError, ArithmeticError, LookupError):
@@ -66,7 +66,7 @@ def _day(to: Translator, operation: Operation, inner: Expression, constant: Cons
     if clock is None or constant.kind is Kind.TEXT or not _is(inner, *_TIMES):
         return None
     clock = clock.widened(zone_slack(to.query, DAY) if zoned else 0)
-    # The day is compared as its midnight.
+    # A day is compared as its midnight.
     start, end = clock.value // DAY * DAY, (clock.greatest // DAY + 1) * DAY
     has = clock.value == start if clock.is_exact else None
     return _buckets(to, operation, inner, start, end, has)
@@ -87,7 +87,7 @@ def _truncated(to: Translator, operation: Operation, each: Expression, constant:
     unit, inner = time_units.unit_name(each.arguments[0].text or ""), each.arguments[1]
     zoned = inner.name == "first_instant" or inner.value == "TIMESTAMPTZ"
     inner = inner.arguments[0] if zoned else inner
-    # DuckDB compares the day of a date alone.
+    # DuckDB compares only the day of a date.
     if not _is(inner, *_TIMES) or (_is(inner, t.DateType) and unit in time_units.FINER_THAN_DAY):
         return None
     zoned = zoned or _is(inner, *_ZONED)
@@ -95,7 +95,7 @@ def _truncated(to: Translator, operation: Operation, each: Expression, constant:
     if moment is None or (constant.kind is Kind.TIMESTAMPTZ and not zoned):
         return None
     clock = to_local(moment, to.query) if zoned else moment
-    # Truncation works on the session's clock, the comparison on instants.
+    # Truncation uses the session's clock, the comparison instants.
     slack = zone_slack(to.query, 3 * HOUR if clock.is_exact else DAY) if zoned else 0
     start = time_units.bucket_start(clock.value - slack, unit)
     last = time_units.bucket_start(clock.greatest + slack, unit)
@@ -108,7 +108,7 @@ def _truncated(to: Translator, operation: Operation, each: Expression, constant:
 def _buckets(
     to: Translator, op: Operation, inner: Expression, start: int, end: int, has: bool | None
 ) -> Predicate | None:
-    """``has``: the bucket from start to end is the constant; None if another may be."""
+    """``has``: the constant is the bucket from start to end; None if it may be another one."""
     ends = Constant(Kind.TIMESTAMP, start), Constant(Kind.TIMESTAMP, end)
     below = [to.compare(Operation.LT, inner, each) for each in ends]
     above = [to.compare(Operation.GT_EQ, inner, each) for each in ends]
@@ -132,7 +132,7 @@ def _moved(to: Translator, operation: Operation, each: Expression, constant: Con
     target = (casts.to_timestamptz if zoned else casts.to_timestamp)(constant, to.query)
     if target is None or (constant.kind is Kind.TIMESTAMPTZ and not zoned):
         return None
-    # The last days of a month all move to the end of a shorter one.
+    # The last days of a month all move to the last day of a shorter month.
     slack = 4 * DAY if step.months else 0
     slack += zone_slack(to.query, DAY) if zoned and (step.months or step.days) else 0
     target = casts.moved(target, Interval(0, 0, step.micros), to.query)

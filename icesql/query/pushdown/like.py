@@ -7,7 +7,7 @@ from icesql.query.pushdown.comparison import any_of
 
 
 def like(term: Term, pattern: str, escape: str | None, *, negated: bool) -> Predicate | None:
-    """The predicate of ``term [NOT] LIKE pattern [ESCAPE escape]``; None for a broken pattern.
+    """The predicate of ``term [NOT] LIKE pattern [ESCAPE escape]``; None for an invalid pattern.
 
     >>> implied("name LIKE 'ab%' AND name LIKE 'a%z' AND name LIKE 'abc'")
     name STARTS WITH 'ab' AND name STARTS WITH 'a' AND name = 'abc'
@@ -30,7 +30,7 @@ def like(term: Term, pattern: str, escape: str | None, *, negated: bool) -> Pred
 
 
 def starts_with(term: Term, prefix: str, *, negated: bool) -> Predicate:
-    """``[NOT] starts_with(term, prefix)``; every text starts with the empty one."""
+    """``[NOT] starts_with(term, prefix)``; every text starts with the empty text."""
     if not prefix:
         return ALWAYS_FALSE if negated else Leaf(Operation.NOT_NULL, term)
     return Leaf(Operation.NOT_STARTS_WITH if negated else Operation.STARTS_WITH, term, prefix)
@@ -45,7 +45,7 @@ def left_of(operation: Operation, term: Term, length: int, text: str) -> Predica
     name < 'abc' OR name STARTS WITH 'abc'
     """
     if not text.isascii() or not text:
-        # Engines differ in what they count as one character.
+        # Engines differ in their definition of a character.
         if text and operation is Operation.EQ:
             return Leaf(Operation.STARTS_WITH, term, text)
         return Leaf(Operation.NOT_NULL, term)
@@ -70,9 +70,9 @@ def left_of(operation: Operation, term: Term, length: int, text: str) -> Predica
 
 
 def _read_pattern(pattern: str, escape: str | None) -> tuple[str, str] | None:
-    """The literal prefix of a LIKE pattern and the rest from its first wildcard on.
+    """The literal prefix of a LIKE pattern, and the rest from its first wildcard on.
 
-    None for an escape character that ends the pattern.
+    None if the pattern ends with the escape character.
     """
     prefix: list[str] = []
     position = 0

@@ -1,8 +1,8 @@
-"""Turn a condition into an Iceberg predicate that is implied by it.
+"""Translate a condition to an Iceberg predicate that it implies.
 
 Negation is pushed to the leaves under three-valued logic as the expression is walked: NOT of a
-comparison is the opposite comparison, which is NULL for the same rows. What has no Iceberg form
-becomes true, under AND and OR alike, so the predicate only ever lets more rows pass than the
+comparison is the opposite comparison, which is NULL for the same rows. A part without an Iceberg
+form becomes true, under AND and under OR, so the predicate is never stricter than the
 condition.
 """
 
@@ -63,15 +63,15 @@ _HOLDS: Final = {
 }
 OTHER_SCAN: Final = "it does not belong to one scan alone"
 _NO_FUNCTIONS: Final = ("cast", "try_cast", "case", "and", "or", "not", "in", "between", "row")
-# A condition of 10,000 terms has as many reasons, and nobody reads them.
+# A condition of 10,000 terms has as many reasons, too many to read.
 _MOST_REASONS: Final = 20
 
 
 class Translator(Struct):
-    """Walks one condition; ``reasons`` gathers why parts of it are left to the engine.
+    """Walks one condition; ``reasons`` collects why parts of it are left to the engine.
 
     NULL, NaN, zeros and literals that the column's type cannot hold: see ``iceberg.expressions``.
-    ``known`` are constants that the engine was asked for.
+    ``known`` are constants that the engine evaluated.
     """
 
     query: QueryContext
@@ -79,7 +79,7 @@ class Translator(Struct):
     reasons: list[str] = field(default_factory=list)
 
     def implied(self, each: Expression, *, negated: bool = False) -> Predicate:
-        """The predicate that follows from a condition being true (``negated``: false) for a row."""
+        """The predicate implied if a condition is true (``negated``: false) for a row."""
         parts = each.arguments
         match each.name:
             case "not":
@@ -112,7 +112,7 @@ class Translator(Struct):
     # -------------------------------------------------------------- constants
 
     def constant(self, each: Expression) -> Constant | None:
-        """The value of a literal, also one that is cast, or of what the engine was asked for."""
+        """The value of a literal, a cast literal, or an expression that the engine evaluated."""
         try:
             match each.name:
                 case "literal":
@@ -130,7 +130,7 @@ class Translator(Struct):
         return self.known.get(each)
 
     def _sum(self, each: Expression) -> Constant | None:
-        """Exact sums, and what everybody writes of time: no question takes so little."""
+        """Exact sums, and common sums of times and intervals, without a query to the engine."""
         *first, last = (self.constant(part) for part in each.arguments)
         if last is None or last.kind not in (*_NUMBERS, Kind.DOUBLE, Kind.INTERVAL):
             return None
@@ -157,7 +157,7 @@ class Translator(Struct):
     # -------------------------------------------------------------- comparisons
 
     def compare(self, operation: Operation, each: Expression, constant: Constant) -> Predicate:
-        """``each operation constant``, inverting functions of a column where that is sound."""
+        """``each operation constant``, with functions of a column inverted where that is sound."""
         if constant.kind is Kind.NULL:
             return ALWAYS_FALSE
         if each.name != "input":
@@ -176,7 +176,7 @@ class Translator(Struct):
     def _prefix(
         self, operation: Operation, each: Expression, constant: Constant
     ) -> Predicate | None:
-        """The first letters of a text column, compared with a text."""
+        """The predicate for a prefix of a text column compared with a text, else None."""
         parts = each.arguments
         if each.name not in ("left", "substring", "substr") or constant.kind not in _TEXTS:
             return None
@@ -202,7 +202,7 @@ class Translator(Struct):
         return self.opaque(left, right)
 
     def _equal_parts(self, left: Expression, right: Expression) -> Predicate:
-        """The predicate for parts of two equal rows, in which a NULL equals a NULL."""
+        """The predicate for parts of two equal rows, in which NULL equals NULL."""
         constant = self.constant(right)
         if constant is not None and constant.kind is Kind.NULL:
             return self._null(left, is_null=True)
@@ -293,9 +293,9 @@ class Translator(Struct):
         return any_of(self.compare(Operation.EQ, operand, each) for each in united)
 
     def _are_rows(self, operand: Expression, items: Sequence[Expression]) -> bool:
-        """Whether a list has rows of constants, those of each column of one type.
+        """Whether all items are rows of constants, with one type for each column.
 
-        A list that mixes them is converted by the engine.
+        The engine converts the values of a list with mixed types.
         """
         width = len(operand.arguments)
         if any(item.name != "row" or len(item.arguments) != width for item in items):
@@ -319,7 +319,7 @@ class Translator(Struct):
         return Leaf(Operation.IS_NULL if is_null else Operation.NOT_NULL, term_of(operand))
 
     def _text(self, each: Expression) -> tuple[Expression, str] | None:
-        """A text column and the text that it is asked about; None for others."""
+        """The text column and the constant text of a condition; None for others."""
         column, constant = each.arguments[0], self.constant(each.arguments[1])
         if column.name != "input" or not isinstance(column.value.type, t.StringType):
             return None
@@ -352,7 +352,7 @@ class Translator(Struct):
         return starts_with(term_of(found[0]), found[1], negated=negated)
 
     def _boolean(self, each: Expression, *, negated: bool) -> Predicate:
-        """A condition that is a value: a constant, or a bare boolean column."""
+        """The predicate of a boolean value: a constant, or a bare boolean column."""
         if each.name == "input" and isinstance(each.value.type, t.BooleanType):
             return Leaf(Operation.EQ, term_of(each), not negated)
         constant = self.constant(each)
@@ -365,7 +365,7 @@ class Translator(Struct):
     # -------------------------------------------------------------- what is left to the engine
 
     def opaque(self, *sides: Expression) -> Predicate:
-        """True: what these are in cannot be a predicate."""
+        """True, because a condition with these operands cannot be a predicate; adds the reason."""
         return self._left(_why_not(sides))
 
     def _left(self, reason: str) -> Predicate:
@@ -404,7 +404,7 @@ def _literal(kind: str, text: str) -> Constant | None:
 
 
 def _interval(unit: str, amount: Expression) -> Constant | None:
-    """``INTERVAL 3 DAY``, which DuckDB's parser makes a call of."""
+    """``INTERVAL 3 DAY``, which DuckDB's parser turns into a call; None for other arguments."""
     while amount.name in ("cast", "trunc") and amount.arguments:
         amount = amount.arguments[0]
     number = amount.value[1] if amount.name == "literal" else ""
@@ -425,10 +425,10 @@ def _constants(operation: Operation, left: Constant, right: Constant) -> Predica
 
 
 def _are_alike(parts: Sequence[Expression], constants: Sequence[Constant | None]) -> bool:
-    """Whether the sides of a BETWEEN that are no constants are columns of one type.
+    """Whether the operands of a BETWEEN other than constants are columns of one type.
 
-    The engine converts all three sides to one type first, so any other may change what the
-    constants are compared as.
+    The engine converts all three operands to one type first, so other operands may change the type
+    in which constants are compared.
     """
     others = [each for each, known in zip(parts, constants, strict=True) if known is None]
     types = {str(each.value.type) for each in others if each.name == "input"}
@@ -436,7 +436,7 @@ def _are_alike(parts: Sequence[Expression], constants: Sequence[Constant | None]
 
 
 def _why_not(sides: Sequence[Expression]) -> str:
-    """In words, what keeps a condition from becoming an Iceberg expression."""
+    """The reason, for users, why a condition cannot be an Iceberg expression."""
     if len(sides) > 1 and all(
         each.inputs or any(part.value == OTHER_SCAN for part in each.walk()) for each in sides
     ):

@@ -1,8 +1,8 @@
 """Push the conditions and the limit of a query tree down into its scans.
 
-A scan gets the predicate that follows from the conditions around it, at a place where leaving
-out rows that fail it cannot change the answer: every WHERE, the ON of joins on the side that an
-outer join does not preserve, and WHEREs around derived tables and CTEs that are plain SELECTs.
+A scan gets the predicate implied by the conditions around it, where skipping rows that fail it
+cannot change the answer: every WHERE, the ON of joins on the side that an outer join does not
+preserve, and WHEREs around derived tables and CTEs that are plain SELECTs.
 The tree keeps all its conditions.
 """
 
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from icesql.scan.pruning.file_conditions import FileCondition
     from icesql.scan.table_scan import TableScan
 
-# What a SELECT may hold that others filter through: nothing that counts its rows.
+# Clauses of a SELECT through which conditions may be pushed: none depends on the number of rows.
 _PLAIN_PARTS: Final = frozenset(
     {
         "kind",
@@ -72,22 +72,22 @@ _LIMIT_PARTS: Final = frozenset(
     {"kind", "hint", "expressions", "operation_modifiers", "from_", "limit", "offset"}
 )
 DECIDED: Final = "compared with the values and bounds of each file"
-# Conditions that EXPLAIN lists.
+# The number of conditions that EXPLAIN lists.
 _MOST_SHOWN: Final = 200
-# The names that a SELECT gives and what they stand for, None where that is not known for certain.
+# The output names of a SELECT and their expressions, None if an expression is not certain.
 SelectList = list[tuple[str, "exp.Expr | None"]]
 _UNION_PARTS: Final = frozenset({"this", "expression", "distinct", "with_"})
 
 
 class Condition(Struct, frozen=True):
-    """A condition over columns of the tree, as ``sql`` for people."""
+    """A condition over columns of the tree, with its text ``sql`` for users."""
 
     expression: Expression
     columns: tuple[exp.Column, ...]
     sql: str
 
     def over(self, inner: Mapping[int, Expression], note: str = "") -> Condition:
-        """The condition with other expressions in the place of columns, by their identity."""
+        """The condition with columns, given by identity, replaced by other expressions."""
 
         def change(each: Expression) -> Expression | None:
             return inner.get(id(each.value))
@@ -108,12 +108,12 @@ def push_down(
     evaluate: Evaluate | None = None,
     prunes_files: bool = True,
 ) -> tuple[tuple[TableScan, ...], tuple[PushedConjunct, ...]]:
-    """The scans with row filters and limits, and what became of each condition.
+    """The scans with row filters and limits, and the outcome of each condition.
 
-    ``spark`` chooses among the conditions of a text that Spark runs as it is. ``for_explain``:
-    whether EXPLAIN shows the conditions, whose text takes time to write. ``evaluate`` and
+    ``spark`` selects the conditions of a text that Spark itself runs. ``for_explain`` also writes
+    the texts of the conditions for EXPLAIN, which takes time. ``evaluate`` and
     ``prunes_files``: see ``implied_by``.
-    ``scopes`` are the SELECTs of ``tree``, inner ones first. Changes nothing in the tree.
+    ``scopes`` are the SELECTs of ``tree``, inner ones first. The tree is not changed.
     """
     if not query.settings.prune:
         return scans, ()
@@ -147,14 +147,14 @@ def push_down(
 
 
 def wants_extremes(tree: exp.Expr) -> bool:
-    """Whether it is worth a look: an ORDER BY with a LIMIT, min and max, a count with a WHERE."""
+    """Whether it may need extremes: an ORDER BY with a LIMIT, min and max, a count with a WHERE."""
     if not isinstance(tree, exp.Select):
         return False
     if tree.args.get("order") is not None:
         return tree.args.get("limit") is not None
     outputs = [each.unalias() for each in tree.expressions]
     if tree.args.get("where") is None:
-        # Counts of everything are answered elsewhere.
+        # Counts of all rows are answered elsewhere.
         return any(isinstance(each, exp.Max | exp.Min) for each in outputs)
     return all(isinstance(each, exp.Max | exp.Min | exp.Count) for each in outputs)
 
@@ -171,13 +171,13 @@ class _Pusher(Struct):
     filters: dict[int, list[Predicate]] = field(default_factory=dict)
     conditions: dict[int, list[FileCondition]] = field(default_factory=dict)
     pushed: list[PushedConjunct] = field(default_factory=list)
-    # By SELECT: the query that it is of and the item that uses that, and what holds for the item.
+    # By SELECT, then by its query and the FROM item that uses it: the conditions on that item.
     inherited: dict[int, dict[tuple[int, int], list[Condition]]] = field(default_factory=dict)
     # By SELECT: the condition of its WHERE.
     wheres: dict[int, Expression] = field(default_factory=dict)
 
     def push(self, scope: SelectScope) -> None:
-        """Use every condition of one SELECT; those around it were used before."""
+        """Push every condition of one SELECT; those of enclosing SELECTs were pushed before."""
         outer = OuterJoins(scope)
         if outer.opaque:
             return
@@ -207,7 +207,7 @@ class _Pusher(Struct):
     def _push_implied(
         self, own: Sequence[Condition], scope: SelectScope, outer: OuterJoins
     ) -> None:
-        """Use what follows from the WHERE by columns that are equal."""
+        """Push conditions implied by the WHERE and equal columns."""
         from icesql.query.pushdown.transitive import equalities, implied
 
         found = list(equalities(own, None, scope, self.scans))
@@ -219,11 +219,11 @@ class _Pusher(Struct):
         seen = [item for item, _ in outer.seen_by_where()]
         for condition, item, of_join in implied(own, found, scope):
             if outer.is_usable(item) and (of_join is not None or item in seen):
-                # Equal columns are no NULL, so a condition that holds for NULL says nothing.
+                # Equal columns are not NULL, so whether a condition holds for NULL does not matter.
                 self._use(condition, scope, [(item, True)], for_explain=False)
 
     def _of_uses(self, select: exp.Expr) -> list[Condition]:
-        """Conditions of the rows of a SELECT that are used: all of them, or one use or another."""
+        """Conditions on the rows of a SELECT that are used, combined by OR for several uses."""
         used = self.inherited.get(id(select))
         if not used:
             return []
@@ -247,9 +247,9 @@ class _Pusher(Struct):
         *,
         for_explain: bool = True,
     ) -> None:
-        """Push one condition into each target; the flag says that it may be filled with NULL.
+        """Push one condition into each target; the flag is True if an outer join may make it NULL.
 
-        ``for_explain``: EXPLAIN lists it also where nothing comes of it.
+        ``for_explain``: EXPLAIN lists the condition even if nothing was pushed.
         """
         from icesql.iceberg.expressions.evaluate import evaluate
         from icesql.query.pushdown.implied import implied_by
@@ -308,7 +308,7 @@ class _Pusher(Struct):
     # -------------------------------------------------------------- derived tables
 
     def _through(self, condition: Condition, scope: SelectScope, item: FromItem) -> bool:
-        """Hand a condition on a derived table to the SELECTs that make it."""
+        """Pass a condition on a derived table to the SELECTs of its query."""
         query = item.query
         assert query is not None
         if _is_recursive(query):
@@ -335,7 +335,7 @@ class _Pusher(Struct):
         return True
 
     def _select_list(self, branch: exp.Expr) -> SelectList | None:
-        """Output names and expressions of a SELECT through which conditions may pass."""
+        """Output names and expressions of a SELECT through which conditions may pass, else None."""
         scope = self.scope_of.get(id(branch))
         if scope is None or not has_only(scope.select, _PLAIN_PARTS):
             return None
@@ -372,7 +372,7 @@ class _Pusher(Struct):
         names: Sequence[str],
         select_list: SelectList,
     ) -> Condition | None:
-        """The condition over the columns inside, None when it names anything else."""
+        """The condition over the columns inside, None if it has other columns."""
         inside: dict[int, Expression] = {}
         for column in condition.columns:
             meaning = meaning_of(column, scope)
@@ -398,9 +398,9 @@ class _Pusher(Struct):
         branches: Sequence[exp.Expr],
         lists: Sequence[SelectList | None],
     ) -> bool:
-        """Whether the columns named are bare ones of one type in all branches of a UNION.
+        """Whether the columns are bare columns of one type in all branches of a UNION.
 
-        Else the union converts them, and what holds outside need not hold inside.
+        Otherwise the union converts them, and the condition need not hold inside.
         """
         used = {
             names.index(c.parts[-1].name.lower())
@@ -435,7 +435,7 @@ def _mentions(condition: Condition, scope: SelectScope, item: FromItem) -> bool:
 
 
 def conjuncts(node: exp.Expr) -> Iterator[exp.Expr]:
-    """The parts of an AND, all of which hold for a row for which it is true."""
+    """The parts of an AND, each of which is implied by the whole."""
     match node:
         case exp.Paren():
             yield from conjuncts(node.this)
@@ -447,12 +447,12 @@ def conjuncts(node: exp.Expr) -> Iterator[exp.Expr]:
 
 
 def _branches(query: exp.Expr) -> Iterator[exp.Expr]:
-    """The SELECTs of a UNION, or the SELECT itself; nothing for other queries."""
+    """The SELECTs of a UNION, the SELECT itself, or another query as it is."""
     match query:
         case exp.Select():
             yield query
         case exp.Union() if has_only(query, _UNION_PARTS):
-            # A long UNION is as deep on its left as it has branches.
+            # The left operands of a UNION are nested as deeply as it has branches.
             rights = [query.expression]
             left = query.this
             while isinstance(left, exp.Union) and has_only(left, _UNION_PARTS):
@@ -463,7 +463,7 @@ def _branches(query: exp.Expr) -> Iterator[exp.Expr]:
         case exp.Subquery() if has_only(query, frozenset({"this"})):
             yield from _branches(query.this)
         case _:
-            yield query  # is no SELECT: its list is unknown, and nothing passes
+            yield query  # not a SELECT: it has no select list, so no condition passes
 
 
 def _joins(scope: SelectScope) -> list[exp.Join]:
@@ -493,7 +493,7 @@ def with_names(predicate: Predicate, schema: Schema) -> Predicate:
 
 
 def _limit(tree: exp.Expr, scopes: Sequence[SelectScope]) -> dict[int, int]:
-    """Scan index → rows that are enough, for SELECT columns FROM table LIMIT n alone."""
+    """Scan index → number of rows needed, only for SELECT columns FROM table LIMIT n."""
     scope = next((scope for scope in scopes if scope.select is tree), None)
     if scope is None or len(scope.items) != 1 or not has_only(scope.select, _LIMIT_PARTS):
         return {}

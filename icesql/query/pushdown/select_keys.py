@@ -1,7 +1,7 @@
-"""Which outputs of a SELECT have one value for all the rows that it looks at together.
+"""The outputs of a SELECT that have one value in each group of rows processed together.
 
-A condition on such an output may be asked of the rows before they are grouped, numbered by a window
-or made distinct: it leaves out groups and partitions as a whole.
+A condition on such an output may be evaluated before rows are grouped, numbered by a window
+or made distinct: it excludes whole groups and partitions.
 """
 
 from __future__ import annotations
@@ -18,25 +18,25 @@ if TYPE_CHECKING:
     from icesql.query.pushdown.computed.expression import Expression
     from icesql.query.pushdown.push_down import Condition
 
-# What a select list may hold that makes rows, or stands for several columns.
+# Expressions of a select list that return several rows or columns.
 _MAKES_ROWS = (exp.UDTF, exp.Columns, exp.Query, exp.Explode, exp.Posexplode, exp.Inline)
 
 
 class SelectKeys(Struct, frozen=True):
-    """The keys of one SELECT; ``group`` is None where it does not group."""
+    """The keys of one SELECT; ``group`` is None without grouping."""
 
     group: tuple[exp.Expr, ...] | None = None
     windows: tuple[tuple[exp.Expr, ...], ...] = field(default_factory=tuple)
 
     def passes(self, output: exp.Expr) -> bool:
-        """Whether a condition on an output, without its alias, holds for whole groups of rows."""
+        """Whether a condition on an output, without its alias, is the same for each whole group."""
         if self.group is not None and output not in self.group:
             return False
         return all(output in each for each in self.windows)
 
 
 def select_keys(select: exp.Select) -> SelectKeys | None:
-    """The keys of a SELECT, None if nothing passes through it."""
+    """The keys of a SELECT, None if no condition may pass through it."""
     distinct = select.args.get("distinct")
     if distinct is not None and distinct.args.get("on") is not None:
         return None
@@ -61,7 +61,7 @@ def select_keys(select: exp.Select) -> SelectKeys | None:
 
 
 def _group_keys(select: exp.Select) -> tuple[exp.Expr, ...] | None:
-    """The expressions of GROUP BY, None for grouping sets and for what is not certain."""
+    """The expressions of GROUP BY, None for grouping sets and ambiguous keys."""
     group = select.args.get("group")
     if group is None or any(value for name, value in group.args.items() if name != "expressions"):
         return None
@@ -78,7 +78,7 @@ def _group_keys(select: exp.Select) -> tuple[exp.Expr, ...] | None:
         elif isinstance(key, exp.Column):
             named = aliases.get(key.name.lower())
             if named is not None and named != key:
-                return None  # by an alias, or by a column of its name
+                return None  # an alias or a column with its name
             found.append(key)
         elif isinstance(key, exp.Literal | exp.Tuple | exp.Rollup | exp.Cube | exp.GroupingSets):
             return None
@@ -88,9 +88,9 @@ def _group_keys(select: exp.Select) -> tuple[exp.Expr, ...] | None:
 
 
 def on_keys(condition: Condition, written: exp.Expr, select: exp.Select) -> bool:
-    """Whether a condition of HAVING is on nothing but the columns that rows are grouped by.
+    """Whether a condition of HAVING uses only columns that are grouping keys.
 
-    ``written`` is the condition before aliases were replaced in it.
+    ``written`` is the condition before its aliases were replaced.
     """
     keys = _group_keys(select)
     renamed = {
@@ -99,16 +99,16 @@ def on_keys(condition: Condition, written: exp.Expr, select: exp.Select) -> bool
         if isinstance(each, exp.Alias) and each.this.name.lower() != each.alias.lower()
     }
     if any(each.name.lower() in renamed for each in condition.columns):
-        return False  # a column, or what the select list calls by its name
+        return False  # a column or an alias of the select list
     if keys is None or written.find(exp.AggFunc, exp.Window, exp.Query, exp.Anonymous):
         return False
     return bool(condition.columns) and all(each in keys for each in condition.columns)
 
 
 def with_aliases(condition: Condition, scope: SelectScope) -> Condition:
-    """A condition with expressions for the names that the select list gives to them.
+    """A condition with its aliases replaced by their expressions in the select list.
 
-    A column of the name goes before an alias.
+    A column takes precedence over an alias with its name.
     """
     named = [each for each in scope.select.expressions if isinstance(each, exp.Alias)]
     names = [each.alias.lower() for each in named]
@@ -127,13 +127,13 @@ def with_aliases(condition: Condition, scope: SelectScope) -> Condition:
     return condition.over(inside) if inside else condition
 
 
-# Which items of a SELECT a condition may filter, given the joins between them.
+# The items of a SELECT that a condition may filter, given the joins between them.
 
 _JOIN_KINDS: Final = ("", "INNER", "CROSS", "OUTER", "SEMI", "ANTI")
 
 
 class OuterJoins:
-    """The joins of one SELECT. ``opaque``: nothing may be filtered before them."""
+    """The joins of one SELECT. ``opaque``: no rows may be filtered before them."""
 
     def __init__(self, scope: SelectScope) -> None:
         self._items = scope.items
@@ -167,13 +167,13 @@ class OuterJoins:
         return next(index for index, each in enumerate(self._joins) if each is join)
 
     def is_usable(self, item: FromItem) -> bool:
-        """Whether conditions may leave out rows of an item at all."""
-        # Which row of an ASOF join's right side is nearest depends on all of its rows.
+        """Whether conditions may exclude rows of an item at all."""
+        # The nearest row on the right side of an ASOF join depends on all of its rows.
         nearest = item.join is not None and item.join.method == "ASOF"
         return item.plain and not nearest
 
     def seen_by_where(self) -> list[tuple[FromItem, bool]]:
-        """Items that WHERE may filter, and whether they may be NULL there."""
+        """Items that WHERE may filter, each with True if it may be all NULL there."""
         nullable = self._nullable_before(len(self._joins))
         return [
             (item, id(item) in nullable)
@@ -182,7 +182,7 @@ class OuterJoins:
         ]
 
     def seen_by_on(self, join: exp.Join) -> list[tuple[FromItem, bool]]:
-        """Items that the ON of ``join`` may filter, and whether they may be NULL there."""
+        """Items that the ON of ``join`` may filter, each with True if it may be all NULL there."""
         if join.method == "ASOF" or join.side == "FULL":
             return []
         right = [item for item in self._items if item.join is join]
@@ -199,31 +199,31 @@ class OuterJoins:
         ]
 
 
-# The form of a SELECT whose rows are read one by one.
+# SELECTs that process each row separately.
 
-# A select list of these gives one row for each row that comes in.
+# A select list of these nodes returns one row for each input row.
 _ROW_BY_ROW: Final = (
     exp.Column, exp.Identifier, exp.Star, exp.Alias, exp.Literal, exp.Boolean, exp.Null, exp.Cast,
     exp.DataType, exp.DataTypeParam, exp.Dot, exp.Paren, exp.Neg, exp.Add, exp.Sub, exp.Mul,
 )  # fmt: skip
-# Clauses of a query of which only whether it has a row matters.
+# Clauses of a query that EXISTS may contain: only whether there is a row matters.
 EXISTS_PARTS: Final = frozenset(
     {"kind", "hint", "expressions", "operation_modifiers", "from_", "where", "joins", "distinct"}
 )
 
 
 def has_only(node: exp.Expr, parts: frozenset[str]) -> bool:
-    """Whether a SELECT or set operation has no clauses but these, by their names in its tree."""
+    """Whether a SELECT or set operation has only these clauses, by their names in the tree."""
     return all(name in parts or not value for name, value in node.args.items())
 
 
 def is_row_by_row(node: exp.Expr) -> bool:
-    """Whether an expression gives one value for each row, and leaves none out."""
+    """Whether an expression returns one value for each row and drops none."""
     return all(isinstance(each, _ROW_BY_ROW) for each in node.walk())
 
 
 def whole_number(node: exp.Expr | None) -> int | None:
-    """The rows of ``LIMIT n`` or ``OFFSET n``; None for no clause and for any other form."""
+    """The number in ``LIMIT n`` or ``OFFSET n``; None without a clause and for other forms."""
     if not isinstance(node, exp.Limit | exp.Offset):
         return None
     if any(value for name, value in node.args.items() if name != "expression"):

@@ -1,7 +1,7 @@
-"""Conditions that mean in Spark what icesql prunes by: the ones whose every part is listed here.
+"""Find conditions with the same meaning in Spark as in DuckDB: those of listed parts only.
 
-A text in Spark's spelling is run by Spark as it is. Its tree is pruned by DuckDB's rules, so a
-condition is pushed only if both give the same answer for every row; what is not known to, is not.
+Spark itself runs a text in its own dialect. The tree is pruned by DuckDB's rules, so a
+condition is pushed only if both are known to give the same answer for every row.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _NUMBER: Final = re.compile(r"-?\d{1,18}(\.\d{1,18})?")
 
 
 class SparkConditions:
-    """Says why a condition is not known to mean the same in Spark."""
+    """Finds the reason why a condition is not known to mean the same in Spark."""
 
     def __init__(self, query: QueryContext) -> None:
         self._query = query
@@ -97,7 +97,7 @@ class SparkConditions:
                 return False
 
     def _time(self, text: str, kind: str, column: t.IcebergType) -> bool:
-        """A literal of a time beside a column: written in full, and the same instant to both."""
+        """Whether a time literal beside a column is complete and one instant in both engines."""
         local = bool(_DATE.fullmatch(text) or _TIME.fullmatch(text))
         match kind, column:
             case "DATE", t.DateType() | t.TimestampType():
@@ -109,13 +109,13 @@ class SparkConditions:
             case "TIMESTAMPTZ", t.TimestamptzType():
                 return bool(_ZONED.fullmatch(text)) or (local and self._is_one_instant(text))
             case "TIMESTAMPTZ", t.TimestampType():
-                # Spark takes the column for local times of the session.
+                # Spark reads the column as local times of the session.
                 return self._utc and (bool(_ZONED.fullmatch(text)) or local)
             case _:
                 return False
 
     def _is_one_instant(self, text: str) -> bool:
-        """Whether a local time is neither left out nor repeated where clocks are changed."""
+        """Whether clocks neither skip nor repeat a local time."""
         moment = _moment(text)
         if moment is None:
             return False
@@ -128,7 +128,7 @@ def _is(each: Expression, *types: type) -> bool:
 
 
 def _side(each: Expression) -> t.IcebergType | None:
-    """The type of a column, or of a date or year taken from one."""
+    """The type of a column, or of a date or year extracted from one, else None."""
     if each.name == "input":
         return each.value.type  # type: ignore[no-any-return]
     *unit, inner = each.arguments or (each,)

@@ -1,9 +1,8 @@
-"""Conditions that follow from others by equal columns: ``a.id = b.id AND a.id = 5``: ``b.id = 5``.
+"""Conditions implied by equal columns: ``a.id = b.id AND a.id = 5`` implies ``b.id = 5``.
 
-Rows of a table for which the other table's condition does not hold can only meet rows that the
-WHERE leaves out. That is so for a join of any kind, as long as the condition does not hold for
-NULL: leaving them out may fill the other side with NULL, but only beside a row that the WHERE
-leaves out.
+Rows of a table that fail the other table's condition can only join rows that the WHERE excludes.
+That is so for a join of any kind, as long as the condition is not true for NULL: skipping them
+may fill the other side with NULL, but only beside a row that the WHERE excludes.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from icesql.scan.table_scan import TableScan
 if TYPE_CHECKING:
     from icesql.query.pushdown.push_down import Condition
 
-# Types whose equal values no function tells apart; a zero that is a float has two signs.
+# Types whose equal values no function distinguishes; a floating zero has two signs.
 _EXACT: Final = (
     t.BooleanType, t.IntegerType, t.LongType, t.DateType, t.TimeType, t.TimestampType,
     t.TimestamptzType, t.DecimalType, t.StringType,
@@ -31,9 +30,9 @@ _MOST: Final = 64
 
 
 class Equality(Struct, frozen=True):
-    """Two columns of different tables that are equal in every row that the join lets through.
+    """Two columns of different tables that are equal in every row of the join's result.
 
-    ``join`` is the one whose ON says so, None where the WHERE does.
+    ``join`` is the join whose ON has the equality, None for the WHERE.
     """
 
     columns: tuple[exp.Column, exp.Column]
@@ -48,7 +47,7 @@ def equalities(
     scope: SelectScope,
     scans: Sequence[TableScan],
 ) -> Iterator[Equality]:
-    """Those among the parts of a WHERE, or of the ON of ``join``."""
+    """The equalities in the parts of a WHERE, or of the ON of ``join``."""
     for part in parts:
         sides = part.expression.arguments
         if part.expression.name != "=" or any(each.name != "input" for each in sides):
@@ -60,16 +59,16 @@ def equalities(
         items = (first[0], second[0])
         brought = sum(item.join is join for item in items)
         if join is not None and (join.side or join.kind in ("SEMI", "ANTI")) and brought != 1:
-            continue  # rows of two tables that it does not bring in meet whatever it says
+            continue  # its ON does not limit the combinations of two other tables
         yield Equality((left, right), items, (first[1], second[1]), join)
 
 
 def implied(
     conditions: Sequence[Condition], found: Sequence[Equality], scope: SelectScope
 ) -> Iterator[tuple[Condition, FromItem, exp.Join | None]]:
-    """Conditions that follow from ``conditions``, each with the table that it is on.
+    """Conditions implied by ``conditions``, each with its table.
 
-    The join is that of the equality, None for one of the WHERE.
+    The join is that of the equality, None for an equality in the WHERE.
     """
     waiting = [(each, _only(each, scope)) for each in conditions] if found else []
     seen: set[tuple[int, int, Expression]] = set()
@@ -103,7 +102,7 @@ def implied(
 def _known(
     column: exp.Column, scope: SelectScope, scans: Sequence[TableScan]
 ) -> tuple[FromItem, str, t.IcebergType] | None:
-    """The table, the name and the type of a top-level column of a scan."""
+    """The table, the name and the type of a top-level column of a scan, else None."""
     meaning = meaning_of(column, scope)
     if len(meaning.items) != 1 or not meaning.certain or len(meaning.path) != 1:
         return None
@@ -117,7 +116,7 @@ def _known(
 
 
 def _only(condition: Condition, scope: SelectScope) -> tuple[FromItem, str] | None:
-    """The one column that a condition is about."""
+    """The one column that a condition uses, None if it uses several."""
     found: set[tuple[int, str]] = set()
     item: FromItem | None = None
     for column in condition.columns:

@@ -1,11 +1,10 @@
-"""Which column of a scan has to be among the values of a column of another scan.
+"""Find columns whose values have to be among those of a column of another scan.
 
 ``fact JOIN dim ON fact.k = dim.k``, ``k IN (SELECT k FROM dim …)``, ``k = (SELECT …)`` and
-``EXISTS (SELECT 1 FROM dim WHERE dim.k = fact.k)``: rows of ``fact`` whose key ``dim`` does not
-have are left out by the query in any case. For the key ``CAST(fact.ts AS DATE)`` may stand. An edge
-is found only where leaving them out of the scan already cannot change the answer: where push-down
-may filter the scan, so never on the side that an outer join preserves, and never for NOT IN and
-anti joins.
+``EXISTS (SELECT 1 FROM dim WHERE dim.k = fact.k)``: the query excludes rows of ``fact`` whose key
+is not in ``dim`` anyway. The key may also be ``CAST(fact.ts AS DATE)``. An edge is found only
+if the scan may skip these rows without changing the answer: where push-down may filter the scan,
+so never on the side that an outer join preserves, and never for NOT IN and anti joins.
 """
 
 from __future__ import annotations
@@ -34,8 +33,8 @@ _COMPARABLE: Final = (
     t.TimestampNanoType, t.TimestamptzNanoType, t.DecimalType, t.StringType,
 )  # fmt: skip
 _WHOLE: Final = (t.IntegerType, t.LongType)
-# EXISTS of these is true if a row comes out of FROM and WHERE; without GROUP BY an aggregate
-# always gives one.
+# Clauses with which an aggregate returns one value of all rows of the table. Without GROUP BY an
+# aggregate always returns one row.
 _ONE_VALUE_PARTS: Final = frozenset({"kind", "hint", "expressions", "operation_modifiers", "from_"})
 _MOST_EDGES: Final = 200
 
@@ -67,7 +66,7 @@ class _Finder(Struct):
     scope_of: dict[int, SelectScope]
 
     def edges(self, scope: SelectScope) -> Iterator[KeyEdge]:
-        """The edges that the conditions of one SELECT give."""
+        """The edges from the conditions of one SELECT."""
         outer = OuterJoins(scope)
         if outer.opaque:
             return
@@ -107,12 +106,12 @@ class _Finder(Struct):
     def _of_using(
         self, name: str, scope: SelectScope, join: exp.Join, targets: Targets
     ) -> Iterator[KeyEdge]:
-        """The columns that USING compares, where one table before the join has the name."""
+        """The edges from columns that USING compares, if one table before the join has the name."""
         named = [item for item in scope.items if item.has(name) and not item.is_filter_only]
         right = [item for item in scope.items if item.join is join]
         before = scope.items[: scope.items.index(right[0])] if len(right) == 1 else []
         left = [item for item in before if item in named]
-        # A table whose columns are unknown might have the name too.
+        # A table with unknown columns might have the name too.
         if len(left) != 1 or any(item.columns is None for item in (*before, *right)):
             return
         for one, other in ((left[0], right[0]), (right[0], left[0])):
@@ -145,23 +144,23 @@ class _Finder(Struct):
     # -------------------------------------------------------------- the two ends
 
     def _target(self, node: exp.Expr, scope: SelectScope, targets: Targets) -> _Place | None:
-        """The column of a scan that may be filtered."""
+        """The column of a scan that may be filtered, else None."""
         inner = _inside_day(node)
         place = self._column(node if inner is None else inner, scope)
         if place is None:
             return None
         if inner is not None:
-            # The day of an instant depends on the zone of the session, and of one in ns on how it
-            # is rounded before 1970.
+            # The day of an instant depends on the zone of the session, and the day of a nanosecond
+            # timestamp on its rounding before 1970.
             if not isinstance(place.column.type, t.TimestampType):
                 return None
             place = _Place(place.scan, place.column, of_day=True)
         return place if any(item.scan == place.scan for item, _ in targets) else None
 
     def _source(self, node: exp.Expr, scope: SelectScope) -> _Place | None:
-        """The column of a scan that has all values of an expression, NULL apart."""
+        """The column of a scan that contains all values of an expression except NULL, else None."""
         if is_plain_call(node, exp.Max, exp.Min):
-            # One of the values of the column, whichever.
+            # The result is one of the values of the column.
             return self._source(node.this, scope)
         if not isinstance(node, exp.Column) or isinstance(node.this, exp.Star):
             return None
@@ -192,7 +191,7 @@ class _Finder(Struct):
         return self._output(inner, name)
 
     def _output(self, inner: SelectScope, name: str) -> _Place | None:
-        """The column of a scan that has all values of a column which a SELECT gives."""
+        """The column of a scan that contains all values of an output of a SELECT, else None."""
         named, stars = [], 0
         for node in inner.select.expressions:
             if isinstance(node, exp.Star):
@@ -209,7 +208,7 @@ class _Finder(Struct):
         return self._source(exp.column(name, quoted=True), inner)
 
     def _from_query(self, target: _Place, node: exp.Expr, condition: exp.Expr) -> Iterator[KeyEdge]:
-        """The values that a subquery of one column gives."""
+        """The edge from the values of a subquery with one column."""
         query = node.unnest() if isinstance(node, exp.Subquery) else node
         inner = self.scope_of.get(id(query))
         if inner is None or len(inner.select.expressions) != 1:
@@ -218,7 +217,7 @@ class _Finder(Struct):
         if isinstance(output, exp.Star):
             return
         value, only = output.unalias(), ""
-        # Which of the values it is, a WHERE might decide.
+        # With a WHERE, the value may not be the greatest or least of the whole column.
         whole = has_only(inner.select, _ONE_VALUE_PARTS) and len(inner.items) == 1
         if is_plain_call(value, exp.Max, exp.Min) and whole:
             only = "max" if isinstance(value, exp.Max) else "min"
@@ -255,7 +254,7 @@ class _Finder(Struct):
 
 
 def _inside_day(node: exp.Expr) -> exp.Expr | None:
-    """The column in CAST(column AS DATE)."""
+    """The column in CAST(column AS DATE), None for other expressions."""
     if type(node) is not exp.Cast or node.to.this != exp.DataType.Type.DATE:
         return None
     return node.this if isinstance(node.this, exp.Column) else None

@@ -1,4 +1,4 @@
-"""SHOW CREATE TABLE and SHOW TBLPROPERTIES: a table as Spark's DDL and properties have it.
+"""SHOW CREATE TABLE and SHOW TBLPROPERTIES: a table as Spark's DDL and properties.
 
 Source: Spark's ``ShowCreateTableExec``; Iceberg's ``SparkTable``, ``TypeToSparkType``.
 """
@@ -37,9 +37,9 @@ _PLURAL: Final = ("year", "month", "day", "hour")
 
 
 def create_table(table: Table) -> str:
-    """The CREATE TABLE statement of a table; its secrets are masked.
+    """The CREATE TABLE statement of a table, with secrets masked.
 
-    Types that Spark does not have are called by their Iceberg names.
+    Types that Spark does not have appear under their Iceberg names.
     """
     metadata = table.metadata
     schema = metadata.schema
@@ -60,7 +60,7 @@ def create_table(table: Table) -> str:
 
 
 def table_properties(table: Table) -> dict[str, str]:
-    """The properties of a table by name, and those that Spark makes of its metadata."""
+    """The properties of a table by name, with those that Spark derives from its metadata."""
     metadata = table.metadata
     current = metadata.current_snapshot_id
     file_format = metadata.properties.get("write.format.default", "parquet")
@@ -81,7 +81,7 @@ def table_properties(table: Table) -> dict[str, str]:
 
 
 def transform_text(field: PartitionField, metadata: TableMetadata) -> str:
-    """A partition field as PARTITIONED BY has it: ``bucket(16, id)``, ``days(ts)``."""
+    """A partition field as in PARTITIONED BY: ``bucket(16, id)``, ``days(ts)``."""
     return _transformed(field.transform, field.source_ids, metadata)
 
 
@@ -117,7 +117,7 @@ def _column(field: t.NestedField, between: str = " ") -> str:
 
 
 def spark_type(node: t.IcebergType) -> str:
-    """A type in Spark's DDL; Iceberg's name in capitals where Spark has none."""
+    """A type in Spark's DDL; Iceberg's name in capitals if Spark has no such type."""
     match node:
         case t.DecimalType(precision, scale):
             return f"DECIMAL({precision},{scale})"
@@ -132,7 +132,7 @@ def spark_type(node: t.IcebergType) -> str:
 
 
 def quoted(name: str) -> str:
-    """A name as Spark writes it: in backticks unless it is plain, to icesql's own dialect, too."""
+    """A name as Spark writes it, in backticks unless it is plain and not reserved in icesql."""
     plain = re.fullmatch(r"[a-zA-Z0-9_]+", name) and not name.isdigit()
     if plain and name.lower() not in reserved():
         return name

@@ -1,4 +1,4 @@
-"""The tables of information_schema: what the catalog has, as far as the filter asks for it.
+"""The tables of information_schema, read from the catalog.
 
 Only namespaces and tables that the filter allows are listed and loaded.
 """
@@ -66,7 +66,7 @@ COLUMNS: Final[dict[str, Columns]] = {
         ("check_option", "varchar"),
         ("is_updatable", "varchar"),
     ),
-    # Tools ask for keys and constraints before they draw a table: there are none, and no error.
+    # Tools query keys and constraints before they show a table: these are empty, not errors.
     "table_constraints": (
         *_CONSTRAINT,
         *_NAMES,
@@ -92,7 +92,7 @@ COLUMNS: Final[dict[str, Columns]] = {
     ),
 }
 _EMPTY: Final = frozenset({"table_constraints", "key_column_usage", "referential_constraints"})
-# What a table is that has no columns to show: gone meanwhile, broken, or not for this connection.
+# Errors of a table without columns to show: deleted meanwhile, corrupt, or not permitted.
 _LEFT_OUT: Final = (
     TableNotFoundError, UnsupportedTableError, CorruptFileError, AccessDeniedError,
 )  # fmt: skip
@@ -101,7 +101,7 @@ _LEFT_OUT: Final = (
 def readable_tables(
     catalog: Catalog, identifiers: list[Identifier], query: QueryContext
 ) -> Iterator[Table]:
-    """The tables, without those that cannot be read. Raises CatalogError, StorageError."""
+    """The tables, without unreadable ones. Raises CatalogError, StorageError."""
     for identifier in identifiers:
         query.check()
         try:
@@ -113,14 +113,14 @@ def readable_tables(
 def information(
     name: str, row_filter: Predicate, names: SearchPath, query: QueryContext
 ) -> Iterator[tuple[Any, ...]]:
-    """The rows of ``COLUMNS[name]`` that the filter may want.
+    """The rows of ``COLUMNS[name]`` that may pass the filter.
 
-    Tables that were registered by name are in the schema "". Raises CatalogError, StorageError.
+    Tables registered by name are in the schema "". Raises CatalogError, StorageError.
     """
     catalog = names.catalog
     if name in _EMPTY:
         return
-    # Field ids are the places of columns, from 1.
+    # Field ids are the positions of columns, from 1.
     schemas = _wanted(row_filter, 2)
     if catalog is None or not _has(_wanted(row_filter, 1), catalog.name):
         return
@@ -179,7 +179,7 @@ def _numbers(kind: t.IcebergType) -> tuple[int | None, int | None, int | None, i
 def _readable_views(
     catalog: Catalog, identifiers: list[Identifier], query: QueryContext
 ) -> Iterator[StoredView]:
-    """The views, without those that cannot be read."""
+    """The views, without unreadable ones."""
     held = with_views(catalog)
     for identifier in identifiers if held is not None else ():
         query.check()
@@ -225,7 +225,7 @@ def _has(wanted: frozenset[Any] | None, value: str) -> bool:
 
 
 def _wanted(predicate: Predicate, field_id: int) -> frozenset[Any] | None:
-    """The only values of a column for which the predicate may hold; None if they are not known."""
+    """The only values of a column for which the predicate may hold; None if not known."""
     match predicate:
         case Leaf(Operation.EQ, term, literal) if _is(term, field_id):
             return frozenset((literal,))

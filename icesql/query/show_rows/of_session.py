@@ -52,16 +52,16 @@ _DESCRIPTIONS: Final = {
     "delete_below": "folders, with commas, beside a table's own where maintenance may delete files",
     "conflict_retries": "how often a DELETE, UPDATE or MERGE that lost to another is planned again",
 }
-# What a client whose settings are locked need not know of the machine.
+# Settings that show folders of the machine, masked if the client cannot change them.
 _FOLDERS: Final = ("temp_directory", "cache_directory", "delete_below")
 
 
 def tables(request: ShowRequest) -> Rows:
-    """SHOW TABLES, with the temporary ones where no namespace is given."""
+    """SHOW TABLES, including temporary tables if no namespace is named."""
     names, namespace = request.names, _place(request)
     if namespace and (names.catalog is not None or names.catalog_kinds()):
         place, rest, other = names.place_of(namespace)
-        # A catalog alone means all that it has.
+        # A catalog name alone lists all its tables.
         found = _listed(place.tables(rest or None), other)
     else:
         found = names.table_names()
@@ -71,7 +71,7 @@ def tables(request: ShowRequest) -> Rows:
 
 
 def views(request: ShowRequest) -> Rows:
-    """SHOW VIEWS of a namespace; without one, the temporary ones and those where USE has led."""
+    """SHOW VIEWS of a namespace; by default the temporary ones and those of the current one."""
     names, namespace = request.names, _place(request)
     made = request.session.temporary.all if request.statement.namespace is None else []
     rows: Rows = [
@@ -89,7 +89,7 @@ def views(request: ShowRequest) -> Rows:
 
 
 def namespaces(request: ShowRequest) -> Rows:
-    """SHOW NAMESPACES, all or those inside of one."""
+    """SHOW NAMESPACES, all or those inside one."""
     catalog, other = request.names.catalog, request.names.place[0]
     parent = request.statement.namespace
     if parent is None and other is not None:
@@ -108,7 +108,7 @@ def catalogs(request: ShowRequest) -> Rows:
 
 
 def settings(request: ShowRequest) -> Rows:
-    """SHOW ALL: a setting without a value is NULL."""
+    """SHOW ALL; a setting without a value is NULL."""
     session = request.session
     both = (request.query.settings, session.defaults)
     return [
@@ -131,7 +131,7 @@ def functions(request: ShowRequest) -> Rows:
 
 
 def _place(request: ShowRequest) -> tuple[str, ...]:
-    """The namespace of the statement, or where USE has led."""
+    """The namespace of the statement, or the current one."""
     if request.statement.namespace is not None:
         return request.statement.namespace
     used, inside = request.names.place
@@ -143,21 +143,21 @@ def _listed(found: Iterable[Identifier], other: str | None) -> list[str]:
 
 
 def _with_reason(request: ShowRequest, rows: Rows) -> Rows:
-    """The rows; without any, a note says why."""
+    """The rows; a note gives the reason if there are none."""
     if rows or request.statement.like:
         return rows
     catalog = request.names.catalog
     if catalog is None:
         request.notes += (NO_CATALOG,)
         return rows
-    hint = getattr(catalog, "empty_hint", None)  # of catalogs that keep names apart
+    hint = getattr(catalog, "empty_hint", None)  # some catalogs have one
     if hint is not None and not catalog.namespaces():
         request.notes += (hint(),)
     return rows
 
 
 def _value(settings: Settings, name: str, access: Access) -> str | None:
-    """The value as SET takes it."""
+    """The value in the form that SET accepts."""
     value = getattr(settings, name)
     if name in _FOLDERS and value is not None and name in access.locked:
         return MASK
@@ -167,9 +167,9 @@ def _value(settings: Settings, name: str, access: Access) -> str | None:
 
 
 def all_tables(request: ShowRequest) -> Rows:
-    """SHOW ALL TABLES of every catalog, with a note for another one that does not answer.
+    """SHOW ALL TABLES of every catalog, with a note for another catalog that fails.
 
-    A table that cannot be read is left out. Raises CatalogError.
+    Unreadable tables are left out. Raises CatalogError for the connection's own catalog.
     """
     return list(_all_tables(request))
 
@@ -205,7 +205,7 @@ def _all_tables(request: ShowRequest) -> Iterator[tuple[Any, ...]]:
             yield name, schema, table.identifier[-1], columns, kinds, False
 
 
-# What a statement is about: its columns ("" for one of the setting's name), and its rows.
+# By the subject of a statement: its columns ("" for one named as the setting), its rows.
 ANSWERS: Final[dict[str, Answer]] = {
     "TABLES": ("table varchar", tables),
     "VIEWS": ("view varchar, temporary boolean", views),
@@ -217,7 +217,7 @@ ANSWERS: Final[dict[str, Answer]] = {
     ),
     "SETTING": ("", setting),
     "FUNCTIONS": ("function varchar", functions),
-    # DuckDB's columns.
+    # The same columns as in DuckDB.
     "ALL TABLES": (
         "database varchar, schema varchar, name varchar, column_names varchar[], "
         "column_types varchar[], temporary boolean",

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 def _with_transforms(request: ShowRequest) -> Iterator[tuple[NestedField, str | None]]:
-    """The columns, and the transforms of each that partitions."""
+    """The columns, each with its partition transforms or None."""
     schema, spec = request.described()
     found: dict[int, list[str]] = {}
     for each in spec.fields if spec is not None else ():
@@ -86,7 +86,7 @@ def snapshots(request: ShowRequest) -> Rows:
 
 
 def short_snapshots(request: ShowRequest) -> Rows:
-    """SHOW SNAPSHOTS: as much as 80 cells hold, times as AS OF reads them."""
+    """SHOW SNAPSHOTS: columns that fit 80 cells, with times in the form that AS OF reads."""
     return [(row[0].replace(tzinfo=None), row[1], *row[3:6]) for row in snapshots(request)]
 
 
@@ -106,13 +106,13 @@ def tags(request: ShowRequest) -> Rows:
 
 
 def history(request: ShowRequest) -> Rows:
-    """SHOW HISTORY, as Iceberg's history table."""
+    """SHOW HISTORY, with the columns of Iceberg's history table."""
     found = history_rows.history(request.table())
     return [(request.instant(row[0] // 1000), *row[1:]) for row in found]
 
 
 def partitions(request: ShowRequest) -> Rows:
-    """SHOW PARTITIONS: Spark's column, and what the partition holds."""
+    """SHOW PARTITIONS: Spark's column, and the totals of each partition."""
     table = request.table(timeless=False)
     metadata = table.metadata
     if not united_partition_type(metadata).fields:
@@ -128,7 +128,7 @@ def partitions(request: ShowRequest) -> Rows:
 
 
 def partition_text(values: Mapping[int, Any], spec_id: int, metadata: TableMetadata) -> str:
-    """``region=eu/ordered_on_day=2026-01-02``, names and values as they are."""
+    """The text ``region=eu/ordered_on_day=2026-01-02``, without escapes."""
     parts = []
     for field in metadata.specs[spec_id].fields:
         source = metadata.file_schema.field_by_id.get(field.source_id)
@@ -144,7 +144,7 @@ def properties(request: ShowRequest) -> Rows:
     found = table_properties(table)
     if key is None:
         return list(found.items())
-    missing = f"Table {table.name} does not have property: {key}"  # Spark's words
+    missing = f"Table {table.name} does not have property: {key}"  # the same words as Spark
     return [(key, found.get(key, missing))]
 
 
@@ -177,7 +177,7 @@ def extended(request: ShowRequest) -> Rows:
 
 
 def detail(request: ShowRequest) -> Rows:
-    """DESCRIBE DETAIL: the columns of Delta's that an Iceberg table has."""
+    """DESCRIBE DETAIL: those columns of Delta's statement that apply to an Iceberg table."""
     table = request.table()
     metadata, snapshot = table.metadata, table.metadata.current_snapshot
     summary: Mapping[str, str] = {} if snapshot is None else snapshot.summary
@@ -208,7 +208,7 @@ _CREATED: Final = (
     lambda request: [(create_table(request.table()),)],
 )
 _NAMED: Final = "name varchar, snapshot_id bigint, max_reference_age_in_ms bigint"
-# What a statement is about: its columns, and its rows.
+# By the subject of a statement: its columns and its rows.
 ANSWERS: Final[dict[str, Answer]] = {
     "SNAPSHOTS": (
         "committed_at timestamp, snapshot_id bigint, operation varchar, refs varchar, "
@@ -239,14 +239,14 @@ ANSWERS: Final[dict[str, Answer]] = {
     "CREATE TABLE": _CREATED,
     "CREATE VIEW": _CREATED,
     "TBLPROPERTIES": ("key varchar, value varchar", properties),
-    # Trino's columns.
+    # The same columns as in Trino.
     "COLUMNS": ("column varchar, type varchar, extra varchar, comment varchar", columns),
     "DESCRIBE": (
         "column varchar, type varchar, nullable boolean, field_id integer, partition varchar, "
         "comment varchar",
         describe,
     ),
-    # Spark's columns.
+    # The same columns as in Spark.
     "EXTENDED": ("col_name varchar, data_type varchar, comment varchar", extended),
     "DETAIL": (
         "format varchar, id varchar, name varchar, location varchar, last_modified timestamptz, "
@@ -254,7 +254,7 @@ ANSWERS: Final[dict[str, Answer]] = {
         "format_version integer, snapshots bigint",
         detail,
     ),
-    # Rows deleted by delete files may still be counted as records, so both are told.
+    # Records may include rows deleted by delete files, so both counts are shown.
     "DIFF SUMMARY": (
         "part varchar, name varchar, before varchar, after varchar, files_before bigint, "
         "files_after bigint, records_before bigint, records_after bigint, deletes_before bigint, "

@@ -1,4 +1,4 @@
-"""A SHOW or DESCRIBE that is being answered: what its rows are made from."""
+"""The request of a SHOW or DESCRIBE: the statement, and the state from which rows are made."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class ShowRequest(Struct):
-    """A statement with its session; providers of rows add to ``notes``."""
+    """A statement with its session; functions that make rows add to ``notes``."""
 
     statement: Shown
     session: SessionState
@@ -41,7 +41,7 @@ class ShowRequest(Struct):
 
     @property
     def names(self) -> SearchPath:
-        """Where names are looked up."""
+        """The search path that resolves names."""
         return self.session.names
 
     @property
@@ -51,14 +51,14 @@ class ShowRequest(Struct):
         return self.statement.reference
 
     def keeps(self, name: str) -> bool:
-        """Whether a name is like the pattern, in any case; all are without one."""
+        """Whether a name matches the pattern, case-insensitively; True without a pattern."""
         like = self.statement.like
         return like is None or is_like(name.lower(), like.lower())
 
     def table(self, *, timeless: bool = True) -> Table:
-        """The table of the reference, which may be no metadata table; ``timeless``: nor travel.
+        """The table of the reference; refuses metadata tables, and time travel if ``timeless``.
 
-        Raises what ``names.load`` raises, and UnsupportedSqlError.
+        Raises the errors of ``names.load``, and UnsupportedSqlError.
         """
         from icesql.query.metadata_scan import load
 
@@ -74,12 +74,12 @@ class ShowRequest(Struct):
         return found.table
 
     def selected(self, table: Table) -> SelectedSnapshot:
-        """The snapshot of a table that the reference chooses. Raises SnapshotNotFoundError."""
+        """The snapshot of a table that the reference selects. Raises SnapshotNotFoundError."""
         with found_at(self.reference.offset):
             return select_snapshot(table, self.reference.travel, self.query)
 
     def described(self) -> tuple[Schema, PartitionSpec | None]:
-        """The schema of a table or metadata table at its snapshot; the spec of writers today."""
+        """The schema of a table or metadata table at its snapshot; the current partition spec."""
         from icesql.query.metadata_scan import load
         from icesql.scan.metadata_tables.schemas import metadata_schema
 
@@ -99,5 +99,5 @@ class ShowRequest(Struct):
         return at.astimezone(time_zone(self.query.settings.timezone))
 
 
-# The names and kinds of columns with commas between, and what gives the rows.
+# The names and kinds of columns with commas between, and the function that makes the rows.
 Answer: TypeAlias = tuple[str, Callable[[ShowRequest], Rows]]

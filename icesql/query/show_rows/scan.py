@@ -1,4 +1,4 @@
-"""A statement that stands in FROM as a scan of rows that are of no table."""
+"""The scan of a statement in FROM, whose rows are not of a table."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ _TYPES: Final[dict[str, t.IcebergType]] = {
 def shown_scan(reference: TableReference, session: SessionState, query: QueryContext) -> TableScan:
     """The scan of the statement of a reference.
 
-    A SHOW or DESCRIBE is asked at once, a table of information_schema when its rows are read.
-    Raises what the statement raises.
+    A SHOW or DESCRIBE is executed now, a table of information_schema when its rows are read.
+    Raises the errors of the statement.
     """
     statement = reference.shown
     assert statement is not None
@@ -112,7 +112,7 @@ def _type(kind: str, number: int) -> t.IcebergType:
 
 
 def _stored(value: Any, kind: str) -> Any:
-    """In the internal form of ``iceberg.types``."""
+    """A value in the internal form of ``iceberg.types``."""
     if kind.startswith("timestamp") and value is not None:
         return (value.replace(tzinfo=value.tzinfo or UTC) - _EPOCH) // _MICROSECOND
     return value

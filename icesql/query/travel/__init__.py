@@ -1,5 +1,5 @@
-"""Times and versions to travel to, and ranges of changes.
+"""Times and versions of time travel, and ranges of changes.
 
-In: references and times. Out: scans, instants, and references whose versions are known. May
+In: references and times. Out: scans, instants, and references with known versions. May
 import: what ``query`` may.
 """

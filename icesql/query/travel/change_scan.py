@@ -1,4 +1,4 @@
-"""The commits of a range of changes, and the scan that compares what they did."""
+"""The commits of a range of changes, and the scan that compares their snapshots."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 def change_scan(
     table: Table, wanted: ChangeRange, query: QueryContext
 ) -> tuple[TableScan, SelectedSnapshot]:
-    """The scan of the changes in the schema of the end of the range, and that end.
+    """The scan of the changes in the schema of the range's end, and the selected end.
 
-    Raises SnapshotNotFoundError for a range that is not kept whole or does not lead from its start
-    to its end, ColumnNotFoundError for a key, UnsupportedSqlError for updates without keys.
+    Raises SnapshotNotFoundError if snapshots of the range are expired or its end does not descend
+    from its start, ColumnNotFoundError for a key, UnsupportedSqlError for updates without keys.
     """
     end = select_snapshot(table, _moment(wanted.end, wanted.includes_end, query), query)
     last = end.snapshot
@@ -49,7 +49,7 @@ def change_scan(
     updates = wanted.compute_updates
     keys = _keys(end.schema, commits, wanted) if updates or wanted.blame else ()
     if wanted.blame:
-        updates = bool(keys)  # those of row ids would have to read all that ever changed
+        updates = bool(keys)  # by row ids, every changed row would have to be read
         end = replace(end, note=_blame_note(table, commits, end.note))
     changes = ChangeScan(commits, wanted.deduplication, updates, keys)
     columns: tuple[NestedField, ...] = CHANGE_COLUMNS
@@ -85,7 +85,7 @@ def _commits(
 
 
 def _known(table: Table, last: Snapshot | None) -> tuple[Commit, ...]:
-    """All commits that are kept; of the first one only the rows are known if one was before it."""
+    """All known commits; for the first one only its rows if its parent is expired."""
     history = ancestors(table, last)
     if not history:
         return ()
@@ -121,7 +121,7 @@ def _history(
     try:
         first = select_snapshot(table, start, query).snapshot
     except SnapshotNotFoundError:
-        # Before the first commit there was nothing, if that commit is still known.
+        # The table was empty before the first commit, if that commit is still known.
         if not isinstance(start, AsOf) or not _is_before_all(table, start):
             raise
         return _from_the_beginning(table, last)
@@ -131,7 +131,7 @@ def _history(
             return _from_the_beginning(table, last)
         after = snapshots_after(table, first.parent_snapshot_id, last)
         if not after or after[0].snapshot_id != first.snapshot_id:
-            snapshots_after(table, first.snapshot_id, last)  # says why
+            snapshots_after(table, first.snapshot_id, last)  # raises the reason
         if table.metadata.snapshot(first.parent_snapshot_id) is None:
             raise _expired(table, first)
         return after
@@ -160,7 +160,7 @@ def _is_before_all(table: Table, start: AsOf) -> bool:
 
 
 def _moment(travel: TimeTravel | None, included: bool, query: QueryContext) -> TimeTravel | None:
-    """The version; for a time, that time, or 1 ms earlier if the bound is exclusive."""
+    """The version; a time as it is, or 1 ms earlier if the bound is exclusive."""
     found = at_instant(travel, query)
     if isinstance(found, AsOf) and not included:
         return replace(found, epoch_us=(found.epoch_us // 1000) * 1000 - 1)
@@ -177,9 +177,9 @@ def _parent(table: Table, snapshot: Snapshot | None) -> Snapshot | None:
 
 
 def _keys(schema: Schema, commits: tuple[Commit, ...], wanted: ChangeRange) -> tuple[int, ...]:
-    """The columns that make two rows versions of one; none where row ids do.
+    """The columns that identify versions of one row; none if row ids identify them.
 
-    Raises UnsupportedSqlError where nothing does, ColumnNotFoundError.
+    Raises UnsupportedSqlError if there are neither, and ColumnNotFoundError.
     """
     if not wanted.keys:
         states = [each for commit in commits for each in (commit.before, commit.after)]

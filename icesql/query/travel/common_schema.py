@@ -1,4 +1,4 @@
-"""The columns by which two states of a table are compared, of which neither need be the later."""
+"""The schema in which two states of a table are compared; neither has to be the later one."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from icesql.iceberg import types as t
 from icesql.iceberg.schema import Schema
 
-# A type, and one that holds all of its values: what the specification lets a column become.
+# A type and a wider one: the type promotions of the specification.
 _WIDER = (
     (t.IntegerType, t.LongType),
     (t.FloatType, t.DoubleType),
@@ -18,9 +18,9 @@ _WIDER = (
 
 
 def common_schema(wanted: Schema, other: Schema) -> Schema:
-    """The columns of ``wanted`` in types that hold the values of both, by field ids.
+    """The columns of ``wanted`` in types that hold the values of both, matched by field ids.
 
-    A column that the other state lacks, or where it may be NULL, is not required.
+    A column that is missing or may be NULL in the other state is not required.
     """
     if wanted == other:
         return wanted

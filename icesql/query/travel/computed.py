@@ -1,4 +1,4 @@
-"""The value of a constant time expression, computed by the engine as pruning's constants are."""
+"""The value of a constant time expression, computed by the engine like constants for pruning."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from icesql.context import QueryContext
 
 _EPOCH: Final = datetime(1970, 1, 1)
-# What the engine is asked for.
+# Nodes that the engine may evaluate.
 _COMPUTED: Final = (
     exp.Paren, exp.Literal, exp.Neg, exp.Add, exp.Sub, exp.Mul, exp.Cast, exp.DataType,
     exp.AtTimeZone, exp.DateAdd, exp.TimestampAdd,
@@ -34,7 +34,7 @@ _COMPUTED: Final = (
 
 
 def computed(node: exp.Expr, query: QueryContext) -> Value:
-    """The engine's value of the times and spans in an expression. Raises NotConstant."""
+    """The engine's value of an expression of times and intervals. Raises NotConstant."""
     if node.find(exp.Query):
         raise NotConstant("a subquery cannot say which snapshot to read; write a constant")
     if isinstance(node, exp.Column | exp.Identifier):
@@ -45,9 +45,9 @@ def computed(node: exp.Expr, query: QueryContext) -> Value:
 
     def as_literal(part: exp.Expr) -> exp.Expr:
         if part.arg_key == "zone" and isinstance(part, exp.Literal):
-            # The engine has no names for offsets but these.
+            # The engine knows offsets only by these names.
             return exp.Literal.string(re.sub("^UTC(?=[+-])", "GMT", str(zone_named(part.name))))
-        # The call that a span is added by writes it itself.
+        # The call that adds an interval writes the interval itself.
         in_call = isinstance(part, exp.Interval) and isinstance(part.parent, exp.TimeUnit)
         value = None if in_call else read(part, query)
         return part if value is None else time_literal(value)
@@ -58,7 +58,7 @@ def computed(node: exp.Expr, query: QueryContext) -> Value:
             made = replaced(expression_of_text(left), _as_it_is)
             found = evaluated({"": write(made, lambda _: "NULL")}, query, query.evaluate).get("")
             value = None if found is None else _given(found)
-            # The days between two dates are no time.
+            # A number of days between two dates is not a time.
             has_date = any(each.value == "DATE" for each in made.walk())
             if value is not None and not (has_date and isinstance(value, Decimal)):
                 return value
@@ -69,7 +69,7 @@ def computed(node: exp.Expr, query: QueryContext) -> Value:
 
 
 def _is_computed(part: exp.Expr) -> bool:
-    """Whether the engine is asked for a part of an expression."""
+    """Whether the engine may evaluate a part of an expression."""
     match part:
         case exp.DateTrunc(unit=unit) | exp.TimestampTrunc(unit=unit):
             return unit is None or unit.name.lower() not in ("decade", "century", "millennium")
@@ -97,7 +97,7 @@ def _given(found: Constant) -> Value | None:
 
 
 def _as_it_is(each: Expression) -> Expression | None:
-    """The argument of a cast to a time with or without a zone that moves neither."""
+    """Remove a cast to a time with or without a zone that changes neither."""
     if each.name not in ("cast", "try_cast") or not each.value.startswith("TIMESTAMP"):
         return None
     inner = replaced(each.arguments[0], _as_it_is)

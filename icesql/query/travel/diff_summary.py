@@ -1,6 +1,6 @@
-"""``DIFF SUMMARY t BETWEEN a AND b``: how two states of a table differ, from metadata alone.
+"""``DIFF SUMMARY t BETWEEN a AND b``: compare two states of a table by metadata alone.
 
-Manifests are read, data files are not.
+It reads manifests, but no data files.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ if TYPE_CHECKING:
     from icesql.iceberg.schema import Schema
 
 _NO_COUNTS: Final = (None,) * 6
-# Of one partition: files, records, and records of delete files.
+# Counts of one partition: files, records, and records of delete files.
 _Counts = tuple[int, int, int]
 _NOTHING: Final[_Counts] = (0, 0, 0)
 
 
 def diff_summary(request: ShowRequest) -> Rows:
-    """A row for each thing that differs.
+    """One row for each difference.
 
     ``part`` is "snapshot", "schema", "partition spec", "property", "total" or "partition". NULL
-    before or after is what there was not. Raises what finding the table, its snapshots and reading
-    manifests raises.
+    before or after means that it did not exist then. Raises the errors of loading the table,
+    selecting its snapshots and reading manifests.
     """
     reference, query = request.reference, request.query
     wanted = reference.changes
@@ -84,7 +84,7 @@ def _snapshots(
 
 
 def _schemas(before: Schema, after: Schema) -> Iterator[tuple[Any, ...]]:
-    """By ids: a column that was renamed is one row, with both names."""
+    """Compare columns by id: a renamed column is one row, with both names."""
     old, new = before.field_by_id, after.field_by_id
     for field_id in sorted({*old, *new}):
         texts: list[str | None] = []
@@ -93,7 +93,7 @@ def _schemas(before: Schema, after: Schema) -> Iterator[tuple[Any, ...]]:
             if column is None:
                 texts.append(None)
                 continue
-            kind = str(column.type).partition("<")[0]  # those inside have rows of their own
+            kind = str(column.type).partition("<")[0]  # nested fields have rows of their own
             required = " required" if column.required else ""
             texts.append(f"{schema.name_by_id[field_id]} {kind}{required}")
         if texts[0] != texts[1]:
@@ -115,7 +115,7 @@ def _differing(
 
 
 def _metadata_at(table: Table, snapshot: Snapshot | None) -> TableMetadata | None:
-    """The metadata that made a snapshot current; None where its file is not known or gone."""
+    """The metadata in which a snapshot was current; None if its file is not known or deleted."""
     metadata = table.metadata
     if snapshot is None:
         return None

@@ -1,7 +1,7 @@
-"""A constant time expression becomes the instant to travel to.
+"""Fold a constant time expression to the instant of a time travel.
 
-Texts and spans of time are read here, in the spellings of all dialects; the engine computes what
-is made of them. A time without zone is read in the session's zone by Java's rule, which Spark and
+Texts and intervals are read here, in the forms of all dialects; the engine computes expressions
+of them. A time without zone is read in the session's zone by Java's rule, which Spark and
 Trino follow: a time that daylight saving skips moves forward by the gap, one that happens twice is
 the earlier.
 """
@@ -34,21 +34,21 @@ if TYPE_CHECKING:
     from icesql.context import QueryContext
     from icesql.sql.time_travel import AtTime
 
-# Oracle's names of the clock.
+# Oracle's names for the current time.
 _CLOCKS: Final = ("systimestamp", "sysdate", "systimestamp()")
 _EPOCH: Final = datetime(1970, 1, 1)
 _GREATEST: Final = 10**30
 _EPOCHS: Final = {"timestamp_seconds": 0, "timestamp_millis": 3, "timestamp_micros": 6}
-# An aware datetime is an instant, a naive one a wall clock, a date midnight of it.
+# An aware datetime is an instant, a naive one a wall clock, a date its midnight.
 Value = datetime | date | Interval | Decimal | str
 
 
 def fold_instant(travel: AtTime, query: QueryContext) -> int:
     """Microseconds since the epoch in UTC of the constant time expression of a travel clause.
 
-    Understands literals, casts, now() and its kin, intervals, arithmetic, AT TIME ZONE,
+    Accepts literals, casts, now() and similar calls, intervals, arithmetic, AT TIME ZONE,
     date_trunc and to_timestamp. Raises SqlSyntaxError for everything that is not a constant time,
-    and for a bare number where the dialect does not say that it counts seconds.
+    and for a bare number unless the dialect defines that it counts seconds.
     """
     node, zone = travel.expression, time_zone(query.settings.timezone)
     if node.meta.get("dialect") == SPARK:
@@ -75,7 +75,7 @@ def fold_instant(travel: AtTime, query: QueryContext) -> int:
         return micros_of(in_zone(value, zone) if value.tzinfo is None else value)
     except NotConstant as reason:
         problem = str(reason)
-        if node is not travel.expression:  # whose own words are not the user's
+        if node is not travel.expression:  # its text is translated, not the user's
             problem = f"{travel.text} is not a constant time that can be folded; {TIME_SHAPE}"
         raise SqlSyntaxError(problem, offset=travel.offset) from None
     except (OverflowError, ValueError, InvalidOperation) as error:
@@ -99,7 +99,7 @@ def _value(node: exp.Expr, query: QueryContext) -> Value:
 
 
 def read(node: exp.Expr, query: QueryContext) -> datetime | date | Interval | None:
-    """The value of what is not left to the engine; None for all others."""
+    """The value of an expression that is evaluated here; None for all others."""
     now = clock_time(node, query)
     if now is not None:
         return now
@@ -109,8 +109,8 @@ def read(node: exp.Expr, query: QueryContext) -> datetime | date | Interval | No
                 return interval_of_text(text.name)
             if not to.is_type(*exp.DataType.TEMPORAL_TYPES):
                 return None
-            # The zone of the type does not decide: a text that names a zone means that zone, and
-            # dialects read TIMESTAMP '…' as types with and without one.
+            # The zone of the type does not decide: the zone in a text takes precedence, and
+            # dialects read TIMESTAMP '…' as types with and without a zone.
             moment = read_time(text.name)
             is_day = to.is_type(exp.DataType.Type.DATE, exp.DataType.Type.DATE32)
             if not (is_day and isinstance(moment, datetime)):
@@ -175,13 +175,13 @@ def _number(node: exp.Expr, query: QueryContext) -> Decimal:
 
 
 def _bounded(number: Decimal) -> Decimal:
-    """The number, whose digits are few: 1e999999 as an integer takes minutes."""
+    """The number, if it is not too large: 1e999999 as an integer takes minutes."""
     if number.copy_abs() > _GREATEST:
         raise OverflowError
     return number
 
 
 def since_epoch(number: Decimal, digits: int) -> datetime:
-    """The instant so many parts of a second, of 10 ** -digits, since 1970."""
+    """The instant ``number`` parts of a second, of 10 ** -digits each, after 1970."""
     micros = (_bounded(number) * 10 ** (6 - digits)).to_integral_value(rounding="ROUND_FLOOR")
     return _EPOCH.replace(tzinfo=UTC) + timedelta(microseconds=int(micros))

@@ -1,6 +1,6 @@
-"""Versions and times that a query tells: ``VERSION AS OF (SELECT …)`` is asked before binding.
+"""Versions and times from a query: ``VERSION AS OF (SELECT …)`` is evaluated before binding.
 
-A statement of which one was asked is never kept: the next time the answer may be another.
+Statements with such a query are not cached: the next evaluation may return another version.
 """
 
 from __future__ import annotations
@@ -36,16 +36,16 @@ from icesql.sql.time_travel import (
 if TYPE_CHECKING:
     from icesql.context import QueryContext
 
-# The rows of a query, by its text; two are enough to know that there are too many.
+# Evaluates a query given as text. Two rows are enough: a second row is an error.
 Evaluate = Callable[[str], list[tuple[Any, ...]]]
 _Any = TypeVar("_Any")
 
 
 def with_answers(statement: _Any, evaluate: Evaluate, query: QueryContext) -> _Any:
-    """A statement with the versions that its queries tell; the same if it has none.
+    """The statement with the results of its version queries; unchanged if it has none.
 
-    Raises SqlSyntaxError for a query that does not give one version or time, and what asking
-    raises.
+    Raises SqlSyntaxError for a query that does not return one version or time, and the errors
+    of ``evaluate``.
     """
     found: Any = statement
     match statement:

@@ -1,5 +1,5 @@
-"""Views and temporary tables: the texts of views put into the statement that reads them.
+"""Views and temporary tables: insert the texts of views into the statement that reads them.
 
-In: a ``Query`` and what the session and the catalogs have. Out: a ``Query`` without views. May
-import what ``query`` may.
+In: a ``Query``, and the objects of the session and the catalogs. Out: a ``Query`` without views.
+May import what ``query`` may.
 """

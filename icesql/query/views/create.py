@@ -1,4 +1,4 @@
-"""CREATE and DROP of temporary views and tables, and what the names of a statement mean by them."""
+"""CREATE and DROP of temporary views and tables, and the resolution of their names."""
 
 from __future__ import annotations
 
@@ -26,9 +26,10 @@ if TYPE_CHECKING:
     from icesql.query.views.temporary import Temporary
     from icesql.sql.statement import Statement, TableReference
 
-# The columns of a query, by names.
+# Returns the column names of a query.
 ColumnsOf = Callable[[Query], list[str]]
-# The rows of a query as a table of this name and these columns, beside the one it replaces.
+# Runs a query and returns its rows as a table with name and columns; during that time a table that
+# it replaces is still in memory.
 Materialize = Callable[[CreateTable], TemporaryTable]
 
 
@@ -40,10 +41,10 @@ def create(
     columns_of: ColumnsOf,
     materialize: Materialize,
 ) -> int | None:
-    """Make or drop what the statement says; how many rows a table has, None for the others.
+    """Execute CREATE or DROP; return the number of rows of a new table, else None.
 
-    ``place`` is where USE has led: there a view looks its names up. Raises ProgrammingError where
-    a name is taken or missing, and for a view that reads itself.
+    ``place`` is the current catalog and namespace, in which the view resolves its names. Raises
+    ProgrammingError if a name is taken or missing, and for a view that reads itself.
     """
     if isinstance(statement, Drop):
         made.drop(statement)
@@ -59,7 +60,7 @@ def create(
         made.keep(table)
         return int(table.data.num_rows)
     _check_columns(statement, columns_of(statement.query))
-    # Its parameters and the statement around it are not kept with it.
+    # The view does not keep its parameters or the statement around it.
     query = replace(statement.query, given=(None, 0))
     view = View(statement.name, query, statement.columns, Place(*place))
     find = _views(made)
@@ -75,7 +76,7 @@ def create(
 
 
 def _inside(view: View, find: Find) -> Find:
-    """``find`` that refuses a view which is found inside of itself."""
+    """``find``, but raising an error if a view is found inside itself."""
 
     def found(reference: TableReference, place: Place | None) -> View | None:
         other = find(reference, place)
@@ -117,11 +118,11 @@ def with_temporary(
     tables: Mapping[str, TemporaryTable],
     files: bool,
 ) -> Query:
-    """The query with what its session has made in the places of its names.
+    """The query with the session's views and temporary tables in place of their names.
 
-    ``rows`` are those of a statement in FROM, None of one that is answered without an engine.
-    ``stored`` finds the views of catalogs, None where they are not looked for. ``tables`` are
-    those that only this statement knows, which go first.
+    ``rows`` returns the rows of a statement in FROM, None if it is answered without an engine.
+    ``stored`` finds the views of catalogs, None to ignore them. ``tables`` are known only to this
+    statement and take precedence.
     """
     own = _views(made)
 
@@ -146,7 +147,7 @@ def with_temporary(
 
 
 def drop_of(statement: Statement, made: Temporary) -> Drop | None:
-    """DROP TABLE of a temporary table; None where it means a table of a catalog."""
+    """DROP TABLE of a temporary table; None for a table of a catalog."""
     from icesql.sql.writes.statements import DropTable
 
     if not isinstance(statement, DropTable):
@@ -157,7 +158,7 @@ def drop_of(statement: Statement, made: Temporary) -> Drop | None:
 
 
 def whole(name: str, dialect: str | None) -> Query:
-    """A query of all that a temporary view has."""
+    """A query of all rows of a temporary view."""
     return parse_expanded(
         f"SELECT * FROM {quoted_name(name, dialect)}",
         dialect=dialect,
@@ -168,7 +169,7 @@ def whole(name: str, dialect: str | None) -> Query:
 
 
 def named(statement: Shown, made: Temporary) -> View | TemporaryTable | None:
-    """The temporary view or table that a DESCRIBE or SHOW is about; None for all others."""
+    """The temporary view or table that a DESCRIBE or SHOW names; None for all others."""
     reference = statement.reference
     return None if reference is None or reference.path else made.find(reference.parts)
 

@@ -30,8 +30,8 @@ class _Column(Struct, frozen=True):
 class _Made(Struct, frozen=True):
     """A view or a temporary table.
 
-    ``about`` are the lines of DESCRIBE EXTENDED behind its columns, ``sql`` the statement that
-    makes it and ``properties`` those of its metadata, None where it has none.
+    ``about`` are the lines of DESCRIBE EXTENDED after its columns, ``sql`` the statement that
+    creates it, and ``properties`` those of its metadata; None without one.
     """
 
     called: str
@@ -45,9 +45,9 @@ class _Made(Struct, frozen=True):
 def shown(
     statement: Shown, made: View | TemporaryTable, columns: Sequence[tuple[str, str]]
 ) -> Rows:
-    """The rows of a statement about what a session made, which has ``columns``.
+    """The rows of a statement about a temporary view or table, which has ``columns``.
 
-    Raises UnsupportedSqlError for what only a table of a catalog has, and for time travel.
+    Raises UnsupportedSqlError for statements that need a table of a catalog, and for time travel.
     """
     called = f"the temporary {made.kind} {made.name}"
     about = [
@@ -62,9 +62,9 @@ def shown(
 
 
 def shown_stored(statement: Shown, view: StoredView, dialect: str | None) -> Rows:
-    """The rows of a statement about a view of a catalog, as its metadata has it.
+    """The rows of a statement about a view of a catalog, from its metadata.
 
-    Raises UnsupportedSqlError for what only a table has, and for time travel.
+    Raises UnsupportedSqlError for statements that need a table, and for time travel.
     """
     metadata, text = view.metadata, definition(view, dialect)
     fields = [
@@ -113,7 +113,7 @@ def _properties(made: _Made) -> Rows | None:
     return sorted((key, redact_urls(value)) for key, value in made.properties.items())
 
 
-# Rows with the columns that ``query.show.ANSWERS`` has for the same of a table.
+# Rows with the columns of ``query.show.ANSWERS`` for the same statement about a table.
 _ROWS: Final[dict[str, Callable[[_Made], list[tuple[Any, ...]] | None]]] = {
     "DESCRIBE": lambda made: [
         (each.name, each.kind, each.is_null, each.field_id, None, each.comment)
@@ -132,7 +132,7 @@ _ROWS: Final[dict[str, Callable[[_Made], list[tuple[Any, ...]] | None]]] = {
 
 
 def definition(view: StoredView, dialect: str | None) -> str:
-    """The SQL of a view, in the dialect that is asked for if it has that."""
+    """The SQL of a view, in the requested dialect if the view has it, else in its first one."""
     held = view.metadata.representations
     wanted = (dialect or "duckdb").lower()
     own = [each.sql for each in held if each.dialect == wanted]
@@ -140,6 +140,6 @@ def definition(view: StoredView, dialect: str | None) -> str:
 
 
 def created(view: View) -> str:
-    """The statement that makes the view again."""
+    """The statement that creates the view again."""
     columns = f" ({', '.join(map(quoted, view.columns))})" if view.columns else ""
     return f"CREATE TEMP VIEW {quoted(view.name)}{columns} AS {view.query.text}"

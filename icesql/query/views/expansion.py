@@ -1,9 +1,9 @@
-"""The views that a statement reads, put into its text as WITH queries in front of it.
+"""Insert the views that a statement reads into its text, as WITH queries before it.
 
-A view is a WITH query of its own for each place that names it: WITH queries see neither the tables
-around them nor the WITH queries of the statement, just as views do not, and conditions reach the
-tables in one that is read once. The text that results is read as one statement; ``Sources`` says
-whose words each place has.
+Each use of a view becomes a WITH query of its own: WITH queries see neither the tables around
+them nor the WITH queries of the statement, just like views, and conditions reach the tables
+of a WITH query that is read once. The resulting text is parsed as one statement; ``Sources``
+maps each offset to the source of its text.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from icesql.sql.user_text import NAME, quoted
 
 _DEEPEST: Final = 64
 _MOST_VIEWS: Final = 500
-# What tables are called in a translation.
+# The prefix of table names in a translation.
 MARK: Final = "__ref_"
 _LONGEST: Final = 2_000_000
 
@@ -41,7 +41,7 @@ class _Expansion:
         self._size = 0
 
     def whole(self, query: Query) -> tuple[str, Sources] | None:
-        """The statement with its views; None where it names none."""
+        """The statement with its views; None if it names no view."""
         body = self._text(query, -1, None, ())
         if not self._written:
             return None
@@ -59,7 +59,7 @@ class _Expansion:
             made += [Segment(f"{words}{name} AS (", -1, query.start), *text]
             made.append(Segment("\n)", -1, query.start))
             words = ", "
-        # Places in a translation are nobody's.
+        # Offsets in a translation do not refer to a text of the user.
         views = [
             (view.name, None if view.dialect is not None else view.query.text)
             for view in self._views
@@ -68,7 +68,7 @@ class _Expansion:
         return joined(made, views, under=query.sources)
 
     def placed(self, reference: TableReference, sources: Sources) -> TableReference:
-        """A reference of the whole text with the place where its name is looked up."""
+        """A reference of the whole text with the place in which its name is resolved."""
         source = -1 if reference.offset is None else sources.find(reference.offset)[0]
         return (
             reference if source < 0 else meant(replace(reference, place=self._views[source].place))
@@ -77,11 +77,11 @@ class _Expansion:
     def _text(
         self, query: Query, source: int, place: Place | None, above: tuple[str, ...]
     ) -> list[Segment]:
-        """The words of a query, names in the place of its views. Places are those of its source.
+        """The text of a query with names in place of its views. Offsets are those of its source.
 
-        ``above`` are the views that it is inside of.
+        ``above`` are the views that contain it.
         """
-        # Places in a view count from the beginning of its text.
+        # Offsets in a view start at the beginning of its text.
         shift = query.start if source >= 0 else 0
         edits = [
             (start, end, [Segment(words, source, start - shift)])
@@ -96,7 +96,7 @@ class _Expansion:
     def _edits(
         self, query: Query, place: Place | None, above: tuple[str, ...]
     ) -> list[tuple[int, int, str]]:
-        """Replacements of names of views."""
+        """The edits that replace the names of views."""
         edits: list[tuple[int, int, str]] = []
         found = False
         for reference in query.references:
@@ -126,7 +126,7 @@ class _Expansion:
         ]
 
     def _view(self, view: View, reference: TableReference, above: tuple[str, ...]) -> str:
-        """The name of a WITH query of its own for a view."""
+        """Add a WITH query for one use of a view; return its name."""
         if reference.travel is not None or reference.changes is not None:
             raise unsupported(
                 f"time travel on the view {reference.name}",
@@ -160,7 +160,7 @@ class _Expansion:
 
 
 def reads_variables(query: Query) -> bool:
-    """Whether a query reads variables of the session, which are not for a stored view."""
+    """Whether a query reads variables of the session, which a stored view may not do."""
     return any(each.name.lower() == GETVARIABLE for each in query.tree.find_all(exp.Anonymous))
 
 
@@ -174,10 +174,10 @@ def _spelling(dialect: str | None) -> str:
 
 
 def expand(query: Query, find: Find, dialect: str | None, *, files: bool) -> Query:
-    """The query with the views that ``find`` knows in its text; the same one without any.
+    """The query with the views that ``find`` knows in its text; unchanged without any.
 
     Raises ProgrammingError for views that read themselves or are nested too deeply,
-    UnsupportedSqlError for time travel on one, and what reading the whole text raises.
+    UnsupportedSqlError for time travel on one, and the errors of parsing the whole text.
     """
     work = _Expansion(find, dialect)
     whole = work.whole(query)
@@ -195,12 +195,12 @@ def expand(query: Query, find: Find, dialect: str | None, *, files: bool) -> Que
 
 
 def _shown(reference: TableReference) -> Shown | Query | None:
-    """The statement in FROM which a name stands for; None for other references."""
+    """The statement in FROM that the name replaces; None for other references."""
     return reference.shown if reference.parts[0].startswith(PREFIX) else None
 
 
 def _statements(query: Query, sources: Sources) -> dict[int, Shown | Query]:
-    """The statements in the FROM of a query, by the places of their names in the whole text."""
+    """The statements in the FROM of a query, by the offsets of their names in the whole text."""
     return {
         piece.begin + start - piece.start: statement
         for each in query.references
@@ -211,7 +211,7 @@ def _statements(query: Query, sources: Sources) -> dict[int, Shown | Query]:
 
 
 def meant(reference: TableReference) -> TableReference:
-    """The reference of a view's own SQL, for the name that stands for it in a translation."""
+    """The reference in a view's own SQL for its placeholder name in a translation."""
     place = reference.place
     if place is None or not place.references or not reference.parts[0].startswith(MARK):
         return reference

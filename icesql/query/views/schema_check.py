@@ -1,4 +1,4 @@
-"""A check of a stored view's columns against those of its query today."""
+"""Compare a stored view's columns with the current columns of its query."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from icesql.errors import ProgrammingError
 from icesql.iceberg import types as t
 from icesql.iceberg.schema import Schema
 
-# Where Spark keeps the names that the columns of the query have, of a view with names of its own.
+# The property in which Spark stores the query's column names of a view that renames them.
 _QUERY_COLUMNS: Final = "spark.query-column-names"
 _NAMES: Final[dict[type[t.IcebergType], str]] = {
     t.BooleanType: "BOOLEAN",
@@ -28,8 +28,8 @@ _NAMES: Final[dict[type[t.IcebergType], str]] = {
     t.BinaryType: "BLOB",
     t.FixedType: "BLOB",
 }
-# What holds every value of the types beside it. A HUGEINT is the sum of integers; the cast says
-# when one is too large.
+# Types that hold every value of the types on the right. A HUGEINT is a sum of integers; the cast
+# raises an error if one is too large.
 _WIDER: Final[Mapping[str, frozenset[str]]] = {
     "INTEGER": frozenset({"TINYINT", "SMALLINT", "UTINYINT", "USMALLINT"}),
     "BIGINT": frozenset(
@@ -50,7 +50,7 @@ def select_list(
 ) -> list[tuple[str, str, str]] | None:
     """For each column its name in the query, the type to cast it to ("" for none), its own name.
 
-    None where the query gives the columns as they are said to be. ``found`` are names and engine
+    None if the query returns exactly the declared columns. ``found`` are names and engine
     types of the query's columns. Raises ProgrammingError with the difference.
     """
     fields = schema.fields
@@ -83,12 +83,12 @@ def select_list(
 
 
 def query_names(properties: Mapping[str, str]) -> list[str]:
-    """The names, in lower case, that Spark says the columns of a view's query have."""
+    """The names, in lower case, that Spark stored for the columns of a view's query."""
     return [each.strip().lower() for each in properties.get(_QUERY_COLUMNS, "").split(",")]
 
 
 def _is_called(name: str, named: Sequence[str], index: int) -> bool:
-    """Whether a column of the query has its name; DuckDB numbers a name that comes again."""
+    """Whether a column of the query has its stored name; DuckDB numbers repeated names."""
     wanted = named[index]
     if name == wanted or len(set(named)) == len(named):
         return name == wanted
@@ -96,7 +96,7 @@ def _is_called(name: str, named: Sequence[str], index: int) -> bool:
 
 
 def engine_name(node: t.IcebergType) -> str:
-    """A type as DuckDB's DESCRIBE writes it."""
+    """The name of a type in DuckDB's DESCRIBE."""
     match node:
         case t.DecimalType(precision, scale):
             return f"DECIMAL({precision},{scale})"
@@ -122,5 +122,5 @@ def _holds(wanted: str, kind: str) -> bool:
     if one is not None and other is not None:
         digits = [int(each[1]) - int(each[2]) for each in (one, other)]
         return digits[0] >= digits[1] and int(one[2]) >= int(other[2])
-    # Names of the fields of structs may differ in case and quotes.
+    # Struct types may differ in the case and quotes of their fields' names.
     return wanted.lower().replace('"', "") == kind.lower().replace('"', "")

@@ -1,7 +1,7 @@
-"""Views of catalogs: the SQL that is read, where its names are looked up, and what it may do.
+"""Views of catalogs: the choice of their SQL, the resolution of its names, and its restrictions.
 
-A view's SQL is a stranger's. It is read as the SQL of a connection that may read no files and no
-tables by path, and sees nothing that the session has made.
+A view's SQL is not trusted. It is read like the SQL of a connection that may read no files and no
+tables by path, and it does not see objects of the session.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ if TYPE_CHECKING:
     from icesql.iceberg.schema import Schema
     from icesql.query.session_state import SessionState
 
-# In the order in which they are chosen, where none is in the spelling of the connection.
+# The order of preference if a view has no SQL in the dialect of the connection.
 _TRANSLATED: Final = ("spark", "trino", "snowflake")
 _OWN: Final = ("duckdb", "icesql")
 _VIEW: Final = "__stored"
 
-# The names and engine types of the columns of a query without views.
+# Returns the names and engine types of the columns of a query without views.
 ColumnsOf = Callable[[Query], Sequence[tuple[str, str]]]
 Find = Callable[[TableReference, Place | None], View | None]
 
@@ -65,11 +65,11 @@ class StoredViews:
         self._open: list[str] = []
 
     def find(self, reference: TableReference, place: Place | None) -> View | None:
-        """The view that a reference means; None where it is a table, or nothing.
+        """The view that a reference names; None for a table or an unknown name.
 
-        Raises ProgrammingError for one that reads itself, whose columns changed or whose SQL is in
-        no dialect that is read, UnsupportedSqlError for what its SQL may not do, and what opening
-        it raises.
+        Raises ProgrammingError if the view reads itself, if its columns changed or if its SQL is in
+        no supported dialect, UnsupportedSqlError for SQL that a view may not have, and the errors
+        of opening it.
         """
         if reference.path is not None or reference.shown is not None:
             return None
@@ -124,7 +124,7 @@ class StoredViews:
         names = query_names(stored.metadata.properties)
         places = ""
         if len(set(names)) < len(names):
-            # Each engine numbers a name that comes again in its own way.
+            # Each engine numbers repeated names in its own way.
             quoted = ", ".join(quoted_name(name, self._dialect) for name, _, _ in listed)
             places = f"({quoted})"
         return replace(view, before=f"SELECT {items} FROM (", after=f"\n) AS view_query{places}")
@@ -139,7 +139,7 @@ class StoredViews:
         return f"{column} AS {quoted_name(called, self._dialect)}"
 
     def _alone(self, view: View) -> Query:
-        """All that a view has, before its columns are checked."""
+        """A query of all columns of a view, before they are checked."""
         expanded = parse_expanded(
             f"SELECT * FROM {_VIEW}", dialect=self._dialect, given=(None, 0), shown={}, files=False
         )
@@ -150,7 +150,7 @@ class StoredViews:
         return expand(expanded, find, self._dialect, files=False)
 
     def _place(self, stored: StoredView, catalog: str | None) -> Place:
-        """Where its names are looked up; ``catalog`` is the one that it was found in."""
+        """The place in which its names are resolved; ``catalog`` is the one that has the view."""
         wanted = stored.metadata.default_catalog
         if wanted is not None and wanted.lower() != stored.catalog.lower():
             own = self._session.names.catalog
@@ -167,7 +167,7 @@ class StoredViews:
         return Place(catalog, stored.metadata.default_namespace, stored=True)
 
     def _chosen(self, stored: StoredView) -> tuple[Representation, str | None]:
-        """The SQL that is read, and its dialect."""
+        """The chosen SQL and its dialect."""
         by_dialect = {
             _plain(each.dialect): each for each in reversed(stored.metadata.representations)
         }
@@ -197,7 +197,7 @@ class StoredViews:
         return query
 
     def _in_own_words(self, query: Query, place: Place) -> Query:
-        """A query of another dialect in DuckDB's spelling, its tables by the same references."""
+        """A query of another dialect translated to DuckDB's, its tables by the same references."""
         if query.refused is not None:
             raise query.refused
         schemas = [self._schema(each, place) for each in query.references]
@@ -214,7 +214,7 @@ class StoredViews:
         return replace(made, references=references)
 
     def _schema(self, reference: TableReference, place: Place) -> Schema:
-        """The columns of a table or view in a view."""
+        """The columns of a table or view that a view reads."""
         view = self.find(reference, place)
         if view is not None and view.schema is not None:
             return view.schema
@@ -222,7 +222,7 @@ class StoredViews:
 
 
 def _plain(dialect: str | None) -> str:
-    """The name under which a dialect is promised: duckdb, spark, trino, snowflake."""
+    """The canonical name of a dialect: duckdb, spark, trino, snowflake."""
     name = (dialect or _OWN[0]).lower()
     if name in _OWN:
         return _OWN[0]

@@ -19,9 +19,9 @@ _HINT: Final = "SET engine = local"
 
 
 def with_tables(query: Query, find: Callable[[TableReference], TemporaryTable | None]) -> Query:
-    """The query with its temporary tables taken out of its references; the same without any.
+    """The query without temporary tables in its references; the same query if it has none.
 
-    Raises UnsupportedSqlError for time travel on one.
+    Raises UnsupportedSqlError for time travel on a temporary table.
     """
     found = {
         reference.index: table

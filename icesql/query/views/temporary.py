@@ -1,4 +1,4 @@
-"""The views and tables that a session has made for itself."""
+"""The temporary views and tables of a session."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ SCHEMA = "temp"
 
 
 class View(Struct, frozen=True):
-    """A view by its name and query; ``place`` is where the names in it are looked up.
+    """A view with its name and query; ``place`` is where its names are resolved.
 
-    ``columns`` are the names that its first columns have instead of the query's. ``dialect`` is
-    what its SQL was translated from, None where it was not. ``schema`` is what a catalog says of
-    it; ``before`` and ``after`` are SQL around the query.
+    ``columns`` rename its first columns. ``dialect`` is the dialect from which its SQL was
+    translated, None without translation. ``schema`` is the schema in the catalog;
+    ``before`` and ``after`` are SQL around the query.
     """
 
     name: str
@@ -39,7 +39,7 @@ class View(Struct, frozen=True):
 class TemporaryTable(Struct, frozen=True):
     """A table in memory: ``data`` is an Arrow table of ``size`` bytes.
 
-    ``columns`` are names, types as DESCRIBE tells them, and the engine's types.
+    ``columns`` are names, types as in DESCRIBE, and the engine's types.
     """
 
     name: str
@@ -61,19 +61,19 @@ class Temporary:
 
     @property
     def all(self) -> list[View | TemporaryTable]:
-        """All of them, in the order of their names."""
+        """All views and tables, ordered by name."""
         return [each for _, each in sorted(self._made.items())]
 
     def find(self, parts: Sequence[str]) -> View | TemporaryTable | None:
-        """The temporary object that ``v`` or ``temp.v`` names."""
+        """The temporary object named ``v`` or ``temp.v``, else None."""
         if len(parts) == 2 and parts[0].lower() == SCHEMA:
             parts = parts[1:]
         return self._made.get(parts[0].lower()) if len(parts) == 1 else None
 
     def check(self, name: str, kind: str, *, replace: bool, if_missing: bool) -> bool:
-        """Whether something of the name is to be made; False where it is there already.
+        """Whether an object is to be created; False if it exists and that is allowed.
 
-        Raises ProgrammingError where the name is taken.
+        Raises ProgrammingError if the name is taken.
         """
         found = self._made.get(name.lower())
         if found is None:
@@ -86,11 +86,11 @@ class Temporary:
         return replace
 
     def keep(self, made: View | TemporaryTable) -> None:
-        """Keep what was made, in the place of what had its name."""
+        """Store a view or table, replacing the one with the same name."""
         self._made[made.name.lower()] = made
 
     def drop(self, statement: Drop) -> None:
-        """Raises ProgrammingError where there is nothing of that name and kind."""
+        """Remove an object. Raises ProgrammingError if none has this name and kind."""
         kind, name = statement.kind.lower(), statement.name
         found = self._made.get(name.lower())
         if found is None:
@@ -106,13 +106,13 @@ class Temporary:
         del self._made[name.lower()]
 
     def forget(self, name: str) -> None:
-        """Take a name away, if something has it."""
+        """Remove an object if it exists."""
         self._made.pop(name.lower(), None)
 
     def check_room(self, size: int, limit: int, without: str) -> None:
-        """Raise OperationalError where ``size`` more bytes are more than all tables may have.
+        """Raise OperationalError if ``size`` more bytes exceed the limit for all tables.
 
-        ``without`` is the name of the table that goes for it.
+        ``without`` is the name of the table that would be replaced.
         """
         held = sum(
             each.size

@@ -1,4 +1,4 @@
-"""Queries of Spark's text in DuckDB's meaning."""
+"""Translate Spark's queries to DuckDB."""
 
 from __future__ import annotations
 
@@ -33,25 +33,25 @@ class SparkQueries(Queries):
         self.timezone = timezone
 
     def set_operation(self, node: exp.SetOperation, parent: Scope | None) -> Columns | None:
-        """A set operation in place, however long its chain; its columns."""
+        """Translate a set operation in place, however long its chain; return its columns."""
         check_set_operation(node)
         return super().set_operation(node, parent)
 
     def united(
         self, node: exp.SetOperation, left: Columns | None, right: Columns | None
     ) -> Columns | None:
-        """The columns of a set operation, whose sides are cast where DuckDB's would differ."""
+        """The columns of a set operation; sides for which DuckDB's common type differs are cast."""
         return united(node, left, right)
 
     def result_clauses(self, node: exp.Query, scope: Scope) -> None:
-        """ORDER BY and LIMIT of a set operation: they see the columns of its result."""
+        """Translate ORDER BY and LIMIT of a set operation, which see the columns of its result."""
         self._order(node, scope)
         self._counts(node, Expressions(scope, self))
 
     # ------------------------------------------------------------------ FROM
 
     def read_join(self, join: exp.Join, scope: Scope) -> None:
-        """A JOIN with its condition."""
+        """Read the table of a JOIN and translate its condition."""
         for part, value in join.args.items():
             if value and part not in _JOIN_PARTS:
                 raise unsupported(f"JOIN with {part.upper()} in {DIALECT}", join)
@@ -63,7 +63,7 @@ class SparkQueries(Queries):
             join.set("on", Expressions(scope, self).truth(on))
 
     def read_item(self, node: exp.Expr, scope: Scope) -> None:
-        """One thing in FROM with the joins inside its parentheses."""
+        """Read one item of FROM with the joins inside its parentheses."""
         for part in ("pivots", "sample"):
             if node.args.get(part):
                 raise unsupported(f"{part.upper()} in {DIALECT}", node)
@@ -74,13 +74,13 @@ class SparkQueries(Queries):
         super().read_item(node, scope)
 
     def source(self, node: exp.Expr, scope: Scope) -> Columns | None:
-        """A function that makes rows."""
+        """Translate a table function."""
         if not isinstance(node, exp.Table | exp.Lateral):
             raise unsupported(f"{node.key.upper()} in FROM in {DIALECT}", node)
         return table_function(node, scope, self)
 
     def values(self, node: exp.Values, scope: Scope) -> Columns:
-        """VALUES, whose columns are col1, col2 … to Spark."""
+        """Translate VALUES, whose columns are col1, col2 … in Spark."""
         alias = node.args.get("alias")
         last = node.expressions[-1]
         if alias is None and isinstance(last, exp.Tuple) and len(last.expressions) == 1:
@@ -117,7 +117,7 @@ class SparkQueries(Queries):
     # ------------------------------------------------------------------ SELECT
 
     def select(self, node: exp.Select, scope: Scope) -> Columns | None:
-        """A SELECT in place; its columns, None where they are not known."""
+        """Translate a SELECT in place; return its columns, None if they are not known."""
         self.read_from(node, scope)
         laterals(node, scope, self)
         expressions = Expressions(scope, self)
@@ -179,7 +179,7 @@ class SparkQueries(Queries):
     def _projection(
         self, node: exp.Expr, scope: Scope, expressions: Expressions
     ) -> list[tuple[str, Typed]] | None:
-        """One entry of the select list as columns; None where ``*`` stands for unknown ones."""
+        """The columns of one entry of the select list; None if those of its ``*`` are not known."""
         if isinstance(node, exp.Star):
             self._check_star(node)
             found = scope.star()
@@ -230,7 +230,7 @@ class SparkQueries(Queries):
 
 
 def _check_having(node: exp.Select, scope: Scope) -> None:
-    """Refuse a name in HAVING that is both a column and an alias: the engines differ in it."""
+    """Refuse a name in HAVING that is both a column and an alias: Spark and DuckDB differ."""
     having = node.args.get("having")
     if having is None:
         return
@@ -249,7 +249,7 @@ def _check_having(node: exp.Select, scope: Scope) -> None:
 
 
 def _as_star(node: exp.Expr, columns: Columns) -> list[tuple[str, Typed]]:
-    """One node that stands for several columns: their types matter, the node is written once."""
+    """The columns of one ``*``: all types, but the node only for the first one."""
     if not columns:
         return [("", Typed(node, t.UNKNOWN))]
     first, *rest = columns
@@ -260,13 +260,13 @@ STAR: Final = exp.Star()
 
 
 def _name(node: exp.Expr) -> str:
-    """The name of a result column: its alias, its name, or its text."""
+    """The name of a result column: its alias, its column name, or its text."""
     if isinstance(node, exp.Alias):
         return node.alias
     if isinstance(node, exp.Column | exp.Dot):
         return node.name
     if isinstance(node, exp.Literal):
-        return node.name or "''"  # Spark's own name is empty, which no alias can be
+        return node.name or "''"  # Spark's name for it is empty, but an alias cannot be
     return str(
         node.sql(
             dialect="spark",

@@ -1,4 +1,4 @@
-"""UNION, EXCEPT and INTERSECT of Spark's text, whose sides get the types that Spark gives them."""
+"""UNION, EXCEPT and INTERSECT of Spark, with both sides cast to Spark's common types."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from icesql.sql.positions import unsupported
 
 
 def check_set_operation(node: exp.SetOperation) -> None:
-    """Refuse what is read in another way than Spark reads it."""
+    """Refuse set operations that sqlglot parses differently from Spark."""
     if node.args.get("by_name") or node.args.get("side") or node.args.get("on"):
         raise unsupported(f"{node.key.upper()} BY NAME in {DIALECT}", node)
     first = node
@@ -27,7 +27,7 @@ def check_set_operation(node: exp.SetOperation) -> None:
 
 
 def united(node: exp.SetOperation, left: Columns | None, right: Columns | None) -> Columns | None:
-    """The columns of a set operation, whose sides are cast where DuckDB would unite otherwise."""
+    """The columns of a set operation; sides for which DuckDB's common type differs are cast."""
     if left is None or right is None:
         return left
     if len(left) != len(right):
@@ -61,7 +61,7 @@ def _cast_output(
 
 
 def common_type(node: exp.Expr, kinds: Sequence[SqlType]) -> SqlType:
-    """The type that values of one column have in common."""
+    """The common type of the values of one column. Raises UnsupportedSqlError at ``node``."""
     found = t.NULL
     for kind in kinds:
         both = t.common(found, kind)

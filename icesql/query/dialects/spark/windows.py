@@ -18,7 +18,7 @@ _SPEC_PARTS = frozenset({"kind", "start", "start_side", "end", "end_side"})
 
 
 def around_call(self: Expressions, node: exp.Expr) -> tuple[exp.Anonymous, Around]:
-    """The call inside, and what stands around it in DuckDB's meaning."""
+    """The innermost call and the clauses around it, translated to DuckDB."""
     around, whole = Around(), node
     while True:
         match node:
@@ -43,7 +43,7 @@ def around_call(self: Expressions, node: exp.Expr) -> tuple[exp.Anonymous, Aroun
 
 
 def window(self: Expressions, node: exp.Window) -> exp.Window:
-    """A window without its function, its expressions in DuckDB's meaning."""
+    """A window without its function, with translated expressions."""
     for part, value in node.args.items():
         if value and part not in _WINDOW_PARTS:
             raise unsupported(f"a window with {part.upper()} in {DIALECT}", node)

@@ -1,5 +1,5 @@
-"""Trino's and Snowflake's meanings: a table of functions each, and their operators.
+"""The dialects of Trino and Snowflake: a function table for each, and their operators.
 
-In: a tree and the types of its columns. Out: the same tree in DuckDB's meaning. May import: query,
-sql, iceberg, errors.
+In: a tree and the types of its columns. Out: the same tree translated to DuckDB. May import:
+query, sql, iceberg, errors.
 """

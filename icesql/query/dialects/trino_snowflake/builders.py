@@ -1,4 +1,4 @@
-"""Functions that are built from constants among their arguments, or from any number of them."""
+"""Functions built from constant arguments, or from any number of arguments."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def _typed(made: exp.Expr, type: SqlType) -> exp.Expr:
 
 
 def date_trunc(self: Translation, node: exp.Expr, given: Arguments) -> exp.Expr:
-    """``date_trunc(unit, x)``, of the type of x."""
+    """``date_trunc(unit, x)``; the result has the type of x."""
     unit, type = _unit(self, node, given[0]), _moment(self, node, given[1])
     if type == t.DATE and unit in _FINE:
         raise self.refuse(f"date_trunc('{unit}', …) of a date", node)
@@ -89,7 +89,7 @@ def date_trunc(self: Translation, node: exp.Expr, given: Arguments) -> exp.Expr:
 
 
 def date_add(self: Translation, node: exp.Expr, given: Arguments) -> exp.Expr:
-    """``date_add(unit, n, x)``, of the type of x."""
+    """``date_add(unit, n, x)``; the result has the type of x."""
     unit, type = _unit(self, node, given[0]), _moment(self, node, given[2])
     if self.type(given[1]).kind not in (*t.INTEGRAL, "null", "unknown"):
         raise self.refuse(f"{node.name.lower()}() of a count that is no integer", given[1])
@@ -111,7 +111,7 @@ def date_add(self: Translation, node: exp.Expr, given: Arguments) -> exp.Expr:
 
 
 def date_diff(self: Translation, node: exp.Expr, given: Arguments) -> exp.Expr:
-    """Whole units in Trino, borders crossed in Snowflake."""
+    """Whole units in Trino, boundaries crossed in Snowflake."""
     unit = _unit(self, node, given[0])
     types = {_moment(self, node, each) for each in given[1:]}
     if t.TIMESTAMP in types and len(types) > 1:
@@ -143,7 +143,7 @@ def format_datetime(self: Translation, node: exp.Expr, given: Arguments) -> exp.
 
 
 def to_char(self: Translation, node: exp.Expr, given: Arguments) -> exp.Expr:
-    """``TO_CHAR(x)`` and ``TO_CHAR(a moment, 'YYYY-MM-DD')``."""
+    """``TO_CHAR(x)`` and ``TO_CHAR(timestamp, 'YYYY-MM-DD')``."""
     if len(given) == 1:
         made = cast(self, node, given[0], exp.DataType.build("VARCHAR"))
         made = made or exp.Cast(this=given[0].copy(), to=exp.DataType.build("VARCHAR"))
@@ -152,7 +152,7 @@ def to_char(self: Translation, node: exp.Expr, given: Arguments) -> exp.Expr:
 
 
 def date_parse(self: Translation, node: exp.Expr, given: Arguments) -> exp.Expr:
-    """``date_parse(text, '%Y-%m-%d')``: a timestamp."""
+    """``date_parse(text, '%Y-%m-%d')``; the result is a timestamp."""
     return _parsed(self, node, given, formats.from_mysql(_pattern(self, node, given)))
 
 
@@ -185,11 +185,11 @@ def _parsed(self: Translation, node: exp.Expr, given: Arguments, pattern: str | 
         raise self.refuse(f"the pattern {given[1].sql()} of {node.name.lower()}()", given[1])
     safe = node.name.lower().startswith("try_")
     function = "try_strptime" if safe else "strptime"
-    # What is printed as milliseconds and zeros is read as any fraction.
+    # Formatting writes milliseconds and zeros; parsing accepts any fraction.
     literal = exp.Literal.string(pattern.replace("%g000", "%f"))
     made = expanded(f"{function}($1, $2)", given[0], literal)
     if "%y" in pattern:
-        # Two digits are 1970 to 2069, and 1969 to 2068 in DuckDB.
+        # Two digits mean 1970 to 2069 here, but 1969 to 2068 in DuckDB.
         later = "CASE WHEN year($1) = 1969 THEN $1 + INTERVAL 100 YEAR ELSE $1 END"
         made = expanded(later, made)
     return _typed(made, t.NTZ)
@@ -199,7 +199,7 @@ def _parsed(self: Translation, node: exp.Expr, given: Arguments, pattern: str | 
 
 
 def joined(self: Translation, node: exp.Expr, given: Arguments) -> exp.Expr:
-    """``concat(a, b, …)``: NULL if one is NULL."""
+    """``concat(a, b, …)``: NULL if an argument is NULL."""
     kinds = {word(self.type(each)) for each in given} - {"null"}
     if "array" in kinds:
         raise self.refuse("concat() of arrays", node, "write ||")
@@ -212,7 +212,7 @@ def joined(self: Translation, node: exp.Expr, given: Arguments) -> exp.Expr:
 
 
 def substr(self: Translation, node: exp.Expr, given: Arguments) -> exp.Expr:
-    """``substr(s, start, length)``: '' for a start outside of the text."""
+    """``substr(s, start, length)``: '' for a start outside the text."""
     start = given[1]
     plain = isinstance(start, exp.Literal) and int(start.name) > 0
     length = ", greatest($3, 0)" if len(given) == 3 else ""
@@ -229,12 +229,12 @@ def substr(self: Translation, node: exp.Expr, given: Arguments) -> exp.Expr:
 
 
 def greatest(self: Translation, node: exp.Expr, given: Arguments) -> exp.Expr:
-    """NULL if one is NULL, unlike DuckDB's."""
+    """``greatest(a, …)``: NULL if an argument is NULL, unlike DuckDB's."""
     return _extreme(self, given, "greatest")
 
 
 def least(self: Translation, node: exp.Expr, given: Arguments) -> exp.Expr:
-    """NULL if one is NULL, unlike DuckDB's."""
+    """``least(a, …)``: NULL if an argument is NULL, unlike DuckDB's."""
     return _extreme(self, given, "least")
 
 
@@ -246,7 +246,7 @@ def _extreme(self: Translation, given: Arguments, name: str) -> exp.Expr:
 
 
 def regexp_replace(self: Translation, node: exp.Expr, given: Arguments) -> exp.Expr:
-    """All matches, the groups of the replacement written ``$1`` (Trino) or ``\\1`` (Snowflake)."""
+    """Replace all matches; groups in the replacement are ``$1`` (Trino) or ``\\1`` (Snowflake)."""
     text = _constant(self, node, "a replacement", given[2]) if len(given) == 3 else ""
     if self.dialect == "trino":
         if "\\" in text or "${" in text:
@@ -260,7 +260,7 @@ def regexp_replace(self: Translation, node: exp.Expr, given: Arguments) -> exp.E
 
 
 def json_extract_scalar(self: Translation, node: exp.Expr, given: Arguments) -> exp.Expr:
-    """``json_extract_scalar(text, '$.a.b')``: NULL for what is no scalar."""
+    """``json_extract_scalar(text, '$.a.b')``: NULL for objects, arrays and null."""
     path = _constant(self, node, "a path", given[1])
     if not _PATH.fullmatch(path):
         raise self.refuse(f"the path '{path}' of json_extract_scalar()", given[1])
@@ -298,7 +298,7 @@ def count(self: Translation, node: exp.Expr, given: Arguments) -> exp.Expr:
 
 
 def listagg(self: Translation, node: exp.Expr, given: Arguments) -> exp.Expr:
-    """``listagg(x, delimiter) WITHIN GROUP (ORDER BY y)``; '' is the delimiter without one."""
+    """``listagg(x, delimiter) WITHIN GROUP (ORDER BY y)``; the default delimiter is ''."""
     within = node.parent if isinstance(node.parent, exp.WithinGroup) else None
     delimiter = given[1].copy() if len(given) == 2 else exp.Literal.string("")
     if self.dialect == "trino" and within is None:
@@ -357,14 +357,14 @@ def to_decimal(self: Translation, node: exp.Expr, given: Arguments) -> exp.Expr:
 
 
 def div0(self: Translation, node: exp.Expr, given: Arguments) -> exp.Expr:
-    """``DIV0(a, b)``: 0 where b is 0; ``DIV0NULL``: where it is NULL too. Six digits."""
+    """``DIV0(a, b)``: 0 if b is 0; ``DIV0NULL``: also if b is NULL. Six digits after the point."""
     divided = quotient(given[0], expanded("nullif($1, 0)", given[1]))
     null = "" if node.name.lower() == "div0" else " OR $2 IS NULL"
     text = f"CASE WHEN $1 IS NOT NULL AND ($2 = 0{null}) THEN CAST(0 AS DECIMAL(38,6)) ELSE $3 END"
     return _typed(expanded(text, *given, divided), DECIMAL)
 
 
-# By the names that the tables call them.
+# The builders by their names in the function tables.
 BUILDERS: Final[dict[str, Callable[[Translation, exp.Expr, Arguments], exp.Expr]]] = {
     each.__name__: each
     for each in (

@@ -1,18 +1,18 @@
-"""Patterns of dates and times as DuckDB's ``strftime`` and ``strptime`` write them."""
+"""Convert date and time patterns to those of DuckDB's ``strftime`` and ``strptime``."""
 
 from __future__ import annotations
 
 import re
 from typing import Final
 
-# MySQL's, which Trino's date_format and date_parse take.
+# Patterns of MySQL, for Trino's date_format and date_parse.
 _MYSQL: Final = {
     "Y": "%Y", "y": "%y", "m": "%m", "c": "%-m", "d": "%d", "e": "%-d", "H": "%H", "k": "%-H",
     "h": "%I", "I": "%I", "l": "%-I", "i": "%M", "s": "%S", "S": "%S", "f": "%g000", "p": "%p",
     "T": "%H:%M:%S", "r": "%I:%M:%S %p", "j": "%j", "a": "%a", "W": "%A", "b": "%b", "M": "%B",
     "%": "%%", "v": "%V", "x": "%G",
 }  # fmt: skip
-# Joda's, which Trino's format_datetime and parse_datetime take.
+# Patterns of Joda, for Trino's format_datetime and parse_datetime.
 _JODA: Final = {
     "yyyy": "%Y", "y": "%Y", "yy": "%y", "MM": "%m", "M": "%-m", "MMM": "%b", "MMMM": "%B",
     "dd": "%d", "d": "%-d", "HH": "%H", "H": "%-H", "hh": "%I", "h": "%-I", "mm": "%M", "m": "%-M",
@@ -31,7 +31,7 @@ _WORD: Final = re.compile(
 
 
 def from_mysql(pattern: str) -> str | None:
-    """``%Y-%m-%d %H:%i`` as strftime's; None for one with a specifier that has no equal."""
+    """A pattern such as ``%Y-%m-%d %H:%i`` for strftime; None if a specifier has no equivalent."""
     made = []
     rest = iter(pattern)
     for each in rest:
@@ -46,7 +46,7 @@ def from_mysql(pattern: str) -> str | None:
 
 
 def from_joda(pattern: str) -> str | None:
-    """``yyyy-MM-dd HH:mm`` as strftime's; None for one with letters that have no equal."""
+    """A pattern such as ``yyyy-MM-dd HH:mm`` for strftime; None if letters have no equivalent."""
     made = []
     for found in re.finditer(r"'((?:[^']|'')*)'|(([A-Za-z])\3*)|([^A-Za-z'])", pattern):
         quoted, letters, _, other = found.groups()
@@ -62,7 +62,7 @@ def from_joda(pattern: str) -> str | None:
 
 
 def from_snowflake(pattern: str) -> str | None:
-    """``YYYY-MM-DD HH24:MI`` as strftime's; None for one with letters that have no equal."""
+    """A pattern such as ``YYYY-MM-DD HH24:MI`` for strftime; None if letters have no equivalent."""
     made = []
     for piece in _WORD.findall(pattern):
         found = _SNOWFLAKE.get(piece.upper())

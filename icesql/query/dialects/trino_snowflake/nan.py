@@ -1,7 +1,7 @@
 """Comparisons with NaN in Trino, by IEEE 754: NaN is not equal to, less or greater than anything.
 
-DuckDB, Spark and Snowflake take NaN for equal to itself and greater than all other numbers, which
-Trino does in ORDER BY, GROUP BY, DISTINCT and IS DISTINCT FROM alone. NULL beside NaN stays NULL.
+In DuckDB, Spark and Snowflake NaN is equal to itself and greater than all other numbers; in Trino
+only in ORDER BY, GROUP BY, DISTINCT and IS DISTINCT FROM. A comparison of NaN and NULL is NULL.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _SIGNS: Final[dict[type[exp.Expr], str]] = {
 
 
 def compared(self: Translation, node: exp.Expr) -> exp.Expr:
-    """A comparison, or a BETWEEN, that is false for NaN; the node itself where NaN needs none."""
+    """A comparison or BETWEEN that is false for NaN; ``node`` itself if NaN makes no difference."""
     if isinstance(node, exp.Between):
         sides = (node.this, node.args["low"], node.args["high"])
         if not _may_be_nan(self, sides[2]):

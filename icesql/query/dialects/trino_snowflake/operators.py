@@ -1,4 +1,4 @@
-"""Operators and casts whose meaning depends on the kinds of their operands."""
+"""Operators and casts whose meaning depends on the types of their operands."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from icesql.query.dialects.types import SqlType
 if TYPE_CHECKING:
     from icesql.query.dialects.trino_snowflake.translation import Translation
 
-# Snowflake's words for true and false; DuckDB's cast knows no "on" and "off".
+# Snowflake's texts for true and false; DuckDB's cast does not accept "on" and "off".
 _BOOLEAN: Final = (
     "CASE WHEN lower($1) IN ('true', 't', 'yes', 'y', 'on', '1') THEN true "
     "WHEN lower($1) IN ('false', 'f', 'no', 'n', 'off', '0') THEN false"
@@ -49,7 +49,7 @@ _PARTS: Final = {
 
 
 def rewritten(self: Translation, node: exp.Expr) -> exp.Expr | None:
-    """The replacement node, or the node unchanged."""
+    """The replacement of a node, the same node if it is not handled, None to keep it."""
     match node:
         case exp.Div():
             return _division(self, node)
@@ -101,7 +101,7 @@ def rewritten(self: Translation, node: exp.Expr) -> exp.Expr | None:
 
 
 def _numbers(self: Translation, node: exp.Expr) -> set[str]:
-    """The kinds of two operands that are numbers or NULL."""
+    """The kinds of two operands. Refuses operands that are not numbers or NULL."""
     types = [self.type(node.this), self.type(node.expression)]
     sign = _SIGNS[type(node)]
     if t.UNKNOWN in types:
@@ -124,7 +124,7 @@ def _division(self: Translation, node: exp.Div) -> exp.Expr:
         divisor = "$2"
     if kinds & {*t.FRACTIONAL}:
         if self.dialect == "trino":
-            divisor = "$2"  # Infinity and NaN
+            divisor = "$2"  # division by zero gives Infinity or NaN
         made = expanded(f"CAST($1 AS DOUBLE) / CAST({divisor} AS DOUBLE)", left, right)
         made.meta["type"] = t.DOUBLE
         return exp.Paren(this=made)
@@ -140,7 +140,7 @@ def _division(self: Translation, node: exp.Div) -> exp.Expr:
 
 
 def quotient(left: exp.Expr, right: exp.Expr) -> exp.Expr:
-    """Of integers, with six digits after the point, rounded half away from zero."""
+    """Quotient of integers, with six digits after the point, rounded half away from zero."""
     size = "(2 * abs(CAST($1 AS HUGEINT)) * 1000000 + abs($2)) // (2 * abs($2))"
     return exp.Paren(
         this=expanded(
@@ -161,7 +161,7 @@ def _remainder(self: Translation, node: exp.Mod) -> exp.Expr | None:
         return None
     kinds = _numbers(self, node)
     if kinds & {*t.FRACTIONAL} and self.dialect == "trino":
-        return None  # NaN
+        return None  # modulo zero gives NaN
     text = f"$1 % CASE WHEN $2 = 0 AND $1 IS NOT NULL THEN {_BY_ZERO} ELSE $2 END"
     made = expanded(text, node.this, node.expression)
     made.meta["type"] = DECIMAL if "decimal" in kinds else t.BIGINT
@@ -169,7 +169,7 @@ def _remainder(self: Translation, node: exp.Mod) -> exp.Expr | None:
 
 
 def _moved(self: Translation, node: exp.Add | exp.Sub) -> exp.Expr | None:
-    """A date and an interval is a date, which DuckDB makes a timestamp of."""
+    """Cast a date plus an interval to a date, because it is a timestamp in DuckDB."""
     types = [self.type(node.this), self.type(node.expression)]
     if INTERVAL in types and t.DATE in types:
         made = exp.Cast(this=node.copy(), to=exp.DataType.build("DATE"))
@@ -234,7 +234,7 @@ def _trim(self: Translation, node: exp.Trim) -> exp.Expr:
     if characters is not None:
         made = expanded(f"{name}($1, $2)", node.this, characters)
     elif self.dialect == "trino":
-        # All that is white space there; DuckDB's takes blanks only.
+        # Trino trims all white space, DuckDB's trim only spaces.
         made = expanded(functions("trino")[name][0].text, node.this)
     else:
         made = expanded(f"{name}($1)", node.this)
@@ -250,7 +250,7 @@ def _check_unnest(self: Translation, node: exp.Unnest) -> None:
 
 
 def _name_values(self: Translation, node: exp.Values) -> None:
-    """Without an alias the columns are called as the dialect calls them."""
+    """Name the columns of VALUES without an alias as the dialect does."""
     alias = node.args.get("alias")
     if alias is not None and alias.args.get("columns"):
         return
@@ -287,7 +287,7 @@ def _cast(self: Translation, node: exp.Cast) -> exp.Expr | None:
 def cast(
     self: Translation, node: exp.Expr, value: exp.Expr, to: exp.DataType, *, safe: bool = False
 ) -> exp.Expr | None:
-    """``value`` as a ``to``; None where DuckDB's own cast is the same."""
+    """``value`` cast to ``to``; None if DuckDB's own cast is the same."""
     wanted, given = type_of_cast(to), self.type(value)
     if wanted is None or wanted.kind in ("array", "map"):
         raise self.refuse(f"a cast to {to.sql(dialect=self.dialect)}", node)
@@ -316,7 +316,7 @@ def cast(
         case "timestamp" | "timestamptz" | "time":
             _check_precision(self, node, value, given, to)
             if isinstance(value, exp.Literal) and value.name.endswith(" UTC"):
-                # As a condition on it prunes.
+                # In this form a condition on it prunes.
                 value.set("this", value.name.removesuffix(" UTC") + "+00:00")
             to.set("expressions", None)
     return None
@@ -388,7 +388,7 @@ _TOO_LONG: Final = "error('String is too long and would be truncated')"
 def _check_precision(
     self: Translation, node: exp.Expr, value: exp.Expr, given: SqlType, to: exp.DataType
 ) -> None:
-    """Trino's TIMESTAMP keeps milliseconds, where DuckDB's keeps microseconds."""
+    """Refuse a cast that would round: TIMESTAMP(n) keeps n digits, DuckDB's TIMESTAMP six."""
     given_digits = to.expressions[0].name if to.expressions else ""
     digits = int(given_digits) if given_digits.isdigit() else 3 if self.dialect == "trino" else 9
     if digits >= 6 or given in (t.DATE, t.NULL):

@@ -1,4 +1,4 @@
-"""A tree of Trino's or Snowflake's text, put into DuckDB's meaning."""
+"""Translate a tree of Trino's or Snowflake's dialect to DuckDB."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from icesql.sql.remedies import meaning
 
 NAMES: Final = {"trino": "Trino", "snowflake": "Snowflake"}
 _WRAPPERS: Final = (exp.Filter, exp.IgnoreNulls, exp.RespectNulls, exp.WithinGroup, exp.Window)
-# What may stand in a translated query as it is; what has a meaning of its own is translated.
+# Nodes that have the same meaning in DuckDB.
 _PLAIN: Final = (
     exp.And, exp.Or, exp.Not, exp.Paren, exp.Neg, exp.Add, exp.Sub, exp.Mul, exp.EQ, exp.NEQ,
     exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Like, exp.Escape, exp.Between, exp.In, exp.Is,
@@ -49,9 +49,9 @@ _PLAIN: Final = (
 def translate(
     tree: exp.Expr, schemas: Sequence[Schema], dialect: str, ctes: Mapping[str, Columns | None]
 ) -> None:
-    """Rewrite ``tree`` in place; ``schemas`` are those of its scans, all of it sees ``ctes``.
+    """Rewrite ``tree`` in place; ``schemas`` are those of its scans, ``ctes`` are in scope.
 
-    Raises UnsupportedSqlError at the place of what is not in the dialect's table.
+    Raises UnsupportedSqlError at the offset of a construct that the dialect's table does not have.
     """
     translation = Translation(schemas, dialect)
     translation.ctes.update(ctes)
@@ -60,7 +60,7 @@ def translate(
 
 
 def _check_written(tree: exp.Expr, translation: Translation) -> None:
-    """Refuse what would be dropped where the tree is written for the engine."""
+    """Refuse constructs that the generator of DuckDB's SQL would drop."""
     try:
         tree.sql(dialect="duckdb", unsupported_level=ErrorLevel.RAISE)
     except UnsupportedError as error:
@@ -73,7 +73,7 @@ def _check_written(tree: exp.Expr, translation: Translation) -> None:
 
 
 class Translation(Queries):
-    """One statement's translation; ``scope`` is what the expressions see that come now."""
+    """The translation of one statement; ``scope`` is that of the expression being translated."""
 
     def __init__(self, schemas: Sequence[Schema], dialect: str) -> None:
         super().__init__(schemas, f"{NAMES[dialect]}'s SQL")
@@ -81,17 +81,17 @@ class Translation(Queries):
         self._rows = functions(dialect)
 
     def type(self, node: exp.Expr) -> SqlType:
-        """The type of a node that was translated before."""
+        """The type of a translated node."""
         return type_of(node, self.scope)
 
     # ------------------------------------------------------------------ queries
 
     def column_type(self, type: IcebergType) -> SqlType:
-        """The type of a table's column."""
+        """The dialect's type of a table column."""
         return type_of_column(type)
 
     def select(self, node: exp.Select, scope: Scope) -> Columns | None:
-        """A SELECT in place; its columns, None where they are not known."""
+        """Translate a SELECT in place; return its columns, None if they are not known."""
         self.read_from(node, scope)
         self._arguments(node, scope, "with_", "from_", "joins")
         columns: list[tuple[str, SqlType]] = []
@@ -106,7 +106,7 @@ class Translation(Queries):
         return tuple(columns)
 
     def _star(self, node: exp.Expr, scope: Scope) -> Columns | None:
-        """The columns of ``*`` or ``t.*``, None if some are not known."""
+        """The columns of ``*`` or ``t.*``, None if they are not known."""
         star = node.this if isinstance(node, exp.Column) else node
         found = scope.star(node.table if isinstance(node, exp.Column) else "")
         if not found or star.args.get("rename") or star.args.get("replace"):
@@ -124,11 +124,11 @@ class Translation(Queries):
         return tuple((name, common((one, other))) for (name, one), (_, other) in pairs)
 
     def result_clauses(self, node: exp.Query, scope: Scope) -> None:
-        """ORDER BY and LIMIT of a set operation or of a query in parentheses."""
+        """Translate ORDER BY and LIMIT of a set operation or of a query in parentheses."""
         self._arguments(node, scope, "with_", "this", "expression", "joins")
 
     def values(self, node: exp.Values, scope: Scope) -> Columns:
-        """VALUES in place."""
+        """Translate VALUES in place."""
         self._rest(node, scope)
         rows = [
             row.expressions if isinstance(row, exp.Tuple) else [row] for row in node.expressions
@@ -137,30 +137,30 @@ class Translation(Queries):
         return tuple(("", common(type_of(row[at], scope) for row in rows)) for at in range(width))
 
     def read_join(self, join: exp.Join, scope: Scope) -> None:
-        """A JOIN with its condition."""
+        """Read the table of a JOIN and translate its condition."""
         super().read_join(join, scope)
         self._rest(join, scope, "this")
 
     def read_item(self, node: exp.Expr, scope: Scope) -> None:
-        """One thing in FROM with the joins inside its parentheses."""
+        """Read one item of FROM with the joins inside its parentheses."""
         super().read_item(node, scope)
         is_query = isinstance(node.this, exp.Query)
         if isinstance(node, exp.Table | exp.Lateral | exp.Paren | exp.Subquery) and not is_query:
             self._rest(node, scope, "this", "joins")
 
     def source(self, node: exp.Expr, scope: Scope) -> Columns | None:
-        """UNNEST; all others are refused."""
+        """Translate UNNEST; refuse all other items."""
         self._rest(node, scope, "joins")
         return None
 
     def _rest(self, node: exp.Expr, scope: Scope, *read: str) -> None:
-        """A node and its arguments, but for those that were read."""
+        """Translate a node and its arguments, except those named in ``read``."""
         self._arguments(node, scope, *read)
         self.scope = scope
         self.node(node)
 
     def _arguments(self, node: exp.Expr, scope: Scope, *read: str) -> None:
-        """The arguments of a node, but for those that were read."""
+        """Translate the arguments of a node, except those named in ``read``."""
         for name, value in list(node.args.items()):
             if name not in read:
                 for each in list(value) if isinstance(value, list) else [value]:
@@ -168,9 +168,9 @@ class Translation(Queries):
                         self._expression(each, scope)
 
     def _expression(self, root: exp.Expr, scope: Scope) -> None:
-        """An expression in place: the queries in it, then operands before what holds them."""
+        """Translate an expression in place: subqueries first, then operands, then operators."""
         nodes = []
-        # With a stack of its own: an OR of 10,000 terms is a tree 10,000 deep.
+        # An explicit stack: an OR of 10,000 terms is a tree 10,000 levels deep.
         stack = [root]
         while stack:
             each = stack.pop()
@@ -188,12 +188,12 @@ class Translation(Queries):
     # ------------------------------------------------------------------ expressions
 
     def node(self, node: exp.Expr) -> None:
-        """Translate one node whose operands were translated."""
+        """Translate one node with translated operands."""
         if isinstance(node, exp.Anonymous):
             self._call(node)
             return
         if node.key.startswith("jsonpath") or isinstance(node, exp.Kwarg):
-            return  # what holds it is refused
+            return  # its parent is refused
         if isinstance(node, exp.JSONExtract):
             raise self.refuse("a path into a value (v:a.b)", node)
         made = operators.rewritten(self, node)
@@ -236,7 +236,7 @@ class Translation(Queries):
         if not fitting:
             raise self.refuse(f"{name}() with {count} argument{'s' * (count != 1)}", node)
         types = [self.type(each) for each in node.expressions]
-        # With one form alone the engine refuses what does not fit.
+        # If only one row fits, the engine checks the argument types.
         match = resolve(fitting, types, converted, takes_unknown=len(fitting) == 1)
         if match is None:
             shown = ", ".join(map(word, types))
@@ -263,7 +263,7 @@ class Translation(Queries):
 
 
 def _wrappers(node: exp.Expr) -> list[exp.Expr]:
-    """FILTER, IGNORE NULLS, WITHIN GROUP and OVER around a call, the inner ones first."""
+    """FILTER, IGNORE NULLS, WITHIN GROUP and OVER around a call, from the inside out."""
     found: list[exp.Expr] = []
     parent = node.parent
     while isinstance(parent, _WRAPPERS) and parent.this is node:
@@ -273,8 +273,8 @@ def _wrappers(node: exp.Expr) -> list[exp.Expr]:
 
 
 def _put(node: exp.Expr, made: exp.Expr, wrappers: list[exp.Expr]) -> None:
-    """Put ``made`` in the place of a call; what is around an aggregate stays around it alone."""
-    # A builder may have taken WITHIN GROUP away.
+    """Replace a call by ``made``, with the wrappers around the aggregates of ``made`` only."""
+    # A builder may have removed WITHIN GROUP.
     wrappers = [each for each in wrappers if not isinstance(each, exp.WithinGroup)]
     if not wrappers:
         _replace(node, made)

@@ -1,4 +1,4 @@
-"""The types of expressions, as far as the meanings of operators depend on them."""
+"""The types of expressions, in the detail that the translation of operators needs."""
 
 from __future__ import annotations
 
@@ -46,12 +46,12 @@ _WORDS: Final = {
 
 
 def word(of: SqlType) -> str:
-    """A type as messages call it."""
+    """The name of a type in messages."""
     return _WORDS.get(of.kind, of.kind)
 
 
 def type_of_cast(to: exp.DataType) -> SqlType | None:
-    """The type of a cast's target; None for a type that no dialect here has."""
+    """The type of a cast's target; None for a type that neither dialect has."""
     return _OF_CASTS.get(to.this)
 
 
@@ -68,7 +68,7 @@ def type_of_column(type: iceberg.IcebergType) -> SqlType:
 
 
 def converted(argument: SqlType, wanted: SqlType) -> SqlType | None:
-    """The type of an argument where a function takes another, which DuckDB takes, too."""
+    """The argument's own type if DuckDB accepts it for a parameter of type ``wanted``."""
     fits = (
         argument.kind in (wanted.kind, "null")
         or (argument.kind in t.INTEGRAL and wanted.kind in t.INTEGRAL)
@@ -78,7 +78,7 @@ def converted(argument: SqlType, wanted: SqlType) -> SqlType | None:
 
 
 def common(types: Iterable[SqlType]) -> SqlType:
-    """The type of what may be of one of these: numbers have one, others must be alike."""
+    """The common type of these types; types other than numbers have to be equal."""
     found = t.NULL
     for each in types:
         if each.kind == "null" or found.kind == "null" or {each.kind, found.kind} <= _NUMBERS:
@@ -92,7 +92,7 @@ _NUMBERS: Final = frozenset(t.NUMERIC)
 
 
 def type_of(node: exp.Expr, scope: Scope) -> SqlType:
-    """The type of a translated expression, which its ``meta`` may have; UNKNOWN if undecided."""
+    """The type of a translated expression, from its ``meta`` if set; UNKNOWN if undecided."""
     known = node.meta.get("type")
     if isinstance(known, SqlType):
         return known
@@ -143,7 +143,7 @@ def type_of(node: exp.Expr, scope: Scope) -> SqlType:
 
 
 def arithmetic(left: SqlType, right: SqlType) -> SqlType:
-    """The type of ``+ - *`` of two types."""
+    """The type of ``+ - *`` with operands of two types."""
     kinds = {left.kind, right.kind}
     if kinds <= _NUMBERS:
         return t.common(left, right) or t.UNKNOWN

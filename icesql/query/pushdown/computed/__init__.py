@@ -1,6 +1,6 @@
-"""Conditions that the engine computes for pruning: constants, and functions of a file's bounds.
+"""Conditions that the engine evaluates for pruning: constants, and functions of a file's bounds.
 
-In: a condition as the engine's own parser reads it. Out: a simpler condition that it implies, for
-the translator, and what the engine is compared with the values and bounds of each file. May import:
-what ``query.pushdown`` may.
+In: a condition as parsed by the engine. Out: a simpler condition that it implies, for
+the translator, and a condition that the engine evaluates with the values and bounds of each file.
+May import: what ``query.pushdown`` may.
 """

@@ -1,4 +1,4 @@
-"""An expression as the engine's own parser reads it, without a word of what else it may be."""
+"""An expression as parsed by the engine, reduced to names and arguments."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-# No questions are asked about larger ones.
+# Larger expressions are not evaluated for pruning.
 MOST_NODES: Final = 200
 
 COMPARISONS: Final = ("=", "<>", "<", "<=", ">", ">=")
@@ -18,12 +18,12 @@ FLIPPED: Final = {"=": "=", "<>": "<>", "<": ">", ">": "<", "<=": ">=", ">=": "<
 class Expression(Struct, frozen=True):
     """A node: ``name`` of a function or operator in lower case, and its arguments in order.
 
-    Leaves are ``input`` (``value`` is a column: of the tree first, a field of the scan when it is
-    resolved), ``literal`` (``value`` is a pair of its kind and its text), ``list`` (``value`` is a
-    LiteralList) and ``constant`` (``value`` is a Constant that the engine was asked for, its one
-    argument what it was asked). ``cast`` and ``try_cast`` have the name of the type in ``value``.
-    ``case`` has conditions and values in turn and the ELSE last. ``opaque`` stands for what nothing
-    is known of; ``value`` may say why.
+    Leaves are ``input`` (``value`` is a column of the tree, after resolving a field of the
+    scan), ``literal`` (``value`` is a pair of its kind and its text), ``list`` (``value`` is a
+    LiteralList) and ``constant`` (``value`` is a Constant computed by the engine, its one
+    argument the expression evaluated). ``cast`` and ``try_cast`` have the type's name in ``value``.
+    ``case`` has conditions and values in turn and the ELSE last. ``opaque`` is an unknown
+    expression; ``value`` may give the reason.
     """
 
     name: str
@@ -31,44 +31,44 @@ class Expression(Struct, frozen=True):
     value: Any = None
 
     def walk(self) -> list[Expression]:
-        """This node and all below it."""
+        """This node and all nodes below it."""
         found = [self]
         for each in found:
             found.extend(each.arguments)
         return found
 
     def outermost(self, names: Collection[str]) -> list[Expression]:
-        """The nodes with one of these names that are not inside of another."""
+        """The nodes with one of these names that are not inside another such node."""
         if self.name in names:
             return [self]
         return [found for each in self.arguments for found in each.outermost(names)]
 
     def free_parts(self) -> list[Expression]:
-        """The largest parts without a column and anything unknown."""
+        """The largest parts without columns or opaque nodes."""
         if self.is_free:
             return [self]
         return [found for each in self.arguments for found in each.free_parts()]
 
     @property
     def inputs(self) -> list[Expression]:
-        """Every place at which a column stands."""
+        """Every column in the expression, once for each occurrence."""
         return [each for each in self.walk() if each.name == "input"]
 
     @property
     def is_free(self) -> bool:
-        """Whether it has no column and nothing unknown."""
+        """True without columns and opaque nodes."""
         return all(each.name not in ("input", "opaque") for each in self.walk())
 
     @property
     def text(self) -> str | None:
-        """The text of a string literal."""
+        """The text of a string literal, None for other nodes."""
         if self.name == "literal" and self.value[0] == "STRING":
             return str(self.value[1])
         return None
 
     @property
     def whole_number(self) -> int | None:
-        """The value of an integer literal."""
+        """The value of an integer literal, None for other nodes."""
         if self.name == "literal" and self.value[0] == "INTEGER":
             return int(self.value[1])
         return None
@@ -90,12 +90,12 @@ def whole(number: int) -> Expression:
 
 
 def call(name: str, *arguments: Expression) -> Expression:
-    """A function or operator of arguments."""
+    """A call of a function or operator."""
     return Expression(name, arguments)
 
 
 def conjunction(name: str, parts: list[Expression]) -> Expression:
-    """``and`` or ``or`` of parts, one alone as it is."""
+    """``and`` or ``or`` of several parts; a single part unchanged."""
     return parts[0] if len(parts) == 1 else Expression(name, tuple(parts))
 
 
@@ -104,9 +104,9 @@ def replaced(
     change: Callable[[Expression], Expression | None],
     names: Collection[str] | None = None,
 ) -> Expression:
-    """The expression with each node for which ``change`` gives another, outer ones first.
+    """The expression with each node replaced for which ``change`` returns another, outer first.
 
-    With ``names``, only nodes that have one of them are given to ``change``.
+    With ``names``, ``change`` is called only for nodes with one of these names.
     """
     found = change(expression) if names is None or expression.name in names else None
     if found is not None:

@@ -1,8 +1,8 @@
-"""The functions that the engine is asked for while a query is planned.
+"""The functions that the engine may evaluate while a query is planned.
 
-All of them give the same for the same arguments, touch no file and no state, and cannot make much
-of little: their time and memory are bounded by the size of the text of the query. A test compares
-the list with what the engine says of its functions.
+All of them are deterministic, access no file and no state, and cannot produce large results
+from small arguments: their time and memory are bounded by the size of the query's text. A test
+compares the list with the engine's own list of functions.
 """
 
 from __future__ import annotations
@@ -40,24 +40,24 @@ _OTHERS: Final = (
     "array_contains",
     "array_has",
 )
-# What each of these makes may be longer than its arguments by a factor.
+# The result of these functions may be longer than the arguments by a factor.
 _GROWING: Final = frozenset({"replace", "translate", "regexp_extract", "strftime"})
-# Macros of the engine that write an argument twice, and so double what is in it.
+# Macros of the engine that repeat an argument, which doubles its size.
 _DOUBLING: Final = frozenset({"nullif", "split_part"})
 
 KNOWN: Final = frozenset((*_OPERATORS, *_NUMBERS, *_TEXTS, *_TIMES, *_OTHERS))
 
 
 def is_known(name: str) -> bool:
-    """Whether the engine may be asked for a function or operator of this name."""
+    """Whether the engine may evaluate a function or operator of this name for pruning."""
     return name in KNOWN
 
 
 def is_growing(name: str) -> bool:
-    """Whether a function makes more than it is given; one of them in an expression is enough."""
+    """Whether results can be longer than the arguments; an expression may have one such call."""
     return name in _GROWING
 
 
 def is_doubling(name: str) -> bool:
-    """Whether the engine writes an argument of a function twice; few of them are enough."""
+    """Whether the engine repeats an argument of a function; only few such calls are allowed."""
     return name in _DOUBLING

@@ -1,7 +1,7 @@
-"""Which expressions keep the order of their columns, so that the ends of a range bound them.
+"""Find expressions that keep the order of their columns, so that the ends of a range bound them.
 
-An expression that keeps or turns round the order in each of its columns alone is least and
-greatest at corners of the box that the columns' bounds make. What is not listed keeps no order.
+If an expression is monotone in each of its columns, its least and greatest values are at corners
+of the box of the columns' bounds. Expressions not listed here are taken as not monotone.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _ARITHMETIC: Final = ("+", "-", "*", "/", "//")
 _ROUNDING: Final = ("round", "floor", "ceil", "ceiling", "trunc", "sign")
 _SINCE: Final = ("year", "isoyear", "decade", "century", "millennium", "yearweek", "julian")
 _INSTANTS: Final = ("epoch", "epoch_ms", "epoch_us", "epoch_ns")
-# Parts of a time that grow within a longer part: the longer part has to be one.
+# Parts of a time that are monotone only within one longer part.
 _WITHIN: Final = {
     "month": "year", "quarter": "year", "dayofyear": "year", "doy": "year", "day": "month",
     "dayofmonth": "month", "hour": "day", "minute": "hour", "isodow": "week", "monthname": "month",
@@ -42,12 +42,12 @@ _WITHIN: Final = {
 _FINE: Final = ("microsecond", "millisecond", "second", "minute", "hour", "day", "week")
 _STEPS: Final = ("to_weeks", "to_days", "to_hours", "to_minutes", "to_seconds", "to_milliseconds",
                  "to_microseconds")  # fmt: skip
-# Those of 7,000 years; and of 3,000.
+# The limit for 7,000 years, in seconds, and for 3,000 years, in days.
 _MOST_SECONDS: Final = 250_000_000_000
 _UNITS_A_SECOND: Final = {"to_timestamp": 1, "epoch_ms": 1_000, "make_timestamp": 1_000_000}
 _MOST_DAYS: Final = 1_000_000
 _MOST_DIGITS: Final = 38
-# From the longest part of a time to shorter ones, each in as many digits, with texts between.
+# Parts of a time from long to short, each with a fixed number of digits, texts between them.
 _ORDERED_FORMAT: Final = re.compile(
     r"~%Y~(%j~|%m~(%d~(%H~(%M~(%S~(%[fgn]~)?)?)?)?)?)?".replace("~", "[^%]*+")
 )
@@ -55,13 +55,13 @@ _LONG_FORMATS: Final = {"%c": "%x %X", "%x": "%Y-%m-%d", "%X": "%H:%M:%S"}
 
 
 class Shape(Struct):
-    """Findings of the walk.
+    """Preconditions found while walking an expression.
 
     ``guards`` must be equal at both ends of a range; ``years`` are times whose year must have four
-    digits; ``ranges`` are numbers that times are made of, and the least and greatest that are asked
-    about: times that no calendar has may end the engine. ``finite`` must be finite at all corners:
-    what is made of infinities keeps no order, such as ``x / 0``, which is NaN between them.
-    ``zoned``: a time is read on the clock of a zone that may be set back. ``strict`` is False where
+    digits; ``ranges`` are numbers converted to times, with the least and greatest allowed: times
+    outside the calendar may cause a fatal error in the engine. ``finite`` must be finite at all
+    corners: results of infinities are not monotone, such as ``x / 0``, which is NaN between them.
+    ``zoned``: a time is read on the clock of a zone that may be set back. ``strict`` is False if
     NULL may become another value.
     """
 
@@ -74,7 +74,7 @@ class Shape(Struct):
     strict: bool = True
 
     def kind(self, each: Expression) -> str:
-        """The kind of what an expression gives; "" where its order is not known."""
+        """The kind of an expression's result; "" if it is not known to be monotone."""
         if each.name == "input":
             return _column_kind(each.value.type)
         if each.is_free:
@@ -88,7 +88,7 @@ class Shape(Struct):
         return made
 
     def _free_kind(self, each: Expression) -> str:
-        """The kind of an expression without columns, whatever it does."""
+        """The kind of an expression without columns."""
         match each.name:
             case "literal":
                 return _literal_kind(*each.value)
@@ -168,7 +168,7 @@ class Shape(Struct):
                 self._on_clock(first)
                 return "date"
             case "strftime" if len(parts) == 2:
-                # The format may come first.
+                # The format may be the first argument.
                 at = 0 if first in TIMES else 1
                 form = parts[1 - at].text
                 if kinds[at] not in TIMES or form is None or not _keeps_order(form):
@@ -182,7 +182,7 @@ class Shape(Struct):
                 return {"time": "zoned", "zoned": "time"}.get(kinds[1], "")
             case "date_trunc" | "datetrunc" if parts[0].text is not None and kinds[1] in TIMES:
                 if kinds[1] == "date" and unit_name(parts[0].text) in FINER_THAN_DAY:
-                    return ""  # DuckDB compares the day alone
+                    return ""  # DuckDB compares only the day
                 self._on_clock(kinds[1])
                 return kinds[1]
             case "time_bucket" if len(parts) == 2 and parts[0].is_free and kinds[1] in TIMES:
@@ -257,7 +257,7 @@ class Shape(Struct):
 
 
 def _keeps_order(form: str) -> bool:
-    """Whether times that are written by a format of ``strftime`` are in their order as texts."""
+    """Whether texts written by this ``strftime`` format sort in the order of their times."""
     for short, long in _LONG_FORMATS.items():
         form = form.replace(short, long)
     return _ORDERED_FORMAT.fullmatch(form) is not None
@@ -268,7 +268,7 @@ def _literal_kind(kind: str, text: str) -> str:
         return "text"
     if kind not in ("INTEGER", "NUMERIC"):
         return ""
-    # What no decimal holds is a DOUBLE.
+    # A number with too many digits for a decimal is a DOUBLE.
     return "float" if "e" in text.lower() or len(text) > _MOST_DIGITS else "number"
 
 

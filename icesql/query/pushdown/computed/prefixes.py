@@ -1,4 +1,4 @@
-"""The first characters that a pattern, or the same text in another case, demands."""
+"""The prefixes that texts need to match a pattern, or to equal a text in another case."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Final
 
 from icesql.query.pushdown.computed.expression import FALSE, Expression, call, conjunction, string
 
-# The other characters whose lower() or upper() is an ASCII letter: dotted capital I, Kelvin sign,
-# dotless i, long s. A test asks the engine for all there are.
+# Characters other than letters of ASCII whose lower() or upper() is one: dotted capital I, Kelvin
+# sign, dotless i, long s. A test compares this list with the engine.
 TO_LOWER: Final = {"i": "\u0130", "k": "\u212a"}
 TO_UPPER: Final = {"I": "\u0131", "S": "\u017f"}
 _MOST_TEXTS: Final = 16
@@ -16,17 +16,17 @@ _PLAIN: Final = frozenset(" !\"#%&',-/:;<=>@_`~")
 
 
 def folded_prefixes(way: str, inner: Expression, text: str, *, whole: bool) -> Expression | None:
-    """Prefixes of texts whose lower() or upper() is ``text``, or begins with it.
+    """A condition on the prefixes of texts whose lower() or upper() is ``text`` or starts with it.
 
-    ``whole``: is ``text``, not only begins with it. ``way`` "ilike" is case that does not matter.
-    None where nothing follows.
+    ``whole``: equals ``text``, not only starts with it. ``way`` "ilike" ignores case.
+    None if nothing is implied.
     """
     choices: list[str] = []
     count = 1
     for character in text:
         others = _others(way, character)
         if others == "":
-            return FALSE  # such as an upper case letter that lower() never gives
+            return FALSE  # such as an upper case letter, which lower() never returns
         if others is None or count * len(others) > _MOST_TEXTS:
             break
         count *= len(others)
@@ -40,7 +40,7 @@ def folded_prefixes(way: str, inner: Expression, text: str, *, whole: bool) -> E
 
 
 def _others(way: str, character: str) -> str | None:
-    """The characters that become this one; None if that is not known, "" if there are none."""
+    """The characters that map to this one; None if that is not known, "" if there are none."""
     if not character.isascii():
         return None
     if not character.isalpha():
@@ -54,7 +54,7 @@ def _others(way: str, character: str) -> str | None:
 
 
 def ilike_prefix(pattern: str) -> tuple[str, bool]:
-    """The text before the first wildcard, and whether there is none."""
+    """The text before the first wildcard; True if there is no wildcard."""
     end = min((at for at in map(pattern.find, "%_") if at >= 0), default=len(pattern))
     return pattern[:end], end == len(pattern)
 
@@ -66,10 +66,10 @@ def glob_prefix(pattern: str) -> str:
 
 
 def regex_prefix(pattern: str, *, anchored: bool) -> str:
-    """The plain characters that every match of a regular expression begins with.
+    """The literal prefix of every match of a regular expression.
 
-    ``anchored``: it matches whole texts; else it has to begin with ``^``. Patterns with ``|`` have
-    none: where alternatives end is not looked into.
+    ``anchored``: it matches whole texts; else it has to start with ``^``. Patterns with ``|`` have
+    no prefix, because the ends of alternatives are not parsed.
 
     >>> regex_prefix("^abc+d*e", anchored=False), regex_prefix("abc", anchored=False)
     ('abc', '')

@@ -1,8 +1,8 @@
-"""The range question to the engine: may a row of a file satisfy a condition.
+"""A query for the engine: can a row of a file satisfy a condition, by the ranges of its columns.
 
-A column that holds one value in all rows of a file stands for that value, and the condition is
-evaluated as it is written. Of comparisons whose sides keep the order of their columns it is enough
-to know both ends of each range: a file is left out if the comparison fails at all corners alike.
+If a column has one value in all rows of a file, the condition is evaluated with that value.
+For comparisons of monotone expressions both ends of each range are enough: the file is
+skipped if the comparison fails in the same way at all corners.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ if TYPE_CHECKING:
     from icesql.context import QueryContext
 
 _MOST_COLUMNS: Final = 4
-_MOST_CORNERS: Final = 3  # columns of one comparison: two to the power of it
+_MOST_CORNERS: Final = 3  # columns of one comparison, which has 2 to the power of them corners
 _LONGEST: Final = 20_000
 _SLACK_DAYS: Final = 4
 _DAY: Final = 86_400_000_000
-# In the years 1 and 9999.
+# Days in the years 1 and 9999.
 _FIRST_DAY: Final = -719_000
 _LAST_DAY: Final = 2_932_800
 
@@ -43,7 +43,7 @@ _LAST_DAY: Final = 2_932_800
 def file_condition(
     written: Expression, implied: Expression, sql: str, evaluate: Evaluate, *, utc: bool
 ) -> FileCondition | None:
-    """The condition to ask of files; ``implied`` follows from ``written``. None if there is none.
+    """The condition to evaluate for files; ``implied`` follows from ``written``. None without one.
 
     ``utc``: the session's clock is never set back.
     """
@@ -74,7 +74,7 @@ def file_condition(
 
 
 class _Decider(Struct, frozen=True):
-    """Asks about the ranges of files. See ``FileCondition.decide``."""
+    """Evaluates the condition for the ranges of files. See ``FileCondition.decide``."""
 
     question: str
     types: tuple[t.IcebergType, ...]
@@ -131,9 +131,9 @@ class _Decider(Struct, frozen=True):
 
 
 class _Question:
-    """Writes what is asked. Of the column at place 0 there are in SQL: its low and high end,
-    ``l0`` and ``h0``, NULL if not known; ``v0``, its one value; ``c0``, whether it has one;
-    ``n0`` and ``a0``, whether it may have NULL and NaN.
+    """Writes the SQL of the condition. The column at place 0 has these names in it: its low and
+    high end, ``l0`` and ``h0``, NULL if not known; ``v0``, its one value; ``c0``, true if it has
+    one; ``n0`` and ``a0``, true if it may have NULL and NaN.
     """
 
     def __init__(self, places: dict[int, int], fields: dict[int, t.NestedField], utc: bool) -> None:
@@ -144,11 +144,11 @@ class _Question:
         return self._places[each.value.field_id]
 
     def exact(self, condition: Expression) -> str:
-        """Whether the condition is true of the values. Raises NotWritable."""
+        """SQL that is true if the condition is true of the values. Raises NotWritable."""
         return f"({write(condition, lambda each: f'v{self._place(each)}')} IS TRUE)"
 
     def may_hold(self, condition: Expression) -> str:
-        """Whether the condition may be true of a row; TRUE where nothing is known."""
+        """SQL that is true if the condition may be true of a row; TRUE if nothing is known."""
         match condition.name:
             case "and" | "or":
                 parts = [self.may_hold(each) for each in condition.arguments]
@@ -176,7 +176,7 @@ class _Question:
     # -------------------------------------------------------------- comparisons of ranges
 
     def _box(self, condition: Expression) -> str:
-        """Whether a comparison may hold somewhere between the ends of the ranges."""
+        """SQL that is true if a comparison may be true between the ends of the ranges."""
         parts = condition.arguments
         match condition.name:
             case "~~" if len(parts) == 2 and parts[1].text is not None:
@@ -224,7 +224,7 @@ class _Question:
         ]
 
         def all_are(one: str) -> str:
-            """The comparison is true at all corners."""
+            """SQL that is true if the comparison is true at all corners."""
             return " AND ".join(
                 f"(TRY({self._at(call(one, left, right), corner)}) IS TRUE)" for corner in corners
             )
@@ -238,7 +238,7 @@ class _Question:
             ">=": [all_are("<")],
         }[operation]
         never = [f"({' OR '.join(f'({each})' for each in fails)})"]
-        # What is asked only if all of them are true.
+        # The comparison is evaluated only if all guards are true.
         guards = [f"l{place} IS NOT NULL AND h{place} IS NOT NULL" for place in places]
         guards += self._guards(shape, places, corners)
         whole_condition = call(operation, left, right)
@@ -308,13 +308,13 @@ class _Question:
 
 
 def _meet(kinds: tuple[str, str], left: Expression, right: Expression) -> bool:
-    """Whether two sides are compared in the order that each of them keeps."""
+    """Whether the comparison of two sides follows the order that each of them keeps."""
     if "" in kinds:
         return False
     for family in (NUMBERS, TIMES, ("text",), ("interval",)):
         if set(kinds) <= set(family):
             return True
-    # A literal becomes what it is compared with.
+    # A literal is cast to the type of the other side.
     return left.text is not None or right.text is not None
 
 
@@ -327,7 +327,7 @@ def _before_wildcards(pattern: str) -> str:
 
 
 def _type_sql(column_type: t.IcebergType) -> str:
-    """DuckDB's name of a type whose values can be asked about, "" for others."""
+    """DuckDB's name of a type whose values can be sent to the engine, "" for other types."""
     match column_type:
         case t.BooleanType():
             return "BOOLEAN"
@@ -354,7 +354,7 @@ def _type_sql(column_type: t.IcebergType) -> str:
 
 
 def _carried(column_type: t.IcebergType) -> tuple[str, str, str]:
-    """The type in which values reach the engine, and what around them makes their own type."""
+    """The type in which values are sent to the engine, and SQL around them for their own type."""
     match column_type:
         case t.DateType():
             return "BIGINT", "(DATE '1970-01-01' + CAST(", " AS INTEGER))"
@@ -379,7 +379,7 @@ def _plain(value: Any, column_type: t.IcebergType, slack: int) -> Any:
         case t.DecimalType():
             return f"{value:f}"
         case t.TimestampType() | t.TimestamptzType() | t.DateType():
-            # Times that no calendar has may end the engine.
+            # Times outside the calendar may cause a fatal error in the engine.
             unit = 1 if isinstance(column_type, t.DateType) else _DAY
             return value + slack if _FIRST_DAY < value // unit < _LAST_DAY else None
         case _:
@@ -387,7 +387,7 @@ def _plain(value: Any, column_type: t.IcebergType, slack: int) -> Any:
 
 
 def _sql(select: str, types: Sequence[t.IcebergType]) -> str:
-    """The question as a query whose parameters are six lists for each column."""
+    """A query whose parameters are six lists for each column."""
     raw, typed = [], []
     for place, column_type in enumerate(types):
         carrier, before, after = _carried(column_type)

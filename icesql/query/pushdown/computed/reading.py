@@ -1,4 +1,4 @@
-"""DuckDB's own tree of a condition or a column, as an ``Expression``."""
+"""Convert DuckDB's own tree of a condition or a column to an ``Expression``."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from icesql.sql.reading.door import serialize
 from icesql.sql.reading.engine_tree import engine_node, read_tree
 
 Node = Mapping[str, Any]
-# What stands at a place of the text under these names; no names for a value.
+# Expressions by offset in the text and by names; the names of a value are empty.
 _Leaves = dict[tuple[int, tuple[str, ...]], Expression]
 
 _COMPARISONS: Final = {
@@ -55,9 +55,9 @@ _ONE_KIND: Final = ({"INTEGER"}, {"STRING"})
 
 
 def expression_of(node: exp.Expr) -> Expression:
-    """The expression of a condition or a column, whose inputs are columns of the tree.
+    """The expression of a condition or a column; its inputs are columns of the sqlglot tree.
 
-    What ``query.pushdown.computed`` does not know is opaque in it.
+    Parts unknown to ``query.pushdown.computed`` are opaque.
     """
     found = engine_node(node)
     try:
@@ -65,7 +65,7 @@ def expression_of(node: exp.Expr) -> Expression:
             return _input(node, path)
         if found is not None:
             made = _Converter(_leaves(node), found.sql_place).read(found.value)
-            # The tree knows what is a method of a column and what a call of a schema.
+            # sqlglot's tree distinguishes methods of a column from calls with a schema.
             return expression_of_text(node) if OPAQUE in made.walk() else made
         match node:
             case exp.Paren():
@@ -78,7 +78,7 @@ def expression_of(node: exp.Expr) -> Expression:
 
 
 def _leaves(node: exp.Expr) -> _Leaves:
-    """The columns, the values and the long lists of a tree, by their places in its text."""
+    """The columns, values and long lists of a tree, by their offsets in its text."""
     found: _Leaves = {}
     for each in node.walk():
         if "parameter_at" in each.meta:
@@ -95,7 +95,7 @@ def _leaves(node: exp.Expr) -> _Leaves:
 
 
 def expression_of_text(node: exp.Expr) -> Expression:
-    """The expression of a tree that was not made by DuckDB's parser."""
+    """The expression of a tree that was not made from a tree of DuckDB's parser."""
     kinds = exp.Column | exp.In
     originals = [each for each in node.walk() if isinstance(each, kinds)]
     copy = node.copy()
@@ -129,7 +129,7 @@ def _input(node: exp.Expr, path: Sequence[exp.Expr]) -> Expression:
 
 
 def _path(node: exp.Expr) -> list[exp.Expr] | None:
-    """The identifiers of ``a.b.c``."""
+    """The identifiers of ``a.b.c``; None for other nodes."""
     if isinstance(node, exp.Column):
         return None if isinstance(node.this, exp.Star) else list(node.parts)
     if isinstance(node, exp.Dot) and isinstance(node.expression, exp.Identifier):
@@ -139,7 +139,7 @@ def _path(node: exp.Expr) -> list[exp.Expr] | None:
 
 
 def _value(node: exp.Expr) -> Expression:
-    """A value that was put into a tree."""
+    """The expression of a value that was put into a tree."""
     match node:
         case exp.Literal():
             text = str(node.this)
@@ -165,7 +165,7 @@ class _Converter:
         self._leaves, self._place = leaves, place
 
     def read(self, found: Node) -> Expression:
-        """The expression of a node; opaque where it is not known."""
+        """The expression of a node; opaque if it is not known."""
         kind = str(found["type"])
         if kind in _COMPARISONS:
             return call(_COMPARISONS[kind], self.read(found["left"]), self.read(found["right"]))
@@ -226,7 +226,7 @@ class _Converter:
         return Expression(name, arguments)
 
     def _any_of_list(self, found: Node) -> Expression | None:
-        """``x = ANY ([1, 2])``, which DuckDB's parser takes apart."""
+        """``x = ANY ([1, 2])``, which DuckDB's parser turns into a subquery; None for others."""
         query = found["subquery"]["node"]
         selected = query.get("select_list", ())
         plain = (
@@ -245,7 +245,7 @@ class _Converter:
             return None
         items = unnest.arguments[0]
         # The engine converts the items to one type before it compares them: times without a zone
-        # become instants of UTC there. What has one reading are plain numbers and texts.
+        # become instants in UTC. Only plain numbers and texts are unambiguous.
         kinds = {each.value[0] for each in items.arguments if each.name == "literal"}
         all_plain = all(each.name == "literal" for each in items.arguments)
         if items.name != "list_value" or not all_plain or kinds not in _ONE_KIND:
@@ -260,7 +260,7 @@ def _type(found: Node) -> str | None:
     if len(found.get("qualified_name", {}).get("path", ())) > 1:
         return None
     sizes = [(each.get("literal") or {}).get("text") for each in found.get("children") or ()]
-    if not sizes or name == "VARCHAR":  # whose length DuckDB ignores
+    if not sizes or name == "VARCHAR":  # DuckDB ignores its length
         return name
     if name != "DECIMAL" or not all(str(each).isdigit() for each in sizes):
         return None
@@ -268,7 +268,7 @@ def _type(found: Node) -> str | None:
 
 
 def _plain_arguments(called: Node) -> list[Node] | None:
-    """The arguments of a call; None where it has a schema, DISTINCT, FILTER, an order or names."""
+    """The arguments of a call; None with a schema, DISTINCT, FILTER, ORDER BY or names."""
     if len(called["qualified_name"]["path"]) > 1 or called["order_bys"]["orders"]:
         return None
     if called["distinct"] or called["filter"] or any(each["name"] for each in called["arguments"]):

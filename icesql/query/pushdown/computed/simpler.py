@@ -1,7 +1,7 @@
 """Simpler conditions that a condition implies: comparisons of columns, ranges and prefixes.
 
-For every row for which a condition is true, what is made of it here is true. The other way round
-need not hold, and both may differ in where they are false and where NULL.
+If a condition is true for a row, the result is true for it too. The converse need not hold, and
+the two may differ in the rows for which they are false or NULL.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ _TRUTHS: Final = frozenset({*COMPARISONS, "and", "or", "not", "between", "in", "
                             "is not null", "~~", "!~~", "~~*", "starts_with"})  # fmt: skip
 _MOST_ITEMS: Final = 50
 _PLAIN_ITEMS: Final = ("INTEGER", "STRING", "BOOLEAN", "NULL")
-# A comparison that would become more of them stays one: nested calls may double them each time.
+# A comparison with a larger expansion is kept: nested calls may double it at each level.
 _MOST_FORMS: Final = 256
 _COMPARING: Final = (*COMPARISONS, "in", "between")
 _PLAIN_CASTS: Final = ("DATE", "TIMESTAMP", "TIMESTAMPTZ")
 
 
 def simpler(condition: Expression, *, negated: bool = False) -> Expression:
-    """A simpler condition that follows from ``condition`` being true (``negated``: false)."""
+    """A simpler condition implied if ``condition`` is true (``negated``: if it is false)."""
     parts = condition.arguments
     match condition.name:
         case name if name in _COMPARING and sum(map(_forms, parts)) > _MOST_FORMS:
@@ -70,7 +70,7 @@ def simpler(condition: Expression, *, negated: bool = False) -> Expression:
                       _compared(">" if negated else "<=", parts[0], parts[2])]  # fmt: skip
             return conjunction("or" if negated else "and", bounds)
         case "case":
-            # Only of conditions that are true do the values matter.
+            # A branch's value matters only if its condition is true.
             return conjunction("or", _branches(condition, lambda v: simpler(v, negated=negated)))
         case "literal" if condition.value[0] == "BOOLEAN":
             is_true = (condition.value[1] == "true") != negated
@@ -89,7 +89,7 @@ def simpler(condition: Expression, *, negated: bool = False) -> Expression:
 
 
 def _forms(side: Expression) -> int:
-    """About how many comparisons become of one with this side: each abs() doubles them."""
+    """The approximate number of comparisons in the expansion of a side: each abs() doubles it."""
     parts = side.arguments
     match side.name:
         case "abs" | "greatest" | "least":
@@ -107,7 +107,7 @@ def _kept(condition: Expression, *, negated: bool) -> Expression:
 
 
 def _branches(case: Expression, of: Callable[[Expression], Expression]) -> list[Expression]:
-    """For each value that a CASE may have, its condition and what follows from the value."""
+    """For each branch of a CASE, its condition and the condition ``of`` its value."""
     *pairs, otherwise = case.arguments
     conditions, values = pairs[::2], pairs[1::2]
     return [
@@ -117,7 +117,7 @@ def _branches(case: Expression, of: Callable[[Expression], Expression]) -> list[
 
 
 def _is(condition: Expression, *, negated: bool) -> Expression:
-    """``x IS TRUE`` and ``x IS FALSE``, which DuckDB's parser takes apart."""
+    """``x IS TRUE`` and ``x IS FALSE``, which DuckDB parses as IS NOT DISTINCT FROM."""
     left, right = condition.arguments
     wanted = right.value if right.name == "literal" else None
     if negated or wanted is None or wanted[0] != "BOOLEAN":
@@ -129,7 +129,7 @@ def _is(condition: Expression, *, negated: bool) -> Expression:
 
 
 def _is_not(condition: Expression) -> Expression:
-    """``x = 5 IS NOT FALSE`` and the like: true, or NULL because the column is."""
+    """Conditions like ``x = 5 IS NOT FALSE``: true, or NULL because the column is NULL."""
     left, right = condition.arguments
     inner = left.arguments[0] if left.name == "cast" and left.value == "BOOLEAN" else left
     wanted = right.value if right.name == "literal" else ("", "")
@@ -164,7 +164,7 @@ def _compared(operation: str, left: Expression, right: Expression) -> Expression
         case "case" if have_one_type((*parts[1:-1:2], parts[-1])):
             return conjunction("or", _branches(left, of))
         case "case" if _is_guarded(left):
-            # A row that raises the error is in no file that is left out.
+            # A file with a row that raises the error must not be skipped.
             year, low, high = parts[0].arguments
             raises = [call("<", year, low), call(">", year, high)]
             return conjunction("or", [of(parts[1]), *raises])
@@ -204,7 +204,7 @@ def _compared(operation: str, left: Expression, right: Expression) -> Expression
 
 
 def _is_guarded(case: Expression) -> bool:
-    """``CASE WHEN year(x) BETWEEN … THEN f(x) WHEN NOT x IS NULL THEN error(…) END``."""
+    """Match ``CASE WHEN year(x) BETWEEN … THEN f(x) WHEN NOT x IS NULL THEN error(…) END``."""
     if len(case.arguments) != 5:
         return False
     inside, _, outside, raised, otherwise = case.arguments
@@ -217,7 +217,7 @@ def _is_guarded(case: Expression) -> bool:
 
 
 def _solved(operation: str, left: Expression, right: Expression) -> Expression | None:
-    """Exact arithmetic on a column goes to the other side: ``id + 1 > 10``: ``id > 10 - 1``."""
+    """Move exact arithmetic to the other side: ``id + 1 > 10`` becomes ``id > 10 - 1``."""
     flipped = FLIPPED[operation]
     if len(left.arguments) == 1:
         if left.name == "+":
@@ -252,7 +252,7 @@ def _solved(operation: str, left: Expression, right: Expression) -> Expression |
 
 
 def _as_date(part: Expression) -> Expression | None:
-    """A constant as the date that it is compared with a date as."""
+    """A constant compared with a date, as a date; None if it is not one."""
     if part.text is not None:
         return Expression("cast", (part,), "DATE")
     return part if _type_of(part) == "DATE" else None
@@ -261,7 +261,7 @@ def _as_date(part: Expression) -> Expression | None:
 def _divided(
     operation: str, inner: Expression, factor: int | None, product: int | None
 ) -> Expression | None:
-    """A column of whole numbers times ``factor``, compared with ``product``."""
+    """An integer column times ``factor``, compared with ``product``."""
     if inner.name != "input" or not isinstance(inner.value.type, t.IntegerType | t.LongType):
         return None
     if not factor or product is None:
@@ -277,7 +277,7 @@ def _divided(
 
 
 def _is_exact(part: Expression) -> bool:
-    """Whether an expression is of whole numbers and decimals, and so without rounding."""
+    """Whether an expression has only integers and decimals, and so no rounding."""
     match part.name:
         case "+" | "-" | "*":
             return all(map(_is_exact, part.arguments))
@@ -292,7 +292,7 @@ def _is_text(part: Expression) -> bool:
 
 
 def _coalesced(parts: tuple[Expression, ...], of: Callable[[Expression], Expression]) -> Expression:
-    """The first value that is not NULL satisfies it."""
+    """The first argument that is not NULL satisfies the condition."""
     found: list[Expression] = []
     before: list[Expression] = []
     for part in parts:
@@ -317,7 +317,7 @@ def _absolute(operation: str, inner: Expression, right: Expression) -> Expressio
 
 
 def _extreme(operation: str, left: Expression, right: Expression) -> Expression:
-    """greatest() and least(), which pass over NULL."""
+    """greatest() and least(), which ignore NULL."""
     reaching, limiting = (">", "<") if left.name == "greatest" else ("<", ">")
     some = [_compared(operation, each, right) for each in left.arguments]
 
@@ -337,7 +337,7 @@ def _extreme(operation: str, left: Expression, right: Expression) -> Expression:
 
 
 def _rows(operation: str, left: Expression, right: Expression) -> Expression:
-    """Rows are in the order of their first values; among them NULL is the greatest."""
+    """Compare rows by their first values only; NULL is the greatest of them."""
     first, known = left.arguments[0], right.arguments[0]
     match operation:
         case "=":
@@ -352,7 +352,7 @@ def _rows(operation: str, left: Expression, right: Expression) -> Expression:
 
 
 def _written_as(inner: Expression, text: str) -> Expression | None:
-    """A whole number whose text is ``text``."""
+    """The column as an integer whose text is ``text``, None if it cannot be."""
     if inner.name != "input" or not isinstance(inner.value.type, t.IntegerType | t.LongType):
         return None
     if not re.fullmatch(r"(?a)0|-?[1-9]\d{0,17}", text):
@@ -361,25 +361,25 @@ def _written_as(inner: Expression, text: str) -> Expression | None:
 
 
 def _equal(one: Expression, two: Expression) -> Expression:
-    """Parts of equal rows; to rows a NULL equals a NULL."""
+    """Parts of equal rows are equal or both NULL."""
     if two.name == "literal":
         return call("is null", one) if two.value[0] == "NULL" else _compared("=", one, two)
     return call("is not distinct from", one, two)
 
 
 def have_one_type(parts: tuple[Expression, ...]) -> bool:
-    """Whether the engine surely compares each of these as it would compare it alone.
+    """Whether the engine compares each of these as it would without the others.
 
-    Values of different types become those of a third one first.
+    Values of different types are first converted to a common type.
     """
     found = {_type_of(each) for each in parts} - {"NULL"}
     return (len(found) <= 1 and "" not in found) or found == {"INTEGER", "DECIMAL"}
 
 
 def _are_plain(items: tuple[Expression, ...]) -> bool:
-    """Whether a list of these is searched by comparing each of them.
+    """Whether a list function compares its value with each of these items separately.
 
-    Others become values of one type together with what is looked for: decimals are rounded.
+    Other items are converted together with the value to one type, which rounds decimals.
     """
     return all(
         each.value[0] in _PLAIN_ITEMS
@@ -418,7 +418,7 @@ _TYPE_NAMES: Final[dict[type[t.IcebergType], str]] = {
 
 
 def _joined(left: Expression, right: Expression) -> Expression | None:
-    """``x || 'end' = text`` and ``'start' || x = text``."""
+    """Solve ``x || 'end' = text`` and ``'start' || x = text``; None for others."""
     one, two = left.arguments
     text = right.text
     if text is None:
@@ -432,7 +432,7 @@ def _joined(left: Expression, right: Expression) -> Expression | None:
     found = _compared("=", inner, string(rest)) if fits else FALSE
     if left.name == "||":
         return found
-    return call("or", found, call("is null", inner))  # concat() passes over NULL
+    return call("or", found, call("is null", inner))  # concat() ignores NULL
 
 
 # ------------------------------------------------------------------ functions that are conditions

@@ -1,4 +1,4 @@
-"""Expressions as SQL that the engine reads as the same expressions."""
+"""Write expressions as SQL from which the engine reads the same expressions."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from icesql.query.pushdown.computed.functions import is_doubling, is_known
 
 _INFIX: Final = {*COMPARISONS, "is not distinct from", "is distinct from", "and", "or"}
 
-# Calls inside of each other would make 2 to the power of this many of one argument.
+# Nested calls repeat an argument 2 to the power of this many times.
 _MOST_DOUBLED: Final = 8
 
 
 class NotWritable(Exception):
-    """An expression with a function that the engine is not asked for."""
+    """Raised for an expression with a function that the engine may not evaluate for pruning."""
 
 
 def write(expression: Expression, input_of: Callable[[Expression], str]) -> str:
-    """The SQL of an expression; ``input_of`` gives that of each column. Raises NotWritable."""
+    """The SQL of an expression; ``input_of`` returns that of each column. Raises NotWritable."""
     if sum(is_doubling(each.name) for each in expression.walk()) > _MOST_DOUBLED:
         raise NotWritable(expression.name)
     return _write(expression, input_of)

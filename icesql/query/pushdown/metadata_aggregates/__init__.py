@@ -1,4 +1,4 @@
-"""Which rows a query needs: those with extreme values, counts of them, one of several alike.
+"""The rows that a query needs: those with extreme values, their counts, one of equal rows.
 
-In: the tree of a query with its scopes. Out: scans that say so. May import what ``pushdown`` may.
+In: the tree of a query with its scopes. Out: scans marked so. May import what ``pushdown`` may.
 """

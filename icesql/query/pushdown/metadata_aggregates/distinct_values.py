@@ -1,8 +1,8 @@
-"""Queries that ask which values there are, and how often.
+"""Queries for distinct values, and for the number of their rows.
 
 ``SELECT DISTINCT region``, ``count(DISTINCT day)``, ``GROUP BY region`` with min and max: one of
-several rows that are alike is enough. ``GROUP BY region`` with count(*): so are one of them and
-their number.
+several equal rows is enough. For ``GROUP BY region`` with count(*) one of them and their
+number are enough.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _PARTS: Final = frozenset(
     }
 )  # fmt: skip
 _GROUPED: Final = _PARTS | {"having", "qualify", "windows"}
-# Values of one row.
+# Nodes whose value depends on one row.
 _OUTPUT: Final = (
     exp.Column, exp.Identifier, exp.Alias, exp.Literal, exp.Boolean, exp.Null, exp.Paren, exp.Cast,
     exp.DataType, exp.DataTypeParam,
@@ -37,7 +37,7 @@ _CONDITION: Final = (
 
 
 def lists_values(tree: exp.Expr) -> bool:
-    """Whether it is worth a look."""
+    """Whether the query may be one of these."""
     if not isinstance(tree, exp.Select):
         return False
     if tree.args.get("distinct") is not None or tree.args.get("group") is not None:
@@ -48,7 +48,7 @@ def lists_values(tree: exp.Expr) -> bool:
 def with_values_only(
     tree: exp.Expr, scopes: Sequence[SelectScope], scans: tuple[TableScan, ...]
 ) -> tuple[TableScan, ...]:
-    """The one scan of a query, marked if only the values of its columns matter, or their number."""
+    """The scan, marked if the query needs only distinct values of its columns, or their counts."""
     scope = next((scope for scope in scopes if scope.select is tree), None)
     if scope is None or len(scans) != 1 or len(scope.items) != 1 or len(scopes) != 1:
         return scans
@@ -57,7 +57,7 @@ def with_values_only(
         return scans
     if _is_plain(scope.select):
         return (replace(scan, values_only=True),)
-    # Whatever is made of the rows: how they are told changes none of them.
+    # For any other GROUP BY, equal rows may still be read as one row and their number.
     groups = scope.select.args.get("group") is not None and has_only(scope.select, _GROUPED)
     return (replace(scan, rows_alike=True),) if groups else scans
 
@@ -84,14 +84,14 @@ def _is_plain(select: exp.Select) -> bool:
 
 
 def _keys(group: exp.Expr) -> Sequence[exp.Expr]:
-    """The keys of a plain GROUP BY; None stands for any other."""
+    """The keys of a plain GROUP BY; one star for any other GROUP BY."""
     if any(value for name, value in group.args.items() if name != "expressions"):
         return [exp.Star()]
     return list(group.expressions)
 
 
 def _is_of_values(node: exp.Expr) -> bool:
-    # To these two aggregates a second row alike adds nothing.
+    # A second equal row does not change these two aggregates.
     return isinstance(node, _OUTPUT) or is_plain_call(node, exp.Max, exp.Min)
 
 

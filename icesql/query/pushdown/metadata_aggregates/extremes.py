@@ -1,4 +1,4 @@
-"""Which rows a query needs no more of than metadata has.
+"""Find queries that need only the extreme values or the number of a scan's rows.
 
 Extreme values: ``ORDER BY c LIMIT n``, ``max(c)``, ``min(c)``. Counts: ``count(*)``, ``count(c)``.
 """
@@ -36,7 +36,7 @@ _TOP_PARTS: Final = frozenset(
     }
 )  # fmt: skip
 _AGGREGATE_PARTS: Final = _TOP_PARTS - {"order", "limit", "offset"}
-# More rows than this are no extreme: bounds would rarely decide.
+# With more rows than this, bounds would rarely decide.
 _MOST_ROWS: Final = 1_000_000
 
 
@@ -49,10 +49,10 @@ def with_extremes(
     *,
     spark: SparkConditions | None,
 ) -> tuple[TableScan, ...]:
-    """The scans, where a SELECT over one of them says what it wants of it.
+    """The scans, marked with the extremes and counts that a SELECT over one of them needs.
 
-    Counts are known of the whole query alone. ``wheres`` are the conditions of SELECTs, by their
-    identity, that were read before. ``spark`` as for ``push_down``.
+    Counts are used only for the whole query. ``wheres`` are the conditions of SELECTs that were
+    converted before, by the identity of the SELECT. ``spark`` as for ``push_down``.
     """
     found = list(scans)
     for scope in scopes:
@@ -72,7 +72,7 @@ def _wanted(
     *,
     whole: bool,
 ) -> TableScan:
-    """The scan of a SELECT with what is wanted of it."""
+    """The scan of a SELECT with the extremes and counts that the SELECT needs."""
     item, schema = scope.items[0], scan.schema
     if not item.plain or scan.metadata_table or scan.changes:
         return scan
@@ -116,7 +116,7 @@ def _top(scope: SelectScope, schema: Schema) -> tuple[Extreme, ...]:
 def _aggregates(
     scope: SelectScope, schema: Schema
 ) -> tuple[tuple[Extreme, ...], tuple[Counted | None, ...]]:
-    """The extremes, and for each output what it counts; no counts where there are only extremes."""
+    """The extremes, and for each output what it counts; no counts if there are only extremes."""
     select = scope.select
     if not has_only(select, _AGGREGATE_PARTS):
         return (), ()
@@ -141,7 +141,7 @@ def _aggregates(
 
 
 def _counted(call: exp.Count, scope: SelectScope, schema: Schema) -> Counted | None:
-    """The counted column of ``count(*)``, ``count(1)`` or ``count(column)``, None for any other."""
+    """The counted column of ``count(*)``, ``count(1)`` or ``count(column)``, else None."""
     if not is_plain_call(call, exp.Count):
         return None
     match call.this:
@@ -158,18 +158,18 @@ def _counted(call: exp.Count, scope: SelectScope, schema: Schema) -> Counted | N
 
 
 def _column(node: exp.Expr, scope: SelectScope, schema: Schema) -> int | None:
-    """The top-level column that an expression is, if bounds can say where its extremes are."""
+    """The top-level column of an expression, if bounds can locate its extremes."""
     column = _plain_column(node, scope, schema)
     return None if column is None or not is_ordered(column.type) else column.field_id
 
 
 def _plain_column(node: exp.Expr, scope: SelectScope, schema: Schema) -> NestedField | None:
-    """The top-level column that an expression is."""
+    """The top-level column that an expression reads, None for other expressions."""
     if not isinstance(node, exp.Column) or not isinstance(node.this, exp.Identifier):
         return None
     meaning = meaning_of(node, scope)
     if len(meaning.items) != 1 or len(meaning.path) != 1 or not meaning.certain:
         return None
     if meaning.path[0].lower() in scope.aliases and len(node.parts) == 1:
-        return None  # ORDER BY prefers what the select list calls so
+        return None  # ORDER BY prefers an alias with this name
     return find_column(schema, meaning.path[0], node)
