@@ -1,4 +1,4 @@
-"""Errors that are not icesql's own, as those that are: no statement ends with another library's."""
+"""Translate errors of other libraries to icesql's, so that no statement raises another's error."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _NO_MORE_FILES: Final = (errno.EMFILE, errno.ENFILE)
 
 
 def own_error(error: Exception) -> Error | None:
-    """The error of icesql for another's; None for its own, and for those of a caller's objects."""
+    """icesql's error for another library's; None for its own and for those of caller's objects."""
     if isinstance(error, Error):
         return None
     if isinstance(error, OSError) and error.errno in _NO_MORE_FILES:

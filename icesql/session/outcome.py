@@ -36,8 +36,8 @@ Parameters = Sequence[Any] | Mapping[str, Any] | None
 class Outcome(Struct, frozen=True):
     """Outcome of one statement: result (if it has rows), plans of its scans, notes.
 
-    ``scans`` are the tables that it read, each at its snapshot. ``modified`` is what a statement
-    that changes tables has done.
+    ``scans`` are the tables that it read, each at its snapshot. ``modified`` describes the change
+    made by a statement that changes tables.
     """
 
     result: Result | None = None
@@ -49,12 +49,12 @@ class Outcome(Struct, frozen=True):
 
     @property
     def reports(self) -> tuple[ScanReport, ...]:
-        """One for each scan."""
+        """The scan reports, one for each scan."""
         return tuple(each.report for each in self.plans)
 
     @classmethod
     def of_change(cls, modified: Modified) -> Outcome:
-        """The outcome of a statement that changes tables: one row if it concerns rows."""
+        """The outcome of a statement that changes tables: one row if it changes rows."""
         notes = (modified.note,) if modified.note else ()
         if modified.rows is None:
             return cls(modified.answer, notes=notes, modified=modified)
@@ -68,9 +68,9 @@ class Outcome(Struct, frozen=True):
 
 
 class State:
-    """Names, settings and all that statements leave for those after them.
+    """Names, settings and everything else that statements keep for later statements.
 
-    Rooms below see it as ``query.session_state.SessionState`` and ``modify.services``.
+    Lower folders see it as ``query.session_state.SessionState`` and ``modify.services``.
     """
 
     def __init__(
@@ -82,22 +82,22 @@ class State:
         properties: Mapping[str, Any] | None = None,
     ) -> None:
         self.access = access
-        # What RESET goes back to.
+        # RESET returns to the defaults.
         self.defaults = self.settings = settings
-        # What BEGIN has opened, and whether a change outside of it is a commit by itself.
+        # The transaction opened by BEGIN, and whether a change without one is committed at once.
         self.transaction: Transaction | None = None
         self.autocommit = True
         self.names = SearchPath(open_catalog, cache, access, properties, lambda: self.transaction)
-        # The constants of SET VARIABLE, by their names in lower case.
+        # The constants of SET VARIABLE, by name in lower case.
         self.variables: dict[str, exp.Expression | Constant] = {}
         self.temporary = Temporary()
-        # By their names in lower case.
+        # Macros by name in lower case.
         self.macros: Macros = {}
-        # The texts of PREPARE, by their names.
+        # The texts of PREPARE by name.
         self.prepared: dict[str, str] = {}
 
     def close(self) -> None:
-        """Give up an open transaction, and close the catalogs."""
+        """Roll back an open transaction, and close the catalogs."""
         self.names.refuse()
         if self.transaction is not None:
             self.transaction.rollback()

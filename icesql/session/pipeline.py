@@ -1,4 +1,4 @@
-"""The way of a query: text → statement → its views in it → bound → planned → run by an engine."""
+"""The steps of a query: text → statement → views expanded → bound → planned → run by an engine."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from icesql.session.prepared import PreparedStatement
     from icesql.sql.statement import Explain, Query, Shown, Statement
 
-# From the scans of a bound query to what is read, within the limits.
+# Plan the scans of a bound query, within the limits.
 
 
 def plans_to_read(
@@ -46,10 +46,10 @@ def plans_to_read(
     statements: PreparedStatements,
     prepared: PreparedStatement | None,
 ) -> tuple[list[ScanPlan], tuple[str, ...]]:
-    """The plan of each scan, and notes on what was verified.
+    """The plan of each scan, and notes on verification.
 
-    A prepared query may still have its plans. Raises ScanLimitError, and where ``verify`` is full
-    what verifying raises.
+    A prepared query may already have its plans. Raises ScanLimitError, and with ``verify`` full
+    the errors of verification.
     """
     from icesql.scan.plan import check_limits
 
@@ -69,7 +69,7 @@ def plans_to_read(
 
 
 def edges_of(bound: BoundQuery, plans: Sequence[ScanPlan]) -> tuple[KeyEdge, ...]:
-    """Which scans are read first, for keys that limit others."""
+    """The edges whose source scans are read first, so that their keys limit other scans."""
     if not bound.edges:
         return ()
     from icesql.engine.run_time.narrowing import expected
@@ -80,7 +80,7 @@ def edges_of(bound: BoundQuery, plans: Sequence[ScanPlan]) -> tuple[KeyEdge, ...
 def narrowed(
     edges: tuple[KeyEdge, ...], plans: list[ScanPlan], query: QueryContext
 ) -> list[ScanPlan]:
-    """The plans after what is small was read and its keys limit the others."""
+    """The plans after small scans were read and their keys have limited the others."""
     if not edges:
         return plans
     from icesql.engine.run_time.narrowing import narrowed as narrow
@@ -94,7 +94,7 @@ def narrowed(
 def limit_notes(
     plans: list[ScanPlan], edges: tuple[KeyEdge, ...], explain: Explain, query: QueryContext
 ) -> tuple[str, ...]:
-    """Notes of EXPLAIN on limits that the query exceeds. Raises ScanLimitError if it runs."""
+    """Notes of EXPLAIN on limits that the query exceeds. Raises ScanLimitError if it is run."""
     from icesql.scan.plan import check_limits
 
     try:
@@ -113,14 +113,14 @@ def limit_notes(
 
 
 def send_reports(scans: Sequence[TableScan], plans: Sequence[ScanPlan]) -> None:
-    """Send scan reports to the catalogs that want them."""
+    """Send scan reports to the catalogs that accept them."""
     for scan, each in zip(scans, plans, strict=True):
         if scan.table.reports is not None and each.report.snapshot_id is not None:
             scan.table.reports.send(each.report.to_dict())
 
 
 def engine_of(bound: BoundQuery, plans: Sequence[ScanPlan], query: QueryContext) -> EngineChoice:
-    """Where the query runs. Raises UnsupportedSqlError for what only the local engine has."""
+    """The engine that runs the query. Raises UnsupportedSqlError if only the local engine can."""
     if not bound.about:
         return choose_engine(plans, query.settings)
     if bound.about == "SUMMARIZE" and query.settings.engine == "spark":
@@ -128,35 +128,35 @@ def engine_of(bound: BoundQuery, plans: Sequence[ScanPlan], query: QueryContext)
     return EngineChoice("local")
 
 
-# Spellings in which the text itself is what the local engine reads.
+# Dialects whose text the local engine can read unchanged.
 _ENGINE_DIALECTS = ("", "icesql", "duckdb")
-# Properties of a connection that is likely to read an object store.
+# Properties of a connection that probably reads an object store.
 _OF_STORES = ("s3.", "gcs.", "adls.")
 
 Readable: TypeAlias = "Statement | RowCount | QueryText"
 
 
 class Pipeline:
-    """Reads the texts of a session, and runs the queries among them."""
+    """Parses the texts of a session, and runs its queries."""
 
     def __init__(self, state: State, engines: Engines, dialect: str | None) -> None:
         self.state, self.engines, self.dialect = state, engines, dialect
         self.prepared = PreparedStatements()
 
     def drop_prepared(self) -> None:
-        """Names may mean something else from now on."""
-        # What another thread is binding meanwhile goes into the one before.
+        """Drop all prepared statements, because names may have another meaning now."""
+        # A statement that another thread is binding is added to the old object.
         self.prepared = PreparedStatements()
 
     @property
     def is_engines_dialect(self) -> bool:
-        """Whether the text is in the spelling that the local engine reads."""
+        """Whether texts are in a dialect that the local engine reads."""
         return (self.dialect or "").lower() in _ENGINE_DIALECTS
 
     # Text → statement
 
     def read(self, sql: str, parameters: Parameters = None) -> list[Readable]:
-        """The statements of a text, in order. Raises what ``parse`` raises."""
+        """The statements of a text, in order. Raises the errors of ``parse``."""
         if not self.is_engines_dialect:
             return [*self.parse(sql, parameters)]
         plain = parameters is None and not self.state.macros
@@ -172,7 +172,7 @@ class Pipeline:
         return [*statements]
 
     def parse(self, sql: str, parameters: Parameters = None) -> list[Statement]:
-        """The statements of a text, read anew."""
+        """Parse the statements of a text, without prepared ones."""
         from icesql.sql.parse import parse
 
         access = self.state.access
@@ -196,7 +196,7 @@ class Pipeline:
     # Statement → outcome
 
     def execute(self, statement: RowCount | QueryText | Query, query: QueryContext) -> Outcome:
-        """Run a query, once more where a file that was kept on disk proved to be corrupt."""
+        """Run a query; run it again if a file cached on disk was corrupt."""
         if isinstance(statement, RowCount):
             outcome = self._count_rows(statement, query)
             if outcome is not None:
@@ -210,7 +210,7 @@ class Pipeline:
         return self._execute(statement, query)
 
     def _count_rows(self, statement: RowCount, query: QueryContext) -> Outcome | None:
-        """The outcome of ``SELECT count(*)`` that metadata answers; None for all others."""
+        """The outcome of ``SELECT count(*)`` from metadata; None if an engine is needed."""
         if self.state.temporary or query.tables:
             return None
         from icesql.query.metadata_answers import answer_row_count
@@ -243,7 +243,8 @@ class Pipeline:
             from icesql.session.preload import load_modules
 
             query.meanwhile = load_modules
-        # What another thread makes meanwhile may have a name of this text.
+        # If another thread replaces the prepared statements meanwhile, this one is added to the
+        # old.
         statements = self.prepared
         expanded, bound = self.bind(statement, query)
         if expanded is statement and statement.sources is None and query.settings.caches:
@@ -252,11 +253,11 @@ class Pipeline:
         return self.run_bound(expanded, bound, query)
 
     def run(self, statement: Query, query: QueryContext) -> Outcome:
-        """Bind a query and run it."""
+        """Bind and run a query."""
         return self.run_bound(*self.bind(statement, query), query)
 
     def run_bound(self, statement: Query, bound: BoundQuery, query: QueryContext) -> Outcome:
-        """Run a bound query; errors are at places of the texts that they are of."""
+        """Run a bound query; offsets in errors refer to the texts from which it was made."""
         with nullcontext() if statement.sources is None else statement.sources.placing():
             return self._run(statement, bound, query)
 
@@ -265,7 +266,7 @@ class Pipeline:
         return tuple(plans_to_read(bound, query, self.prepared, None)[0])
 
     def columns_of(self, read: Query, query: QueryContext) -> list[tuple[str, str]]:
-        """Names and the engine's types of the columns of a query."""
+        """Names and engine types of the columns of a query."""
         result = self.run(replace(read, about="DESCRIBE"), query).result
         assert result is not None
         return [(str(row[0]), str(row[1])) for row in result.fetch(None)]
@@ -273,9 +274,10 @@ class Pipeline:
     def bind(
         self, statement: Query, query: QueryContext, *, for_explain: bool = False
     ) -> tuple[Query, BoundQuery]:
-        """The statement with the views that it reads in it, and bound.
+        """The statement with its views expanded, and bound.
 
-        Runs nothing but what the statement is made of: the values of a PIVOT without a list.
+        Runs only queries whose values become part of the statement, such as those of a PIVOT
+        without a list.
         """
         if statement.only_text and query.settings.engine != "spark":
             from icesql.sql.show_statements.in_from import UNREAD
@@ -294,7 +296,7 @@ class Pipeline:
         try:
             return self._bind(expanded, query, for_explain=for_explain)
         except (TableNotFoundError, UnsupportedTableError):
-            # What is no table may be a view of a catalog.
+            # An unknown table may be a view of a catalog.
             stored = self._with_views(statement, query, for_explain=for_explain, stored=True)
             if [each.parts for each in stored.references] == [
                 each.parts for each in expanded.references
@@ -305,7 +307,7 @@ class Pipeline:
     def _bind_pivots(
         self, statement: Query, query: QueryContext, *, for_explain: bool
     ) -> tuple[Query, BoundQuery]:
-        """As ``bind``, with the values of each PIVOT, read of the same tables."""
+        """Like ``bind``, with the values of each PIVOT, read from the same versions of tables."""
         from icesql.query.pivot_values import with_pivot_values
 
         def first_rows(probe: Query, most: int) -> list[tuple[Any, ...]]:
@@ -339,7 +341,7 @@ class Pipeline:
                 on_spark=on_spark,
                 for_explain=for_explain,
                 evaluate=self.engines.evaluate,
-                # What DuckDB computes has to be what the text means.
+                # Only if DuckDB's evaluation has the meaning of the text.
                 prunes_files=query.settings.engine != "spark",
             )
         return statement, bound
@@ -393,10 +395,10 @@ class Pipeline:
             result = CountedResult(result, plans[0].counted)
         return Outcome(result, tuple(plans), notes, bound, bound.scans)
 
-    # What a statement reads besides tables
+    # Other parts of a statement: version queries, views, SHOW
 
     def with_versions(self, statement: Statement, query: QueryContext) -> Any:
-        """The statement with the versions that queries in it tell."""
+        """The statement with the results of its version queries."""
         from icesql.sql.statement import queries_versions
 
         if not queries_versions(statement):
@@ -418,9 +420,9 @@ class Pipeline:
     def _with_views(
         self, statement: Query, query: QueryContext, *, for_explain: bool, stored: bool = False
     ) -> Query:
-        """The statement with what the session made, and what only an engine can tell, in its text.
+        """The statement with temporary views and tables, and with rows that need an engine.
 
-        ``stored``: with the views of catalogs, too.
+        ``stored``: also with the views of catalogs.
         """
         from icesql.query.views.create import with_temporary
 
@@ -444,14 +446,14 @@ class Pipeline:
     def _rows_of(
         self, shown: Shown | Query, query: QueryContext, *, for_explain: bool, stored: bool
     ) -> TemporaryTable | None:
-        """The rows of a statement in FROM; None of one that is answered without an engine."""
+        """The rows of a statement in FROM; None if it is answered without an engine."""
         from icesql.engine.temporary import keep_rows
         from icesql.query.views.create import named
         from icesql.query.views.temporary import TemporaryTable
         from icesql.sql import statement as kinds
 
         if isinstance(shown, kinds.Query):
-            # EXPLAIN tells of the columns, and computes none of their values.
+            # EXPLAIN only needs the columns, so their values are not computed.
             described = replace(shown, about="DESCRIBE") if for_explain else shown
             result = self.run(described, query).result
             assert result is not None
@@ -504,9 +506,9 @@ class Pipeline:
 
 
 def _is_for_spark(statement: Query, query: QueryContext) -> bool:
-    """Whether a statement in Spark's spelling is bound as Spark runs it, before it is planned.
+    """Whether a statement in Spark's dialect is bound for Spark before it is planned.
 
-    With ``auto`` only one that the local engine cannot run: the bytes to read choose later.
+    With ``auto`` only if the local engine cannot run it; otherwise the bytes to read decide later.
     """
     if statement.spark is None or statement.about or query.settings.engine == "local":
         return False

@@ -1,10 +1,10 @@
-"""Imports that run while the first answer about a table is on its way."""
+"""Imports that run while the first response about a table is awaited."""
 
 from __future__ import annotations
 
 
 def load_modules() -> None:
-    """Import what most queries of a table in an object store need after its metadata."""
+    """Preload modules that most queries of an object store need after the metadata."""
     import icesql.engine.duckdb.relations.read_ahead
     import icesql.engine.duckdb.store_files
     import icesql.query.prepared_query

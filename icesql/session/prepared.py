@@ -1,8 +1,8 @@
-"""Prepared statements: a query that comes again, from its text to what the engine runs.
+"""Prepared statements: reuse a query when the same text runs again.
 
-A text is prepared when it comes for the second time, as most come once; over tables in an object
-store at once, as that takes little beside their requests. One object holds its parsed statement,
-its bound query, its plans and what the engine found as it ran.
+A text is prepared when it runs for the second time, because most texts run once; over tables in an
+object store at once, because preparing is cheap compared to their requests. One object holds its
+parsed statement, its bound query, its plans and what the engine found when it ran.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ _MOST_STATEMENTS: Final = 64
 _MOST_BYTES: Final = 30_000_000
 _NODE_BYTES: Final = 1_000
 _FILE_BYTES: Final = 2_500
-# Of one statement.
+# The limit for the plans of one statement.
 _MOST_FILES: Final = 2_000
 
 
 class QueryText(Struct, frozen=True):
-    """A query by its text: as it was parsed, or as it is prepared."""
+    """A query as text, with its parsed statement or its prepared statement."""
 
     sql: str
     parameters: Any
@@ -48,7 +48,7 @@ class QueryText(Struct, frozen=True):
 class PreparedStatement:
     """One text: its statement and bound query, the latest plans, and what the engine found.
 
-    Plans are kept of queries without parameters, and hold for the tables they were made of.
+    Plans are kept for queries without parameters, and are valid for the same state of the tables.
     """
 
     def __init__(self, query: PreparedQuery, run: PreparedRun) -> None:
@@ -58,12 +58,12 @@ class PreparedStatement:
 
     @property
     def size(self) -> int:
-        """Bytes that it takes, roughly."""
+        """The approximate number of bytes in memory."""
         files = sum(1 + len(plan.files) for plan in self._plans)
         return self._size + files * _FILE_BYTES
 
     def plans(self, scans: Sequence[TableScan]) -> list[ScanPlan] | None:
-        """The plans of these scans, if they are kept and the tables are the same."""
+        """The plans of these scans, if they are kept and the tables are the same, else None."""
         plans = self._plans
         if not plans or not all(
             _is_same(plan.scan.table, scan.table) for plan, scan in zip(plans, scans, strict=True)
@@ -72,7 +72,7 @@ class PreparedStatement:
         return list(plans)
 
     def keep_plans(self, plans: Sequence[ScanPlan]) -> bool:
-        """Keep plans, unless they are of values, of very many files or of metadata."""
+        """Keep plans, except for queries with parameters, very many files or metadata tables."""
         if self.query.kinds:
             return False
         plain = all(each.metadata is None and each.planned_by is None for each in plans)
@@ -84,7 +84,7 @@ class PreparedStatement:
 
 
 class PreparedStatements:
-    """The latest prepared statements of one session, by their texts. Safe for threads."""
+    """The latest prepared statements of one session, by their texts. Thread-safe."""
 
     def __init__(self) -> None:
         self._texts: OrderedDict[int, None] = OrderedDict()
@@ -92,7 +92,7 @@ class PreparedStatements:
         self._lock = threading.Lock()
 
     def find(self, sql: str, parameters: object) -> PreparedStatement | None:
-        """The statement of a text that was prepared with values of these kinds."""
+        """The statement of a text that was prepared with values of the same types, else None."""
         with self._lock:
             found = self._statements.get(sql)
             if found is None or not found.query.takes(parameters):
@@ -103,9 +103,11 @@ class PreparedStatements:
     def note(
         self, text: QueryText, statement: Query, bound: BoundQuery, query: QueryContext
     ) -> PreparedStatement | None:
-        """Note a text; prepare it, if it is due and says all that it depends on.
+        """Count a text; prepare it when due, if it depends only on its text and metadata.
 
-        Due is one that came before, and one over tables in stores. What is prepared is given back.
+        It is due at its second use, or at once over tables in stores. Returns the prepared
+        statement,
+        else None.
         """
         key = hash(text.sql)
         with self._lock:
@@ -131,7 +133,7 @@ class PreparedStatements:
     def plan(
         self, prepared: PreparedStatement | None, scans: Sequence[TableScan], query: QueryContext
     ) -> list[ScanPlan]:
-        """A plan for each scan; a prepared statement keeps them for the next time if it may."""
+        """A plan for each scan. A prepared statement keeps them for the next use if possible."""
         from icesql.scan.planner import plan
 
         started = time.perf_counter()
@@ -156,14 +158,14 @@ class PreparedStatements:
 
 
 def _is_same(known: Table, found: Table) -> bool:
-    """Whether two loads of a local table gave the same metadata and the same way to its files."""
+    """Whether two loads of a local table gave the same metadata and access to its files."""
     return (
         known.metadata is found.metadata
         and known.metadata_location == found.metadata_location
         and known.identifier == found.identifier
         and known.storage.properties == found.storage.properties
         and found.storage.reroot is not None
-        # A link in the place of a folder may lead elsewhere by now.
+        # A symbolic link in place of a folder may have changed.
         and found.storage.confine is None
         and found.planning is None
         and found.reports is None

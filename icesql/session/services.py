@@ -1,4 +1,4 @@
-"""The session as statements that change tables use it; see ``modify.services``."""
+"""The services of the session for statements that change tables; see ``modify.services``."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from icesql.session.pipeline import Pipeline
     from icesql.sql.statement import Query
 
-# What a query of no more than a condition has.
+# The clauses of a query that consists only of a condition.
 _OF_CONDITION: Final = frozenset({"expressions", "from_", "where"})
 
 
@@ -35,7 +35,7 @@ class Services:
         self.dialect, self.engines = pipeline.dialect or "", pipeline.engines
 
     def run(self, read: Query) -> tuple[Result, Scans]:
-        """The rows of a query, and what it reads, in the order of its text."""
+        """The rows of a query, and its scans, in the order of its text."""
         outcome = self._pipeline.run(read, self.query)
         assert outcome.result is not None
         return outcome.result, outcome.scans
@@ -43,7 +43,7 @@ class Services:
     def run_here(
         self, read: Query, tables: Mapping[str, TemporaryTable], narrow: Narrow
     ) -> tuple[Result, Scans]:
-        """The same on the local engine, with more tables, by their names in lower case."""
+        """The same on the local engine, with additional tables by name in lower case."""
         query = self._here(tables)
         statement, bound = self._pipeline.bind(read, query)
         bound = replace(bound, scans=narrow(bound.scans))
@@ -54,7 +54,7 @@ class Services:
     def plan_here(
         self, read: Query, tables: Mapping[str, TemporaryTable], narrow: Narrow
     ) -> tuple[BoundQuery, tuple[ScanPlan, ...]]:
-        """The query that ``run_here`` would run, and what that would read. Runs nothing."""
+        """The query that ``run_here`` would run, and its plans. Runs nothing."""
         query = self._here(tables)
         statement, bound = self._pipeline.bind(read, query)
         with nullcontext() if statement.sources is None else statement.sources.placing():
@@ -62,7 +62,7 @@ class Services:
             return bound, self._pipeline.plan(bound, query)
 
     def columns_of(self, read: Query) -> tuple[ResultColumn, ...]:
-        """The columns of the rows of a query, by the metadata of its tables: no file is opened."""
+        """The result columns of a query, from metadata of its tables: no file is opened."""
         statement, bound = self._pipeline.bind(read, self.query, for_explain=True)
         bound = replace(bound, scans=tuple(replace(each, limit=0) for each in bound.scans))
         result = self._pipeline.run_bound(statement, bound, self.query).result
@@ -79,7 +79,7 @@ class Services:
     def scans_of_condition(self, text: str) -> Scans:
         """The scans of ``SELECT … FROM … WHERE …``. Runs nothing.
 
-        Raises ProgrammingError for a text that is or has more than that.
+        Raises ProgrammingError for a text with anything more than that.
         """
         from icesql.sql.statement import Query
 
@@ -91,6 +91,6 @@ class Services:
         return self.scans_of(read[0])
 
     def _here(self, tables: Mapping[str, TemporaryTable]) -> QueryContext:
-        # Tables in memory are the local engine's, also where ``auto`` might choose.
+        # Only the local engine reads tables in memory, also with ``auto``.
         settings = replace(self.query.settings, engine="local")
         return replace(self.query, tables={**self.query.tables, **tables}, settings=settings)

@@ -1,4 +1,4 @@
-"""One connection's session: what it remembers, its engines, and the way of each statement."""
+"""One connection's session: its state, its engines, and the execution of its statements."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _CACHE_BYTES = 128 << 20
 
 
-# Bytes of a text, where the setting max_statement_size does not say otherwise.
+# The longest text in bytes, unless the setting max_statement_size has a value.
 _LONGEST_TEXT: Final = 16 << 20
 _SERVICE_TEXT: Final = 1 << 20
 
@@ -57,19 +57,19 @@ class Session:
         self._closed, self._process = False, os.getpid()
 
     def read(self, sql: str, parameters: Parameters = None) -> list[Readable]:
-        """The statements of a text, in order. Raises what ``parse`` raises."""
+        """The statements of a text, in order. Raises the errors of ``parse``."""
         self._check_size(sql)
         with self._reading(QueryContext.begin(self.state.settings)):
             return self.pipeline.read(sql, parameters)
 
     def parse(self, sql: str, parameters: Parameters = None) -> list[Statement]:
-        """The statements of a text, read anew, to look at them."""
+        """Parse a text to inspect its statements, without prepared ones."""
         self._check_size(sql)
         with self._reading(QueryContext.begin(self.state.settings)):
             return self.pipeline.parse(sql, parameters)
 
     def execute(self, statement: Readable, query: QueryContext) -> Outcome:
-        """Run one statement, also where the caller's stack is nearly full."""
+        """Run one statement, even if the caller's stack is nearly full."""
         self._blocks.choose(query.settings)
         try:
             return with_deep_stack(lambda: self._execute(statement, query))
@@ -97,7 +97,7 @@ class Session:
             return self.run_by_kind(statement, query)
 
     def _reading(self, query: QueryContext) -> AbstractContextManager[None]:
-        """A block in which texts are read by the parser of the engine that runs them."""
+        """A context in which the parser of the local engine reads texts."""
         query.evaluate = self.engines.evaluate
         query.serialize = partial(self.engines.serialize, settings=self.state.settings)
         return query.reading()
@@ -114,7 +114,7 @@ class Session:
             )
 
     def run_by_kind(self, statement: Readable, query: QueryContext) -> Outcome:
-        """Run one statement by what ``session.statements.HANDLERS`` has for its kind."""
+        """Run one statement with its handler in ``session.statements.HANDLERS``."""
         from icesql.session.statements import check_leaves_nothing, handler_of
 
         if self.state.access.service:
@@ -122,19 +122,19 @@ class Session:
         return handler_of(statement)(self, statement, query)
 
     def fail_transaction(self) -> None:
-        """Let an open transaction accept nothing but its end: a statement in it has failed."""
+        """Mark an open transaction as failed: it then accepts only its end."""
         if self.state.transaction is not None:
             self.state.transaction.is_failed = True
 
     def forget(self) -> None:
-        """Keep nothing of the statements before; see ``Settings.caches``."""
+        """Drop everything kept from earlier statements; see ``Settings.caches``."""
         self.pipeline.drop_prepared()
         forget(self.state.names)
         self.engines.forget()
         self._blocks.forget()
 
     def check_open(self) -> None:
-        """Raises InterfaceError once the session is closed, and in a process that was forked."""
+        """Raises InterfaceError if the session is closed, and in a forked process."""
         if self._closed:
             raise InterfaceError("the connection is closed")
         if not self.is_here:
@@ -150,7 +150,7 @@ class Session:
 
     @property
     def is_here(self) -> bool:
-        """Whether this is the process that opened the session: no engine survives a fork."""
+        """True in the process that opened the session: engines do not survive a fork."""
         return os.getpid() == self._process
 
     def close(self) -> None:
@@ -162,20 +162,20 @@ class Session:
         self.state.close()
 
     def without_secrets(self) -> AbstractContextManager[None]:
-        """A block whose errors are as ``clean`` leaves them."""
+        """A context that applies ``clean`` to its errors."""
         return _Cleaning(self)
 
     def clean(self, error: Exception) -> None:
-        """Take every secret of this connection's catalogs and stores out of an error, in place.
+        """Remove every secret of this connection's catalogs and stores from an error, in place.
 
-        Control characters in its message are spelled out.
+        Control characters in its message are escaped.
         """
         clean(error, self._secrets())
         spell_out(error)
 
     @property
     def properties(self) -> Mapping[str, Any]:
-        """The properties of the connection, secrets among them."""
+        """The properties of the connection, including secrets."""
         return self._properties
 
     def _secrets(self) -> dict[str, Any]:
@@ -184,7 +184,7 @@ class Session:
 
 
 class _Cleaning:
-    """A block whose errors a session cleans."""
+    """A context whose errors a session cleans."""
 
     def __init__(self, session: Session) -> None:
         self._session = session

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from icesql.query.views.temporary import TemporaryTable
     from icesql.session.session import Session
 
-# Of a session, a statement of its kind, and the context of that.
+# Called with a session, a statement of its kind, and the context of the statement.
 Handler = Callable[["Session", Any, "QueryContext"], Outcome]
 
 
@@ -41,13 +41,13 @@ def handler_of(statement: object) -> Handler:
 def query_rows(
     session: Session, statement: RowCount | QueryText | kinds.Query, query: QueryContext
 ) -> Outcome:
-    """SELECT and the other statements that give rows of tables."""
+    """SELECT and the other statements that return rows of tables."""
     return session.pipeline.execute(statement, query)
 
 
 def explain(session: Session, statement: kinds.Explain, query: QueryContext) -> Outcome:
     """EXPLAIN: how a query is planned; with ANALYZE, also how it ran."""
-    # The source of a MERGE is a text of its own.
+    # The source of a MERGE is a text with its own offsets.
     composed = getattr(statement.write, "source_text", None)
     with nullcontext() if composed is None else composed.placing():
         return _explained(session, statement, query)
@@ -99,7 +99,7 @@ def show(session: Session, statement: kinds.Shown, query: QueryContext) -> Outco
 
 
 def copy(session: Session, statement: kinds.Copy, query: QueryContext) -> Outcome:
-    """COPY … TO: the rows of a query into a file."""
+    """COPY … TO: write the rows of a query to a file."""
     from icesql.engine.writing import write
     from icesql.storage.output_file import OutputFile
 
@@ -118,7 +118,7 @@ def copy(session: Session, statement: kinds.Copy, query: QueryContext) -> Outcom
 
 
 def change_table(session: Session, statement: kinds.Write, query: QueryContext) -> Outcome:
-    """A statement that changes tables: one row says what it has done to rows."""
+    """A statement that changes tables; one row has the numbers of changed rows."""
     if session.state.temporary:
         from icesql.query.views.create import drop_of
 
@@ -134,7 +134,7 @@ def change_table(session: Session, statement: kinds.Write, query: QueryContext) 
 def insert_many(
     session: Session, sql: str, sets: Iterable[Parameters], query: QueryContext
 ) -> Outcome:
-    """One INSERT with several sets of values: the rows of all of them in one commit."""
+    """One INSERT with several sets of values: all rows in one commit."""
     from icesql.modify.insert import insert_many as insert
     from icesql.modify.modified import check_present
     from icesql.modify.run import check_writes
@@ -171,7 +171,7 @@ def control_transaction(
 
 
 def create_temporary(session: Session, statement: kinds.Created, query: QueryContext) -> Outcome:
-    """CREATE or DROP of a temporary view or table; a DROP may be of a view of a catalog."""
+    """CREATE or DROP of a temporary view or table; DROP VIEW also for a view of a catalog."""
     from icesql.sql.writes.statements import TableName
     from icesql.sql.writes.views import DropStoredView
 
@@ -249,7 +249,7 @@ def reset_setting(session: Session, statement: kinds.ResetSetting, query: QueryC
 def set_snapshot_time(
     session: Session, statement: kinds.SetSnapshotTime, query: QueryContext
 ) -> Outcome:
-    """SET SNAPSHOT TIME: the time is read now, not anew by each query."""
+    """SET SNAPSHOT TIME: the time is evaluated now, not by each query."""
     from icesql.query.snapshot_selection import pinned_time
 
     state = session.state
@@ -269,20 +269,20 @@ def set_variable(session: Session, statement: kinds.SetVariable, query: QueryCon
 
 
 def use(session: Session, statement: kinds.Use, query: QueryContext) -> Outcome:
-    """USE: where names are looked up."""
+    """USE: set the catalog and namespace in which names are resolved."""
     names = session.state.names
     names.place = query.wait_for(lambda: names.find_place(statement.parts))
     return Outcome()
 
 
 def prepare(session: Session, statement: kinds.Prepare, query: QueryContext) -> Outcome:
-    """PREPARE: keep a text by a name."""
+    """PREPARE: store a text under a name."""
     session.state.prepared[statement.name] = statement.sql
     return Outcome()
 
 
 def execute_prepared(session: Session, statement: kinds.Execute, query: QueryContext) -> Outcome:
-    """EXECUTE: run the text of a name. Raises ProgrammingError for a name without one."""
+    """EXECUTE: run a stored text. Raises ProgrammingError for an unknown name."""
     text = _prepared_text(statement.name, session.state.prepared)
     with placing(text):
         (read,) = session.pipeline.read(text, statement.values or None)
@@ -290,7 +290,7 @@ def execute_prepared(session: Session, statement: kinds.Execute, query: QueryCon
 
 
 def deallocate(session: Session, statement: kinds.Deallocate, query: QueryContext) -> Outcome:
-    """DEALLOCATE, of one name or of all. Raises ProgrammingError for a name without a text."""
+    """DEALLOCATE, of one name or of all. Raises ProgrammingError for an unknown name."""
     prepared = session.state.prepared
     for name in [statement.name] if statement.name is not None else list(prepared):
         _prepared_text(name, prepared)
@@ -307,10 +307,10 @@ def _prepared_text(name: str, prepared: Mapping[str, str]) -> str:
 
 
 def check_leaves_nothing(statement: object) -> None:
-    """Raise AccessDeniedError for what the next one's statements on a connection would find.
+    """Raise AccessDeniedError for statements that leave session state on a shared connection.
 
-    One connection may serve many: a view of one would be a table of another, BEGIN of one would
-    hold the changes of all.
+    A connection may serve many users: one user's view would hide another's table, and one user's
+    BEGIN would hold back the changes of all.
     """
     match statement:
         case kinds.CreateView() | kinds.CreateTable():
@@ -333,7 +333,7 @@ def check_leaves_nothing(statement: object) -> None:
     )
 
 
-# A statement without an entry of its own has that of its base.
+# Statements without an entry have the handler of their base class.
 HANDLERS: Final[Mapping[type, Handler]] = {
     RowCount: query_rows,
     QueryText: query_rows,
