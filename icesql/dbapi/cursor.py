@@ -1,4 +1,4 @@
-"""A cursor: executes one statement at a time and hands out its rows or its Arrow stream."""
+"""A cursor: executes one statement at a time and returns its rows or its Arrow stream."""
 
 from __future__ import annotations
 
@@ -55,13 +55,13 @@ _ALL: Final = "ICESQL_TRACEBACK"
 ColumnDescription = tuple[str, str, None, None, int | None, int | None, bool | None]
 
 
-# Errors of SQL as a person reads them: the statement, a mark, and one frame of icesql's.
+# Errors of SQL for people: the statement, a mark below it, and one frame of icesql.
 
 
 def one_frame(method: Callable[P, T]) -> Callable[P, T]:
-    """A method whose errors of icesql show this frame alone, and none of what they came from.
+    """Decorate a method: icesql's errors show only this frame, without their causes.
 
-    With ``ICESQL_TRACEBACK=1`` all frames are shown; those of a bug always are.
+    With ``ICESQL_TRACEBACK=1`` all frames are shown, and always those of an internal error.
     """
 
     @functools.wraps(method)
@@ -77,7 +77,7 @@ def one_frame(method: Callable[P, T]) -> Callable[P, T]:
 
 
 def mark(error: BaseException, sql: str) -> None:
-    """Note below an error the line of the statement that it is about, with a mark at its place.
+    """Add a note to an error: the line of the statement, with a mark at the offset.
 
     ``sql`` is the statement without secrets.
     """
@@ -88,7 +88,7 @@ def mark(error: BaseException, sql: str) -> None:
 
 
 def check_text(sql: object) -> None:
-    """Raise ProgrammingError for a statement that is no text."""
+    """Raise ProgrammingError if a statement is not a text."""
     if not isinstance(sql, str):
         raise ProgrammingError(f"a statement is a text of SQL, not {type(sql).__name__}")
 
@@ -96,8 +96,8 @@ def check_text(sql: object) -> None:
 class Script:
     """The statements of one text, run one after the other; a later one sees an earlier SET.
 
-    All are parsed before the first one runs: a text that is refused has done nothing. Raises what
-    parsing raises; ``run`` raises InterfaceError when the session is closed.
+    All are parsed before the first one runs, so a refused text changes nothing. Raises the errors
+    of parsing; ``run`` raises InterfaceError when the session is closed.
     """
 
     def __init__(
@@ -117,7 +117,7 @@ class Script:
         self._begun: float | None = time.monotonic()
         try:
             self._statements = session.read(sql, parameters)
-        except Exception as error:  # each goes on, whatever it is, once it is clean
+        except Exception as error:  # every error is raised again, after secrets are removed
             mark(error, sql)
             session.clean(error)
             own = own_error(error)
@@ -141,27 +141,27 @@ class Script:
     ) -> Outcome:
         """The outcome of the next statement. Raises IndexError after the last.
 
-        Whoever calls it places its errors in the text, and cleans them of secrets.
+        The caller adds positions to its errors, and removes secrets from them.
         """
         session = self._session
         session.check_open()
         statement = self._statements[self._position]
         self._position += 1
-        # The time in which the text was read is the first one's.
+        # The time of parsing counts for the first statement.
         begun, self._begun = self._begun, None
         query = QueryContext.begin(session.state.settings, cancel, progress, self._tables, begun)
         return session.execute(statement, query)
 
 
 class Cursor:
-    """PEP 249 cursor. Rows are tuples of Python values; the manual's Types has what each becomes.
+    """PEP 249 cursor. Rows are tuples of Python values; for types see the manual's Types.
 
     A result is read once: through ``fetch*``, or through ``arrow``, ``arrow_reader``,
-    ``fetch_record_batches``, ``df``, ``pl`` or whatever takes the Arrow PyCapsule interface, such
+    ``fetch_record_batches``, ``df``, ``pl`` or any consumer of the Arrow PyCapsule interface, such
     as ``pyarrow.table(cursor)`` and ``polars.DataFrame(cursor)``.
-    Several threads may fetch: each row comes to one of them. ``cancel`` and ``close`` may come from
-    any thread; whoever waits for rows gets QueryCancelledError or InterfaceError. What a result
-    holds ends with its last row, with an error, and with the cursor.
+    Several threads may fetch: each row is returned to one of them. ``cancel`` and ``close`` may be
+    called from any thread; callers that wait for rows get QueryCancelledError or InterfaceError.
+    The resources of a result are released after its last row, after an error, and by ``close``.
     """
 
     def __init__(self, connection: Connection, session: Session) -> None:
@@ -174,12 +174,12 @@ class Cursor:
         self._outcome: Outcome | None = None
         self._ready: deque[Row] = deque()
         self._closed = False
-        self._changed = -1  # the rows that a change was of, once this is closed
+        self._changed = -1  # the number of changed rows, after this is closed
         self._sql = ""
         self._query_id: str | None = None
         self._cancel = threading.Event()
         self._started = self._ended = 0.0
-        # One statement at a time; nobody who fetches, cancels or closes waits for it.
+        # Held while a statement starts. Fetching, cancelling and closing do not wait for it.
         self._running = threading.RLock()
 
     # ------------------------------------------------------------------ execute
@@ -195,10 +195,10 @@ class Cursor:
         """Run one statement; returns this cursor.
 
         ``parameters`` is a sequence for ``?`` and ``$1``, a mapping for ``:name`` and ``$name``.
-        ``tables`` are rows that this statement alone reads by name: see ``Connection.register``.
+        ``tables`` are rows that only this statement reads by name: see ``Connection.register``.
         Errors of binding and planning are raised here, errors of single rows when they are fetched.
-        What is refused before it runs (no statement or several, an error of syntax, parameters that
-        do not fit) changes nothing: the result before it can still be read.
+        A text refused before it runs (no statement or several, a syntax error, wrong parameters)
+        changes nothing: the previous result can still be read.
         """
         with self._running:
             self._check_open()
@@ -213,7 +213,7 @@ class Cursor:
                 )
             self._run(script, started)
             if self._outcome is not None and self._outcome.notes == (NO_CATALOG,):
-                # An empty list alone would read as an empty catalog.
+                # An empty list without a warning would look like an empty catalog.
                 warnings.warn(NO_CATALOG, Warning, stacklevel=3)
         return self
 
@@ -221,7 +221,7 @@ class Cursor:
     def executemany(
         self, sql: str, parameters: Iterable[Sequence[Any] | Mapping[str, Any]]
     ) -> None:
-        """Run an INSERT with each set of values; the rows of all are one commit, or none.
+        """Run an INSERT with each set of values; all rows are one commit, or none is inserted.
 
         Raises NotSupportedError for any other statement.
         """
@@ -257,7 +257,7 @@ class Cursor:
 
     @one_frame
     def fetchmany(self, size: int | None = None) -> list[Row]:
-        """At most ``size`` (``arraysize``) further rows; empty at the end."""
+        """At most ``size`` (default ``arraysize``) further rows; empty at the end."""
         return self._fetch(self.arraysize if size is None else size)
 
     @one_frame
@@ -269,8 +269,8 @@ class Cursor:
         return self
 
     def __next__(self) -> Row:
-        # For each row of a result, so it is short: `_ready` is empty once this was closed, and in a
-        # fork, where `_fetch` refuses.
+        # Called for each row of a result, so it is short: `_ready` is empty after close and in a
+        # forked process, where `_fetch` raises.
         try:
             return self._ready.popleft()
         except IndexError:
@@ -294,7 +294,7 @@ class Cursor:
             return self._rows().arrow_reader().read_all()
 
     def fetch_arrow_table(self) -> pa.Table:
-        """``arrow()``, as other drivers call it."""
+        """``arrow()`` under the name that other drivers use."""
         return self.arrow()
 
     @one_frame
@@ -318,7 +318,7 @@ class Cursor:
         return in_batches_of(rows, self.arrow_reader())
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        """All rows as a PyCapsule of an ArrowArrayStream, for any library that takes one.
+        """All rows as a PyCapsule of an ArrowArrayStream, for any library that accepts one.
 
         Source: Arrow PyCapsule interface.
         """
@@ -348,8 +348,8 @@ class Cursor:
     def df(self) -> pandas.DataFrame:
         """All rows as a pandas DataFrame.
 
-        Sums of integers are int64 where they fit. Raises MissingExtraError without pandas,
-        DataError for values that pandas has none for.
+        Sums of integers are int64 if they fit. Raises MissingExtraError without pandas,
+        DataError for values that pandas cannot represent.
         """
         try:
             import pandas  # noqa: F401 - to report early that it is missing
@@ -362,7 +362,7 @@ class Cursor:
             return data_frame(result.arrow_reader().read_all(), result.columns)
 
     def fetchdf(self) -> pandas.DataFrame:
-        """``df()``, as other drivers call it."""
+        """``df()`` under the name that other drivers use."""
         return self.df()
 
     # ------------------------------------------------------------------ facts
@@ -371,8 +371,8 @@ class Cursor:
     def description(self) -> list[ColumnDescription] | None:
         """Name and type of each column, None without rows; the type code is its SQL name.
 
-        ``null_ok`` is False for a required column of a table that no outer join can have filled
-        with NULL, True for one that is optional or that a join may fill, None for expressions.
+        ``null_ok`` is False for a required column of a table that no outer join can fill with NULL,
+        True for an optional column or one that a join may fill, None for expressions.
         """
         result, outcome = self._result, self._outcome
         if result is None or outcome is None:
@@ -398,11 +398,11 @@ class Cursor:
 
     @property
     def rowcount(self) -> int:
-        """How many rows the query gave, once all of them were fetched; -1 before that.
+        """The number of rows of the query, once all of them were fetched; -1 before that.
 
-        Of SHOW, DESCRIBE, EXPLAIN and answers from metadata alone it is known at once. Of a
-        statement that changes tables it is the number of rows that were added or removed, also once
-        the cursor is closed. After a statement without rows it is -1.
+        For SHOW, DESCRIBE, EXPLAIN and answers from metadata alone it is known at once. For a
+        statement that changes tables it is the number of rows added or removed, also after the
+        cursor is closed. After a statement without rows it is -1.
         """
         if self._closed:
             return self._changed
@@ -415,18 +415,18 @@ class Cursor:
 
     @property
     def query_id(self) -> str | None:
-        """The id of the last statement in the log of icesql: 32 hexadecimal digits, fresh for each.
+        """The id of the last statement in icesql's log: 32 hexadecimal digits, new for each.
 
-        None before the first one.
+        None before the first statement.
         """
         return self._query_id
 
     @property
     def snapshots(self) -> dict[str, tuple[TableSnapshot, ...]]:
-        """Which snapshots the statement read, by the name of the table.
+        """The snapshots that the statement read, by the name of the table.
 
-        A table has several where the statement travels in time. With these ids in ``VERSION AS
-        OF`` the statement gives the same rows again.
+        A table has several with time travel. With these ids in ``VERSION AS OF`` the statement
+        returns the same rows again.
         """
         from icesql.dbapi.table_snapshot import snapshots_of
 
@@ -434,13 +434,13 @@ class Cursor:
 
     @property
     def message(self) -> str:
-        """The outcome of a statement that changes tables, in words; "" for all others."""
+        """The outcome of a statement that changes tables, as text; "" for all others."""
         done = None if self._outcome is None else self._outcome.modified
         return "" if done is None else done.message
 
     @property
     def scan_reports(self) -> list[ScanReport]:
-        """One report per table reference: what was planned, kept and skipped."""
+        """One report per table reference: the files and rows planned, kept and skipped."""
         return list(self._outcome.reports) if self._outcome is not None else []
 
     @property
@@ -497,7 +497,7 @@ class Cursor:
     def _at_work(self) -> _Work:
         """Context manager that turns failures caused by a concurrent close into InterfaceError.
 
-        Errors know their place in the SQL and contain no secret.
+        Its errors have their position in the SQL and contain no secret.
         """
         return _Work(self)
 
@@ -543,7 +543,7 @@ class Cursor:
 
 
 class _Work:
-    """See ``Cursor._at_work``. It is entered twice for each statement, so it is no generator."""
+    """See ``Cursor._at_work``. A class, not a generator, because each statement enters it twice."""
 
     __slots__ = ("_cursor",)
 
@@ -577,7 +577,7 @@ class _Work:
         if own is not None:
             cursor._session.clean(error)
             raise own from error
-        # Whatever an engine raises when its result goes away.
+        # An engine may raise any error if its result is closed meanwhile.
         is_known = isinstance(error, InterfaceError | QueryCancelledError)
         if not is_known and cursor.closed:
             raise InterfaceError("the cursor was closed while in use") from error
@@ -595,7 +595,7 @@ def _insert_many(
         with cursor._at_work():
             outcome = insert_many(session, sql, parameters, query)
     except BaseException:
-        cursor._sql = before  # the result before it can still be read
+        cursor._sql = before  # the previous result can still be read
         raise
     cursor._release()
     cursor._started, cursor._outcome, cursor._result = started, outcome, outcome.result
@@ -607,19 +607,19 @@ def result_types(cursor: Cursor) -> list[ResultType]:
 
 
 def leave_rows(cursor: Cursor) -> None:
-    """Forget rows that were fetched before a fork: they belong to the parent process."""
+    """Drop rows that were fetched before a fork: they belong to the parent process."""
     cursor._ready = deque()
 
 
 def forget_rows(cursor: Cursor) -> None:
-    """Drop the rows of ``cursor``'s result; what the statement did is still reported."""
+    """Drop the rows of ``cursor``'s result; the statement's outcome is still reported."""
     result, cursor._result, cursor._ready = cursor._result, None, deque()
     if result is not None:
         result.close()
 
 
 def write_rows(cursor: Cursor, form: FileFormat, sink: Sink) -> int:
-    """Write the rows of a result to ``sink``; how many there were. Raises as ``fetchall``."""
+    """Write the rows of a result to ``sink``; return their number. Raises as ``fetchall``."""
     from icesql.engine.writing import write
 
     with cursor._at_work():
@@ -629,18 +629,18 @@ def write_rows(cursor: Cursor, form: FileFormat, sink: Sink) -> int:
 
 
 def run_next(cursor: Cursor, script: Script) -> Cursor:
-    """``cursor``, once it has run the next statement of a script of several."""
+    """Run the next statement of a script on ``cursor``; return ``cursor``."""
     cursor._run(script, time.perf_counter())
     return cursor
 
 
-# A record of each statement's reads in the log ``icesql`` at level INFO.
+# Log the reads of each statement to the logger ``icesql`` at level INFO.
 
 
 def log_scans(query_id: str, outcome: Outcome, seconds: float) -> None:
     """Log one line for each table of the statement, with its id and the seconds until it began.
 
-    Nothing is imported for it: where nobody imported ``logging``, nobody listens.
+    ``logging`` is not imported here: if the program did not import it, nothing is logged.
     """
     logging = sys.modules.get("logging")
     if logging is None:
