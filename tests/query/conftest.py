@@ -1,4 +1,4 @@
-"""Tables made of metadata alone, and queries bound to them."""
+"""Tables with metadata only, and queries bound to them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ORDERS = (
 
 
 def metadata_json(*schemas: str, **changes: Any) -> dict[str, Any]:
-    """Metadata of a table; ``changes`` replace keys, with _ for -."""
+    """Metadata of a table; ``changes`` replace keys, written with _ for -."""
     node = {
         "format-version": 2,
         "table-uuid": "9c12d441-03fe-4693-9a96-a0705ddf69c1",
@@ -66,7 +66,7 @@ def make_table(name: str, metadata: Mapping[str, Any]) -> Table:
     return Table((name,), parsed, path, Storage())
 
 
-# Two schemas, five commits; the one at 3 s was rolled back, 50 is on a branch alone.
+# Two schemas, five commits; the one at 3 s was rolled back, 50 is only on a branch.
 HISTORY = metadata_json(
     "old int",
     "new int, more string",

@@ -1,4 +1,4 @@
-"""The names of a session whose tables are given."""
+"""A session with given tables."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Tables(SearchPath):
 
 
 def session_of(tables: Mapping[str, Table]) -> State:
-    """A session in which nothing was said, that has these tables."""
+    """A new session with these tables, without executed statements."""
     state = State(lambda _: None, BoundedCache(1), Access(), Settings())
     state.names = Tables(tables)
     return state

@@ -1,8 +1,7 @@
-"""Whatever is pushed, answered from metadata or read once gives what a scan of all rows gives.
+"""Pushdown, answers from metadata and shared reads give the same rows as a full scan.
 
-One table of border values, most of its files of one value: conditions and aggregates in every
-spelling are asked of it with pruning on, without it, through the other reader, and of DuckDB over
-the same rows.
+One table of border values, most of its files with one value: conditions and aggregates in every
+form are run with pruning, without it, with the other reader, and in DuckDB over the same rows.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ import icesql
 from tests.tables import read_table
 
 _FILES: Final = 14
-# Of the queries that the tables below make, in each test.
+# The number of queries drawn in each test from those that the tables below define.
 _ASKED: Final = 60
 _ROWS: Final = read_table(__file__, "border_values.tsv")
 _TYPES: Final = {of: text for kind, of, text in _ROWS if kind == "type"}
@@ -35,7 +34,7 @@ def _columns(kind: str) -> list[str]:
 
 
 class _Both:
-    """The table of icesql, and one of DuckDB with the same rows."""
+    """The table in icesql, and one in DuckDB with the same rows."""
 
     def __init__(self, warehouse: str) -> None:
         self.ours = icesql.connect(warehouse=warehouse, settings={"threads": "1"})
@@ -55,7 +54,7 @@ class _Both:
         found = [str(2 * file + row), str(file % 3)]
         for place, (name, kind) in enumerate(list(_TYPES.items())[2:]):
             values = _texts("value", name)
-            step = row if (file + place) % 3 == 0 else 0  # two of three files hold one value
+            step = row if (file + place) % 3 == 0 else 0  # two of three files have one value
             found.append(f"CAST({values[(file + place + step) % len(values)]} AS {kind})")
         return f"({', '.join(found)})"
 
@@ -64,21 +63,21 @@ class _Both:
         self.theirs.execute(f"SET TimeZone = '{zone}'")
 
     def ask(self, sql: str) -> list[str] | None:
-        """The rows as icesql gives them; None where both refuse the query."""
+        """The rows of icesql, None for an error."""
         try:
             return _alike(self.ours.execute(sql).fetchall())
         except icesql.Error:
             return None
 
     def expected(self, sql: str) -> list[str] | None:
-        """The rows as DuckDB gives them."""
+        """The rows of DuckDB, None for an error."""
         try:
             return _alike(self.theirs.execute(sql).fetchall())
         except duckdb.Error:
             return None
 
     def differ(self, queries: list[str]) -> list[str]:
-        """What is not the same in all of the ways, of queries that DuckDB answers."""
+        """The differences in any of these ways, for queries that DuckDB can run."""
         found: list[str] = []
         queries = random.Random(22).sample(queries, min(len(queries), _ASKED))
         expected = {sql: rows for sql in queries if (rows := self.expected(sql)) is not None}
@@ -100,7 +99,7 @@ class _Both:
 
 
 def _alike(rows: list[Any]) -> list[str]:
-    """Rows in one order: instants of one zone; which of two equal zeros comes is not said."""
+    """Rows in one order, instants in one zone, zeros without their sign."""
 
     def plain(value: Any) -> Any:
         match value:
@@ -119,7 +118,7 @@ def _alike(rows: list[Any]) -> list[str]:
 
 
 def _few(queries: dict[str, Any]) -> list[str]:
-    """Some of many: what reads all rows takes longer, and differs for all alike."""
+    """A sample of the queries, for the runs that read all rows, which are slower."""
     return list(queries)[:: max(1, len(queries) // 15)]
 
 

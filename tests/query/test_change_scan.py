@@ -1,4 +1,4 @@
-"""CHANGES: the spellings of a range, updates by keys, and what is refused."""
+"""CHANGES: the forms of a range, updates by keys, and refusals."""
 
 from __future__ import annotations
 

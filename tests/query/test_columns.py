@@ -116,7 +116,7 @@ def test_partitions_are_those_of_columns_that_still_exist(tmp_path):
     )
     table.commit([table.data_file([{"id": 34, "k": 7}], partition=(1, 7))])
     table.set_fields([*fields("id long"), *fields("k string", 3)])
-    # The newest name counts, and the real type of what is void now.
+    # The newest name is used, and the real type of a field that is void now.
     table.set_spec(
         [
             {**day, "transform": "void", "name": "new"},

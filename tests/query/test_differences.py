@@ -1,4 +1,4 @@
-"""DIFF, DIFF SUMMARY and BLAME: their spellings, who committed, and what is refused."""
+"""DIFF, DIFF SUMMARY and BLAME: their forms, the author of a change, and refusals."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_a_difference_is_a_query_like_any_other(made: Any) -> None:
     assert [row[0] for row in described] == ["id", "city", "_change_type"]
 
 
-# A condition on what is blamed leaves files out, also where versions are paired by it.
+# A condition on blamed rows skips files, also if it pairs versions of rows.
 @pytest.mark.parametrize(
     "sql",
     ["DIFF t BETWEEN {0} AND {1}", "BLAME t WHERE id = 3", "BLAME t KEYED BY (id) WHERE id = 3"],
@@ -147,7 +147,7 @@ def test_row_ids_pair_the_sides_of_an_update_before_identifier_fields(tmp_path) 
     first = writer.data_file([{"id": 1, "city": "a"}, {"id": 2, "city": "b"}])
     other = writer.data_file([{"id": 5, "city": "z"}])
     writer.commit([first, other])
-    # The row of id 2 gets another city, and keeps its row id; that of id 1 is as it was.
+    # The row of id 2 gets another city and keeps its row id; the row of id 1 is unchanged.
     rewritten = [{"id": 1, "city": "a", "_row_id": 0}, {"id": 2, "city": "c", "_row_id": 1}]
     writer.commit([writer.data_file(rewritten, fields=with_row_ids, stats=False)], [first])
     with icesql.connect() as connection:
@@ -161,7 +161,7 @@ def test_row_ids_pair_the_sides_of_an_update_before_identifier_fields(tmp_path) 
             assert cursor.fetchall() == [
                 (2, "b", "update_preimage"), (2, "c", "update_postimage"),
             ]  # fmt: skip
-            assert cursor.scan_reports[0].result_data_files == 2  # not the one that is unchanged
+            assert cursor.scan_reports[0].result_data_files == 2  # without the unchanged file
 
 
 def test_a_summary_tells_what_differs_and_reads_no_file(made: Any, tmp_path) -> None:

@@ -1,4 +1,4 @@
-"""Forms of DuckDB's spelling over Iceberg columns: the rows are DuckDB's over the same rows."""
+"""Forms of DuckDB's dialect over Iceberg columns: the same rows as in DuckDB."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ def engine(connection):
 
 
 def plain(value: Any) -> Any:
-    """Structs as pairs, so that the names and the order of their fields count."""
+    """Structs as pairs, so that the names and the order of their fields are compared."""
     match value:
         case dict():
             return [(name, plain(each)) for name, each in value.items()]

@@ -1,4 +1,4 @@
-"""Constant time expressions become instants; expected values worked out by hand or by DuckDB."""
+"""Constant time expressions become instants; expected values by hand or by DuckDB."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""LIKE of SHOW: SQL's two wildcards and no others, the truth from DuckDB."""
+"""LIKE of SHOW: SQL's two wildcards and no others, with expected values from DuckDB."""
 
 from __future__ import annotations
 

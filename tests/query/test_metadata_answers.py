@@ -50,7 +50,7 @@ def test_words_that_the_engine_takes_for_no_alias_are_known():
         refused = set()
         for (word,) in words:
             for sql in (f"SELECT count(*) {word} FROM range(1)", f"SELECT 1 FROM range(1) {word}"):
-                # With the engine's own parser, so that a newer one may differ.
+                # DuckDB's own parser, so that a newer one may differ.
                 (found,) = engine.execute("SELECT json_serialize_sql($1)", [sql]).fetchone()
                 if '"error":true' in found:
                     refused.add(word)

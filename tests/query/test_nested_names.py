@@ -1,4 +1,4 @@
-"""Columns of nested queries are named after what the user wrote."""
+"""Columns of nested queries are named by the user's text."""
 
 from __future__ import annotations
 

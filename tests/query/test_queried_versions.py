@@ -1,4 +1,4 @@
-"""Versions that a query tells, columns by another schema, and a session that is at a time."""
+"""Versions returned by a query, columns by another schema, and a session at a past time."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ RENAMED = [FIELDS[0], {**FIELDS[1], "name": "word"}]
 
 
 def write(folder: Path) -> TableWriter:
-    """Three commits of a row each, the second at 1 second; the column v is word since the third."""
+    """Three commits of one row each, the second at 100 seconds; v is called word since the third."""
     writer = TableWriter(folder / "db" / "t", FIELDS)
     for number in range(3):
         if number == 2:

@@ -100,7 +100,7 @@ def test_a_table_named_twice_is_one_value(bind_sql):
     ],
 )
 def test_a_time_that_is_no_constant_is_an_error_at_its_clause(bind_sql, time, message):
-    # No table is called so: the time is looked at first.
+    # No table has this name: the time is evaluated first.
     sql = f"SELECT * FROM absent\n  TIMESTAMP AS OF {time}"
     with pytest.raises(SqlSyntaxError, match=message) as caught, placing(sql):
         bind_sql(sql)

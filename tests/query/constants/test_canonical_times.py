@@ -1,4 +1,4 @@
-"""Which texts are read as times for a column, and as which value."""
+"""Texts that are read as times for a column, and their values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Dates that make_date() makes."""
+"""Dates computed by make_date()."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a session tells of itself, in the words of each dialect."""
+"""Calls that return values of the session, as each dialect names them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_a_session_tells_of_itself(warehouse: Path, dialect: str | None, calls: 
     with icesql.connect(warehouse=warehouse, dialect=dialect) as connection:
         connection.execute("USE shop")
         found: Any = connection.execute(f"SELECT {calls}").fetchall()
-    # The catalog of the warehouse is called as its namespace is.
+    # The catalog of the warehouse and its namespace have the same name.
     assert found == [("shop", "shop", "shop", metadata.version("icesql"))]
 
 

@@ -1,4 +1,4 @@
-"""Intervals as text mean what DuckDB takes them for."""
+"""Texts of intervals have the same meaning as in DuckDB."""
 
 from __future__ import annotations
 

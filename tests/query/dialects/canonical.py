@@ -1,4 +1,4 @@
-"""Values of two engines as texts that are equal where the values are."""
+"""Values of two engines as texts that are equal if the values are."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import icesql
 
 
 def canonical(value: Any) -> str:
-    """One value: its kind counts (1, 1.0 and Decimal 1 differ), its class does not."""
+    """The text of a value: its kind counts (1, 1.0 and Decimal 1 differ), its class does not."""
     match value:
         case None:
             return "NULL"
@@ -38,7 +38,7 @@ def canonical(value: Any) -> str:
         case _ if hasattr(value, "asDict"):
             return canonical(value.asDict())
         case dict() if not value:
-            return "[]"  # a map without entries is a list to icesql
+            return "[]"  # an empty map and an empty list are not distinguished
         case dict():
             pairs = sorted(value.items(), key=str)
             return "{" + ", ".join(f"{canonical(k)}: {canonical(v)}" for k, v in pairs) + "}"
@@ -61,7 +61,7 @@ def _double(value: float) -> str:
         return "nan"
     if value == 0:
         return "0.0"
-    # Two mathematical libraries differ in the last bit.
+    # Mathematical libraries may differ in the last bit.
     return f"{value:.13g}" + ("" if "." in f"{value:.13g}" or "e" in f"{value:.13g}" else ".0")
 
 
@@ -72,7 +72,7 @@ def lines(rows: list[Any], sql: str) -> list[str]:
 
 
 def answer(connection: icesql.Connection, sql: str, expected: list[str] | None) -> tuple[str, Any]:
-    """Whether a statement gives these rows, or an error where there are none, and what it gives."""
+    """Compare the rows of a statement, or its error if ``expected`` is None: verdict and result."""
     try:
         got = lines(connection.execute(sql).fetchall(), sql)
     except icesql.Error as error:

@@ -1,4 +1,4 @@
-"""The rows over which Spark's dialect is judged: NULL, NaN, empty, negative, Unicode in every type."""
+"""The rows for tests of Spark's dialect: NULL, NaN, empty, negative, Unicode in every type."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pyarrow as pa
 
 
 def rows() -> pa.Table:
-    """The table ``t``, which ``spark_rows.sql`` gives."""
+    """The table ``t``, the result of ``spark_rows.sql``."""
     sql = Path(__file__).with_name("spark_rows.sql").read_text(encoding="utf-8")
     with duckdb.connect() as engine:
         engine.execute("SET TimeZone = 'UTC'")
@@ -17,7 +17,7 @@ def rows() -> pa.Table:
 
 
 def write(folder: Path) -> None:
-    """A warehouse in ``folder`` whose table ``n.t`` has these rows in one file."""
+    """Create a warehouse in ``folder`` whose table ``n.t`` has these rows in one file."""
     from pyiceberg.catalog.sql import SqlCatalog
 
     catalog = SqlCatalog("c", uri=f"sqlite:///{folder}/catalog.db", warehouse=f"file://{folder}")

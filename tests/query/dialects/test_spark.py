@@ -1,4 +1,4 @@
-"""Spark's dialect on the local engine: what PySpark gave for the same statements, or a refusal.
+"""Spark's dialect on the local engine: PySpark's results for the same statements, or a refusal.
 
 ICESQL_SPARK_VALUES=2500 compares all of them.
 """
@@ -26,10 +26,10 @@ from tests.query.dialects.spark_rows import write
 from tests.tables import read_cases, read_table
 
 VALUES = Path(__file__).with_name("spark_values.jsonl")
-# What PySpark gave in Berlin, where clocks repeat an hour.
+# PySpark's results in Berlin, where clocks repeat an hour.
 IN_BERLIN = Path(__file__).with_name("spark_values_berlin.jsonl")
 DRAWN = int(os.environ.get("ICESQL_SPARK_VALUES", "500"))
-# Whatever row comes first: another engine may take another one, and two threads do.
+# Results that depend on the order of rows, which differs between engines and between runs.
 ANY_ROW = re.compile(r"\b(any_value|first|last|collect_list|array_agg|mode)\(")
 SETTLED = re.compile(r"OVER|sort_array|k > 100|^SELECT \w+\((1|NULL)\)$")
 GENERATORS = {"explode", "posexplode", "inline", "stack"}
@@ -172,7 +172,7 @@ def test_conditions_on_clocks_keep_their_rows(tmp_path) -> None:
 
 @pytest.mark.parametrize("zone", ["America/New_York", "Asia/Tokyo", "Europe/Warsaw", "UTC"])
 def test_the_first_and_the_last_day_are_constants_in_every_zone(tmp_path, zone: str) -> None:
-    """They stand for "no date" and "until now"; the instants are of the years 0 and 10000."""
+    """They mean "no date" and "until now"; the instants are in the years 0 and 10000."""
     with icesql.connect(warehouse=str(tmp_path), dialect="spark", timezone=zone) as connection:
         connection.execute("CREATE SCHEMA n").close()
         connection.execute("CREATE TABLE n.t (z TIMESTAMP)").close()
@@ -194,7 +194,7 @@ def test_the_first_and_the_last_day_are_constants_in_every_zone(tmp_path, zone: 
 
 
 def of_version_3(folder: Path) -> Path:
-    """A table with the types of version 3 that Spark's dialect has no literals for."""
+    """A table with types of version 3 for which Spark's dialect has no literals."""
     with icesql.connect(warehouse=str(folder), timezone="UTC") as connection:
         connection.execute("CREATE SCHEMA n").close()
         connection.execute(

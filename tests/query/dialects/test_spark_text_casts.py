@@ -1,4 +1,4 @@
-"""Casts of texts in Spark's dialect: what PySpark gave for some hundred, of columns and constants."""
+"""Casts of texts in Spark's dialect: PySpark's results for hundreds of columns and constants."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from icesql.query.dialects.spark import casts
 from icesql.query.dialects.types import of_cast
 from tests.tables import read_table
 
-# What PySpark made of a text as a type, as text or null in JSON: of 2,000 texts that were drawn, more
-# often almost right than not, and, at the end, of texts with zones that Java 17 judged, too.
+# PySpark's result for a text and a type, as text or null in JSON: of 2,000 random texts, most of
+# them almost valid, and, at the end, texts with zones, checked with Java 17.
 ANSWERS = Path(__file__).with_name("spark_text_casts.tsv")
 CONSTANTS = 12
 ZONE = "America/New_York"
 
 
 def test_texts_are_cast_as_pyspark_casts_them(tmp_path) -> None:
-    """All of a type as one column; some as constants. CAST fails where TRY_CAST is NULL."""
+    """All texts of a type as one column, some as constants. CAST fails if TRY_CAST is NULL."""
     lines = read_table(__file__, ANSWERS.name)
     known = {(kind, json.loads(text)): json.loads(value) for kind, text, value in lines}
     wrong = []
@@ -69,7 +69,7 @@ def test_texts_are_cast_as_pyspark_casts_them(tmp_path) -> None:
 
 
 def _shown(kind: str) -> str:
-    """An expression of the value that tells neighbours apart."""
+    """An expression of the value that distinguishes adjacent values."""
     if kind == "DATE":
         return "CAST(datediff(v, DATE '1970-01-01') AS STRING)"
     if kind == "TIMESTAMP_NTZ":
@@ -84,7 +84,7 @@ def _shown(kind: str) -> str:
 
 
 def _refused(kind: str, texts: list[str]) -> set[str]:
-    """The texts that casts.py says it cannot compute."""
+    """The texts that casts.py refuses to compute."""
     to = of_cast(exp.DataType.build(kind, dialect="spark"))
     assert to is not None
     forms = casts.forms(to, kind, "CAST")
@@ -170,7 +170,7 @@ def test_a_time_of_day_with_a_zone_is_one_of_today_there(text: str, zone: str) -
 
 
 def test_names_of_zones_are_read_as_java_writes_them(tmp_path) -> None:
-    # What DuckDB knows and Java does not, as of Java 17.0.15.
+    # Zones that DuckDB has and Java does not, as of Java 17.0.15.
     unknown = {"ROC", "Factory", "US/Pacific-New", "Canada/East-Saskatchewan"}
     listed = duckdb.sql("SELECT name FROM pg_timezone_names()").fetchall()
     names = sorted({name for (name,) in listed} - unknown)

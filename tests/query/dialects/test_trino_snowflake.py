@@ -1,4 +1,4 @@
-"""Trino's and Snowflake's dialects against the values of the vendors' documentation."""
+"""The dialects of Trino and Snowflake against values of the vendors' documentation."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ def test_long_expressions_are_not_doubled_by_each_call(
     "name", ["icesql_call_of_x", '"icesql_call_of_x"', "icesql_call_of_abs(x)"]
 )
 def test_no_name_stands_for_another(dialect: str, name: str) -> None:
-    """Calls are hidden from the parser under names that begin so."""
+    """Calls are hidden from the parser under names with this prefix."""
     if dialect == "spark":
         name = name.replace('"', "`")
     sql = f"SELECT {name} FROM (SELECT 1 AS x) t"

@@ -1,4 +1,4 @@
-"""What the engine is asked for while a query is planned, and what it must not be asked for."""
+"""Expressions that the engine evaluates while a query is planned, and those that it must not."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ FIELDS = fields("i int, d date, s string")
 
 @pytest.fixture
 def connection(tmp_path) -> Iterator[icesql.Connection]:
-    """``t``: two files, of i = 1 and of i = 1,000."""
+    """``t``: two files, with i = 1 and with i = 1,000."""
     writer = TableWriter(tmp_path / "t", FIELDS)
     writer.commit([writer.data_file([{"i": i, "d": None, "s": str(i)}]) for i in (1, 1_000)])
     with icesql.connect() as opened:
@@ -44,7 +44,7 @@ def test_functions_are_the_engines_and_always_give_the_same() -> None:
     found: dict[str, set[tuple[str, str]]] = {}
     for name, kind, stability in told:
         found.setdefault(name.lower(), set()).add((kind, str(stability)))
-    # The parser makes operators of these.
+    # The parser turns these into operators.
     assert KNOWN - set(found) <= {"nullif", "weekofyear"}
     scalar = {("scalar", "CONSISTENT"), ("macro", "None"), ("scalar", "CONSISTENT_WITHIN_QUERY")}
     wrong = {name: kinds for name, kinds in found.items() if name in KNOWN and not kinds <= scalar}
@@ -71,9 +71,9 @@ def test_macros_that_write_an_argument_twice_are_known() -> None:
      "CASE WHEN i > 5000 THEN 1 ELSE {} END", "if({} = 7, 1, i)", "abs(-{})", "({} + 0)"],
 )  # fmt: skip
 def test_nested_calls_are_planned_in_time(connection: icesql.Connection, nested: str) -> None:
-    """One comparison becomes two by each abs(); of many it stays one."""
+    """Each abs() doubles a comparison; with many of them it is not expanded."""
     start = time.process_time()
-    for count in (1, 7, 8, 40):  # of abs() seven are taken apart, eight are not
+    for count in (1, 7, 8, 40):  # seven calls of abs() are expanded, eight are not
         text = "i"
         for _ in range(count):
             text = nested.format(text)
@@ -84,7 +84,7 @@ def test_nested_calls_are_planned_in_time(connection: icesql.Connection, nested:
 
 
 def test_nested_macros_are_not_asked_for(connection: icesql.Connection) -> None:
-    """The engine takes twice as long for each, and no question ends with the query."""
+    """The engine takes twice as long for each, and cancelling the query does not stop it."""
     for count, files in ((8, 1), (9, 2)):
         text = "nullif(" * count + "i" + ", 7)" * count
         assert _rows_and_files(connection, f"{text} + i * 0 = 1000") == ([(1_000,)], files)
@@ -149,7 +149,7 @@ def test_constants_are_those_of_the_session_and_of_this_statement(
     for zone, rows in (("UTC", [(1,), (1_000,)]), ("Europe/Berlin", [])):
         connection.execute(f"SET timezone = '{zone}'")
         assert _rows_and_files(connection, form)[0] == rows
-        assert _rows_and_files(connection, form)[0] == rows  # from what is kept of the text
+        assert _rows_and_files(connection, form)[0] == rows  # from the prepared text
 
 
 @pytest.mark.parametrize(("condition", "rows"), read_cases(__file__, "infinities.tsv", 1))
@@ -213,7 +213,7 @@ def test_formats_that_keep_the_order_prune_in_each_dialect(
 
 @pytest.mark.parametrize("prune", ["on", "off"])
 def test_a_file_whose_rows_raise_an_error_is_read(months: Path, prune: str) -> None:
-    # Spark writes +20000, which is less than 2026.
+    # Spark writes +20000, which sorts before 2026.
     with icesql.connect(warehouse=str(months), dialect="spark") as connection:
         connection.execute(f"SET prune = {prune}")
         with pytest.raises(icesql.DataError, match="a year of other than four digits"):

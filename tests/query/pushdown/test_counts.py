@@ -1,4 +1,4 @@
-"""Counts read only the files of which a condition leaves rows out, or of which deletes take some."""
+"""Counts read only files with rows that a condition excludes or that are deleted."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FIELDS = fields("id long, v string, f double")
 
 
 def both(opened: icesql.Connection, sql: str) -> tuple[list[Any], int]:
-    """The rows and the files read, after a look that pruning changes nothing."""
+    """The rows and the number of files read, after a check that pruning changes no row."""
     opened.execute("SET prune = off")
     expected = opened.execute(sql).fetchall()
     opened.execute("SET prune = on")
@@ -68,7 +68,7 @@ def test_explain_says_what_was_counted(connection: icesql.Connection) -> None:
 
 
 def random_table(folder: Path, random: Random, version: int) -> TableWriter:
-    """Some files with NULLs and NaN, and deletes of every kind over some of them."""
+    """Some files with NULLs and NaN, some of them with deletes of every kind."""
     table = TableWriter(folder, FIELDS, version=version)
     files, start = [], 0
     for _ in range(random.randint(2, 6)):

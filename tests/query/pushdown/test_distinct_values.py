@@ -1,4 +1,4 @@
-"""Distinct values of identity partition columns come from metadata; what it does not know is read."""
+"""Distinct values of identity partition columns come from metadata; other values are read."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _identity(*names: str) -> list[dict[str, Any]]:
 
 @pytest.fixture(scope="module")
 def connection(tmp_path_factory) -> Iterator[icesql.Connection]:
-    """``t``: 6 files by day and city, one of them with a deleted row; one by day alone; two by f."""
+    """``t``: 6 files by day and city, one of them with a deleted row; one by day only; two by f."""
     table = TableWriter(
         tmp_path_factory.mktemp("values") / "t", FIELDS, spec=_identity("day", "city")
     )
@@ -78,7 +78,7 @@ def test_partitions_count(connection: icesql.Connection, sql: str, files: int) -
 
 
 def test_rows_come_as_often_as_they_are_there(tmp_path) -> None:
-    """Also where only bounds know the value, with a deletion vector, and for any number of rows."""
+    """Also if only bounds have the value, with a deletion vector, and for any number of rows."""
     table = TableWriter(tmp_path / "t", FIELDS, spec=_identity("city"), version=3)
     counts = {"a": 1, "b": 6, "c": 37, "d": 1025}
     files = {

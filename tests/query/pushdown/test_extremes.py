@@ -1,4 +1,4 @@
-"""``ORDER BY c LIMIT n``, ``max(c)`` and ``min(c)`` read the files that may hold those rows."""
+"""``ORDER BY c LIMIT n``, ``max(c)`` and ``min(c)`` read only files that may hold those rows."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ COLUMNS = ("id", "n", "dec", "s", "d", "ts", "tstz", "tm")
 
 
 def _both(connection: icesql.Connection, sql: str) -> tuple[list[Any], int]:
-    """The rows and the files read, after a look that pruning changes nothing."""
+    """The rows and the number of files read, after a check that pruning changes no row."""
     connection.execute("SET prune = off")
     expected = connection.execute(sql).fetchall()
     connection.execute("SET prune = on")
@@ -55,7 +55,7 @@ def test_limits_offsets_and_nulls(connection: icesql.Connection) -> None:
     assert _both(connection, "SELECT id FROM t ORDER BY id LIMIT 5 OFFSET 18")[1] == 2
     assert _both(connection, "SELECT id FROM t ORDER BY id LIMIT 1000")[1] == 8
     assert _both(connection, "SELECT id FROM t ORDER BY id LIMIT 0")[1] in (0, 8)
-    # A third of n is NULL, which comes last unless it is asked for first.
+    # A third of n is NULL, which comes last without NULLS FIRST.
     assert _both(connection, "SELECT n, id FROM t ORDER BY n DESC, id LIMIT 140")[1] == 8
     assert _both(connection, "SELECT n, id FROM t ORDER BY n NULLS FIRST, id LIMIT 3")[1] == 8
     assert _both(connection, "SELECT n, id FROM t ORDER BY n NULLS LAST, id LIMIT 3")[1] == 1
@@ -107,7 +107,7 @@ WEAKER = [
 
 
 def test_files_are_not_trusted_for_more_than_the_whole_condition(tmp_path) -> None:
-    """Row filters may be weaker than the condition: rows that pass them alone do not count."""
+    """Row filters may be weaker than the condition: rows that pass only the filter do not count."""
     columns = fields("id long, ts timestamp, r float, f double, dec decimal(9, 1), s string, n int")
     writer = TableWriter(tmp_path / "t", columns)
     start = datetime(2026, 2, 28, 23, 59, 59, 999_998)

@@ -1,6 +1,6 @@
-"""What DuckDB finds true for a row, the translated predicate must let pass.
+"""A translated predicate is true for every row for which DuckDB finds the condition true.
 
-And the complement of a condition, all rows for which it is false or NULL.
+And the complement for all rows for which the condition is false or NULL.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ _VALUES: dict[str, list[Any]] = {
     "e": [None, *sorted({moment // DAY for moment in _MOMENTS})],
     "t": [None, *_MOMENTS],
     "z": [None, *_MOMENTS],
-    # Its name is that of a minute.
+    # Its name can also be a unit.
     "m": ["year"],
 }
 COLUMNS = (
@@ -146,7 +146,7 @@ _arithmetic = st.one_of(
 )
 _moments = _columns("t", "z")
 _days = st.one_of(_of("CAST({} AS DATE)", _moments), _of("date({})", _moments))
-# DuckDB 2.0 finds date_trunc('hour', date_column) unequal to the midnight that it is: days only.
+# DuckDB 2.0 finds date_trunc('hour', date_column) unequal to its own midnight: only days.
 _truncated = st.one_of(
     _of("date_trunc('{}', {})", st.sampled_from(_UNITS), _moments),
     _of("date_trunc('{}', e)", st.sampled_from(_UNITS[:5])),
@@ -204,7 +204,7 @@ def test_predicate_holds_for_every_row_that_duckdb_keeps(zone: str, condition: s
     try:
         kept = database(zone).execute(f"SELECT n FROM r WHERE {sql}").fetchall()
     except duckdb.Error:
-        return  # a comparison of types that do not meet
+        return  # a comparison of incompatible types
 
     def resolve(column: exp.Column) -> NestedField | None:
         return FIELDS.get(column.name)

@@ -1,9 +1,9 @@
-"""What people write in WHERE, and what each form prunes: none may prune less.
+"""Common forms of WHERE, and the files that each of them prunes: none may prune less.
 
-``prunable_forms.tsv`` holds in each line how many of 8 files a form reads, how many of 8 manifests
-it opens where the table is partitioned, its row filter (one for each scan), and the form: a
-condition, or a whole statement over ``{t}``. `pytest --update-golden` rewrites the rest of the
-line, and people read the diff. Every form gives the same rows with ``prune`` off.
+Each line of ``prunable_forms.tsv`` has the number of 8 files that a form reads, the number of 8
+manifests that it opens if the table is partitioned, its row filter (one for each scan), and the
+form: a condition, or a whole statement over ``{t}``. `pytest --update-golden` rewrites the rest of
+the line, and people read the diff. Every form returns the same rows with ``prune`` off.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def _row(month: int, number: int) -> dict[str, Any]:
     }
 
 
-# One month is in each partition, so each has one value of every field.
+# Each partition has one month, so each has one value of every field.
 _SPEC = spec(
     "12 month ts_month, 13 month tstz_month, 11 month d_month, 3 identity mon, 9 truncate[1] s_1, 10 truncate[7] ds_7, 4 bucket[16] yr_16, 2 void n"
 )
@@ -78,7 +78,7 @@ def _partition(month: int) -> tuple[Any, ...]:
 
 
 class _Clock(datetime):
-    """Its now is ``TODAY``."""
+    """A datetime whose now() is ``TODAY``."""
 
     @classmethod
     def now(cls, tz: tzinfo | None = None) -> datetime:
@@ -89,7 +89,7 @@ class _Clock(datetime):
 def connection(tmp_path_factory) -> Iterator[icesql.Connection]:
     """``t``: a file for each month of 2026 up to August, 20 days each, with all bounds.
 
-    ``p``: the same, partitioned, each file in a manifest of its own.
+    ``p``: the same rows, partitioned, each file in its own manifest.
     """
     folder = tmp_path_factory.mktemp("forms")
     months = [[_row(month, number) for number in range(1, ROWS + 1)] for month in _MONTHS]
@@ -124,7 +124,7 @@ def _lines() -> list[list[str]]:
 
 
 def _pruned(connection: icesql.Connection, form: str) -> list[str]:
-    """The line of a form."""
+    """The current line of a form."""
     rows, reports = _run(connection, form)
     same, partitioned = _run(connection, form, "p")
     assert same == rows == _run(connection, form, prune="off")[0], form

@@ -33,7 +33,7 @@ def test_every_condition_is_accounted_for(bind_sql):
     assert (scan, predicate) == (0, "None")
     assert "length() is not known to keep the order" in note
     assert told["o.id = p.id"][0] is None
-    # What follows for the other table.
+    # Conditions implied for the other table.
     assert told["o.id > 5 (as p.id = o.id)"] == (1, "id > 5", "")
     assert told["p.id = 7 (as o.id = p.id)"] == (0, "id = 7", "")
     assert len(told) == 6

@@ -1,4 +1,4 @@
-"""Conditions that follow by equal columns reach the files of the other table, and lose no row."""
+"""Conditions implied by equal columns prune the other table's files, and lose no row."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def connection(tmp_path_factory) -> Iterator[icesql.Connection]:
 
 
 def both(connection: icesql.Connection, sql: str) -> tuple[list[Any], list[int]]:
-    """The rows, and the files read of each scan, after a look that pruning changes nothing."""
+    """The rows, and the number of files of each scan, after a check that pruning changes no row."""
     connection.execute("SET prune = off")
     expected = sorted(map(repr, connection.execute(sql).fetchall()))
     connection.execute("SET prune = on")
@@ -69,7 +69,7 @@ def test_no_join_loses_a_row(connection: icesql.Connection, join: str) -> None:
 
 
 def test_no_two_joins_lose_a_row(connection: icesql.Connection) -> None:
-    """The second join may bring NULL to both sides of the first one's equality."""
+    """The second join may fill both sides of the first one's equality with NULL."""
     for first, second in itertools.product(JOINS[:4], JOINS[:4]):
         for condition, key in itertools.product(("a.k = 12", "c.k > 60", "b.k IS NULL"), "ab"):
             both(

@@ -1,4 +1,4 @@
-"""Conditions as predicates, with an engine that knows constants."""
+"""Translate conditions to predicates, with an engine that evaluates constants."""
 
 from __future__ import annotations
 
@@ -31,6 +31,6 @@ def ask(sql: str, values: Sequence[Any], query: QueryContext) -> list[tuple[Any,
 
 
 def translate(condition: str | exp.Expr, resolve: Resolve, query: QueryContext) -> Implied:
-    """What follows from a condition in DuckDB's spelling."""
+    """The implications of a condition in DuckDB's dialect."""
     tree = sqlglot.parse_one(condition, read="duckdb") if isinstance(condition, str) else condition
     return implied_by(expression_of(tree), resolve, query, ask)

@@ -66,5 +66,5 @@ def test_functions_are_those_that_a_dialect_may_call(dialect: str, known: str) -
     with icesql.connect(dialect=dialect) as connection:
         names = {row[0] for row in connection.execute("SHOW FUNCTIONS").fetchall()}
         assert known in names
-        # DuckDB has it, and calling it in this dialect is refused.
+        # DuckDB has it, but calls of it in this dialect are refused.
         assert "list_transform" not in names

@@ -1,4 +1,4 @@
-"""Views as other systems write them into a catalog."""
+"""Views as other systems write them to a catalog."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def metadata(
 
 
 def write(warehouse: Path, name: str, view: Mapping[str, Any]) -> None:
-    """Put a view into the namespace shop of the SQLite catalog of ``warehouse``."""
+    """Add a view to the namespace shop of the SQLite catalog of ``warehouse``."""
     file = warehouse / f"{name}-{uuid.uuid4()}.metadata.json"
     file.write_text(json.dumps(view))
     with sqlite3.connect(warehouse / "catalog.db") as database:

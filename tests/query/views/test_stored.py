@@ -1,4 +1,4 @@
-"""Views of catalogs: which of their SQL is read, in whose names, and what it may do."""
+"""Views of catalogs: the choice of their SQL, the resolution of names, and restrictions."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ID = {"id": "long"}
 
 @pytest.fixture(scope="module")
 def folder(warehouse: Path, tmp_path_factory) -> Path:
-    """The warehouse with views: of several dialects, over each other, and broken ones."""
+    """The warehouse with views: in several dialects, over each other, and broken ones."""
     place = tmp_path_factory.mktemp("views") / "w"
     shutil.copytree(warehouse, place)
     for name, sql, columns, more in read_cases(__file__, "held_views.tsv", 2, 3):
