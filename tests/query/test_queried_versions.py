@@ -18,7 +18,7 @@ RENAMED = [FIELDS[0], {**FIELDS[1], "name": "word"}]
 
 
 def write(folder: Path) -> TableWriter:
-    """Three commits of one row each, the second at 100 seconds; v is called word since the third."""
+    """Three commits of one row each, the second at 100 seconds; v is named word since the third."""
     writer = TableWriter(folder / "db" / "t", FIELDS)
     for number in range(3):
         if number == 2:

@@ -1,4 +1,4 @@
-"""Temporary views and tables: what they are called, what they see, and where their errors are."""
+"""Temporary views and tables: their names, the names that they see, and positions of errors."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from tests.tables import read_cases
 
 
 def rows(connection: Any, *statements: str) -> list[Any]:
-    """The rows of the last of some statements."""
+    """Run statements; return the rows of the last one."""
     for sql in statements[:-1]:
         connection.execute(sql)
     return list(connection.execute(statements[-1]).fetchall())
 
 
-# Each script as DuckDB itself runs it, o being a view of the orders here and a table there.
+# Scripts that DuckDB runs too; o is a view or table of the orders here and a table there.
 SCRIPTS = [each for (each,) in read_cases(__file__, "temporary_scripts.tsv", 0)]
 
 
@@ -50,7 +50,7 @@ def test_a_script_gives_what_duckdb_gives(connection: Any, held: list[Any], scri
         other.executemany("INSERT INTO o VALUES (?, ?)", held)
         for statement in script.split("; "):
             expected = other.execute(statement).fetchall()
-    # The one in the other's place is quicker by far, and either is tried with every third script.
+    # A view is much slower, so only every third script uses one.
     made = "TABLE" if SCRIPTS.index(script) % 3 else "VIEW"
     connection.execute(f"CREATE TEMP {made} o AS {HELD}")
     assert rows(connection, *script.split("; ")) == expected
@@ -78,7 +78,7 @@ def test_names_in_a_view_are_those_of_when_it_was_made(connection: Any) -> None:
         "CREATE TEMP VIEW w AS SELECT n FROM v",
         "SELECT n FROM w",
     )
-    # As USE with the catalog's name leads out of the namespace, where none is called like it.
+    # USE with the catalog's name leaves the namespace, because no namespace has this name.
     connection._session.state.names.place = (None, ())
     assert found == rows(connection, "SELECT n FROM w")
     assert found == rows(connection, "SELECT count(*) FROM shop.orders")
@@ -174,7 +174,7 @@ def test_what_cannot_be_made_or_read_is_told(
 
 def test_deep_and_many_views_are_refused(connection: Any) -> None:
     connection.execute("CREATE TEMP VIEW v0 AS SELECT 1 AS a")
-    # Their checks are what takes time, and are not what is tried here.
+    # Skip the checks of each view, which take most of the time and are not tested here.
     made = connection._session.state.temporary
     for number in range(1, 200):
         below = made.find(["v0"])
