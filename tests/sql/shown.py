@@ -1,4 +1,4 @@
-"""A statement as a text of what was written in it, to be compared with a cell of a table."""
+"""A statement as text, to be compared with a cell of a table."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from msgspec import Struct
 
 from icesql.sql.statement import Query
 
-# What follows from the rest, or is what other tests compare.
+# Derived from other fields, or compared by other tests.
 _OF_QUERIES = {"tree", "text", "start", "spark", "user_text", "given", "translated", "sources"}
 
 
 def shown(value: Any) -> str:
     """``Name(field=value, …)`` with the fields that differ from their defaults.
 
-    Of places there are those of names of tables.
+    The only offsets in it are those of table names.
     """
     if isinstance(value, list | tuple):
         return f"[{', '.join(map(shown, value))}]"

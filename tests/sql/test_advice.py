@@ -1,4 +1,4 @@
-"""Hints and clauses that only advise an engine: they are left out and change no row."""
+"""Hints and clauses that only advise an engine: they are ignored and change no row."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Spark's literals with the suffix BD, which older releases of sqlglot round to whole numbers."""
+"""Spark's literals with the suffix BD, which older releases of sqlglot round to integers."""
 
 from __future__ import annotations
 
@@ -17,6 +17,6 @@ def test_a_decimal_literal_keeps_its_digits_or_is_refused(monkeypatch: pytest.Mo
         monkeypatch.setattr(dialect, "_keeps_scales", lambda: False)
         with pytest.raises(icesql.SqlSyntaxError, match=r"1\.25BD is not understood; write CAST"):
             connection.execute("SELECT 2, 1.25BD")
-        # A cast that was written, and a column of that name.
+        # A cast in the user's text, and a column of that name.
         rows = connection.execute("SELECT CAST(1.5 AS DECIMAL(2, 1)) AS bd").fetchall()
         assert rows == [(Decimal("1.5"),)]

@@ -1,4 +1,4 @@
-"""Parameters become nodes that mean, on DuckDB, what the Python value is."""
+"""Parameters become nodes with the same value in DuckDB as in Python."""
 
 from __future__ import annotations
 

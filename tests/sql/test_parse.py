@@ -95,7 +95,7 @@ def test_subscripts_say_what_they_count_from() -> None:
 
 
 def unpromised() -> list[str]:
-    """Every dialect that sqlglot knows beside the promised ones and their kin."""
+    """Every dialect of sqlglot except the supported ones and their variants."""
     promised = {
         "",
         "duckdb",

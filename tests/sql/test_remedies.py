@@ -1,4 +1,4 @@
-"""Mistakes that people bring from other systems, each with its remedy, as data."""
+"""Mistakes common in SQL of other systems, each with its remedy, as data."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ VALUES = ("'2026-01-31'", "'x'", "3", "0.5", "true", "DATE '2026-01-31'", "'{\"x
 
 
 def runs(con: icesql.Connection, text: str) -> bool:
-    """Whether an expression of a, b and c runs with some values of them."""
+    """True if an expression of a, b and c runs with some of the values."""
     for a in VALUES:
         for b in VALUES:
             named = {"a": a, "b": b, "c": b}
@@ -66,7 +66,7 @@ def runs(con: icesql.Connection, text: str) -> bool:
 
 def test_what_is_written_instead_of_a_function_runs(lake: Path) -> None:
     functions = _sections()["functions"]
-    # ISNULL is a word of the engine, which is no function.
+    # ISNULL is an operator of the engine, not a function.
     assert [name for name in functions if is_known(name)] == ["isnull"]
     with icesql.connect(warehouse=lake) as con:
         assert [name for name, text in functions.items() if not runs(con, text)] == []
@@ -97,7 +97,7 @@ def test_each_row_of_words_is_an_expression(section: str) -> None:
 
 
 def candidates() -> set[str]:
-    """All words that the engine, sqlglot or the grammar know."""
+    """All keywords of the engine, sqlglot and the grammar."""
     import duckdb
 
     with duckdb.connect() as engine:
@@ -108,7 +108,7 @@ def candidates() -> set[str]:
 
 
 def is_readable(word: str) -> bool:
-    """Whether the reader takes the word for a column wherever one may stand."""
+    """True if the reader accepts the word as a column everywhere."""
     for form in (
         "SELECT {} FROM t", "SELECT a FROM t WHERE {} > 1", "SELECT a FROM t WHERE a = {}",
         "SELECT a FROM t ORDER BY {}", "SELECT a FROM s.t WHERE {} IS NULL",
@@ -141,12 +141,12 @@ def test_a_column_of_a_reserved_word_is_refused_where_it_is_made(tmp_path: Path)
                     con.execute(form.format(word))
                 told = f'write "{word}"' in str(caught.value)
                 assert told or constraint, (form.format(word), caught.value)
-        # In quotes each can be one, and so can a word that is not reserved.
+        # Quoted, each of them can be a name; words that are not reserved need no quotes.
         con.execute('CREATE TABLE s.q ("at" INT, "order" INT, year INT, date INT)')
         con.execute('ALTER TABLE s.q ADD COLUMN "end" INT')
         con.execute('ALTER TABLE s.q RENAME COLUMN "end" TO "group"')
         con.execute('SELECT "at", "order", "group", year, date FROM s.q WHERE "at" > 1')
-        # What has such a name already, or takes one from elsewhere, goes on.
+        # Existing columns with such names, and names taken from elsewhere, are accepted.
         con.execute("ALTER TABLE s.q RENAME COLUMN at TO since")
         con.execute("ALTER TABLE s.q DROP COLUMN order")
         con.execute('CREATE TABLE s.c AS SELECT 1 AS "at"')

@@ -1,4 +1,4 @@
-"""Statements in Spark's spelling: the user's own text, spliced, and what may not be in it."""
+"""Statements in Spark's dialect: the user's own text, spliced, and what it may not contain."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The statements and forms that people type, as data: where each works, and that the rest refuse."""
+"""Common statements and forms, as data: the dialects that accept each, and that others refuse."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def forms() -> list[tuple[tuple[str, ...], str]]:
 
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_each_form_works_where_it_is_said_to(warehouse: Any, dialect: str) -> None:
-    """In one connection, in the order of the file: some make what others name."""
+    """In one connection, in the order of the file: some create objects that others name."""
     found: dict[str, str] = {}
     expected: dict[str, str] = {}
     name = None if dialect == "default" else dialect

@@ -1,4 +1,4 @@
-"""What each text is read as, in every dialect, and what is refused at which place."""
+"""The parsed statements of each text, in every dialect, and refusals with their positions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.tables import read_table
 
 
 def read(dialect: str, allowed: str, sql: str) -> list[Any]:
-    """The statements of a cell, in which ⏎ is the end of a line."""
+    """The statements of a cell, in which ⏎ is a line break."""
     given = dict.fromkeys(allowed.split(), True)
     spoken = None if dialect == "own" else dialect
     return list(parse(sql.replace("⏎", "\n"), dialect=spoken, **given))

@@ -1,4 +1,4 @@
-"""What people type by mistake is told in their words, at its place, with what to do."""
+"""Errors for common typing mistakes quote the user's text, its position, and a remedy."""
 
 from __future__ import annotations
 

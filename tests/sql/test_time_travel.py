@@ -1,4 +1,4 @@
-"""Which snapshot a clause asks for, in every spelling; what sqlglot would drop is an error."""
+"""The snapshot that a clause requests, in every form; parts that sqlglot would drop are errors."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Every form of time travel that vendors' pages show, on one table: its rows, or a refusal by name.
+"""Every form of time travel in vendors' documentation: its rows, or a refusal by name.
 
-``travel_forms.tsv`` has the forms. A refusal says which spelling works instead.
+``travel_forms.tsv`` has the forms. A refusal names the form that works instead.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ AGES = (timedelta(10), timedelta(5), timedelta(3), timedelta(hours=40), timedelt
 
 
 class Made:
-    """The table ``db.t``, connections by dialect, and what the forms are filled with."""
+    """The table ``db.t``, connections by dialect, and the values for the forms."""
 
     def __init__(self, folder: Path) -> None:
         writer = self.writer = TableWriter(folder / "db" / "t", FIELDS)

@@ -1,4 +1,4 @@
-"""Time travel as other systems spell it, on a table with four snapshots, a branch and a tag."""
+"""Time travel in the forms of other systems, on a table with four snapshots, a branch and a tag."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def made(warehouse: Path) -> Iterator[tuple[Any, list[int], list[int]]]:
         yield connection, [row[0] for row in rows], [row[1] for row in rows]
 
 
-# Rows after each commit: 20, 40, 60, 39; the tag and the branch are at the first. All the spellings
-# stand in travel_forms.tsv; these are joined with another table.
+# Rows after each commit: 20, 40, 60, 39; the tag and the branch are at the first. All forms are in
+# travel_forms.tsv; these are joined with another table.
 @pytest.mark.parametrize(("table", "count"), read_cases(__file__, "travel_spellings.tsv", 1))
 def test_a_spelling_means_its_snapshot(
     made: tuple[Any, list[int], list[int]], warehouse: Path, table: str, count: int
@@ -34,7 +34,7 @@ def test_a_spelling_means_its_snapshot(
         *ids, path=warehouse / "shop" / "orders", **{f"ms{n}": at for n, at in enumerate(times)}
     )
     assert connection.execute(f"SELECT count(*) FROM {named}").fetchall() == [(count,)]
-    # Beside another table, whose columns are told apart by its name.
+    # Joined with another table, whose columns are qualified by its name.
     joined = f"SELECT count(*) FROM {named} JOIN shop.customers ON true WHERE customers.id IS NULL"
     assert connection.execute(joined).fetchall() == [(0,)]
 
@@ -51,7 +51,7 @@ def test_what_means_no_snapshot_is_an_error(
 @pytest.mark.parametrize(
     ("dialect", "time"),
     [
-        # Spark gives the clock of a zone, DuckDB's AT TIME ZONE the instant of a clock.
+        # Spark returns the clock of a zone, DuckDB's AT TIME ZONE the instant of a clock.
         ("spark", "from_utc_timestamp('2100-01-01', 'Asia/Tokyo')"),
         ("spark", "to_utc_timestamp('2100-01-01', 'Asia/Tokyo')"),
         # Trino reads a clock in the session's zone first.
@@ -69,7 +69,7 @@ def test_a_time_that_means_another_instant_to_duckdb_is_refused(
         pytest.raises((icesql.UnsupportedSqlError, icesql.SqlSyntaxError)) as caught,
     ):
         connection.execute(f"SELECT count(*) FROM shop.orders {words} {time}")
-    # The whole line, of which only a part is shown, has the user's own words.
+    # The whole line, of which the message shows a part, is the user's text.
     assert "TIMEZONE(" not in caught.value.args[0].replace(time, "")
 
 

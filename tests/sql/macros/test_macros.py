@@ -1,4 +1,4 @@
-"""Macros: DuckDB's own answers over the same rows, and what a macro cannot do."""
+"""Macros: the same answers as DuckDB over the same rows, and the limits of macros."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_macros_that_call_each_other_end(made: Any) -> None:
     with pytest.raises(icesql.Error):
         made.execute("CREATE OR REPLACE MACRO g(x) AS f(x)")
     assert made.execute("SELECT f(0)").fetchall() == [(1,)]
-    # Eight times as many words with each call, and none of them reach the engine.
+    # Each call multiplies the tokens by eight, and none of them reach the engine.
     made.execute("CREATE MACRO more(x) AS " + "+".join("x" * 8))
     with pytest.raises(ProgrammingError, match="over 2,000,000 characters"):
         made.execute("SELECT " + "more(" * 9 + "1" + ")" * 9)
@@ -114,7 +114,7 @@ def test_statements_around_it(made: Any) -> None:
         made.execute("SELECT f(?)", [1])
     assert made.execute("SELECT f(1), ?", [2]).fetchall() == [(10, 2)]
     made.execute("DROP MACRO f")
-    # A view is what it was when it was made; what is prepared is read when it runs.
+    # A view keeps the macros of its creation; a prepared text uses those of its execution.
     assert made.execute("SELECT max(k) FROM v").fetchall() == [(30,)]
     with pytest.raises(UnsupportedSqlError, match="the function f"):
         made.execute("EXECUTE p(4)")

@@ -1,4 +1,4 @@
-"""WITH ROLLUP and FLATTEN in DuckDB's dialect, against what DuckDB has for them."""
+"""WITH ROLLUP and FLATTEN in DuckDB's dialect, compared with DuckDB's own forms of them."""
 
 from __future__ import annotations
 

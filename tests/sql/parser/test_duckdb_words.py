@@ -1,4 +1,4 @@
-"""Words that DuckDB reads in another way than sqlglot: the same rows as DuckDB gives."""
+"""Tokens that DuckDB parses differently from sqlglot: the same rows as in DuckDB."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def test_words_mean_what_they_mean_to_duckdb(sql: str) -> None:
 
 
 def _plain(value: object) -> object:
-    """Maps come as pairs from one and as dictionaries from the other."""
+    """Maps are pairs in one result and dictionaries in the other."""
     if isinstance(value, dict):
         return [[key, _plain(each)] for key, each in value.items()]
     return [_plain(each) for each in value] if isinstance(value, list | tuple) else value

@@ -1,4 +1,4 @@
-"""Queries in steps, as Spark has them: each step takes the rows of the step before."""
+"""Queries with Spark's pipe operator: each step reads the rows of the step before."""
 
 from __future__ import annotations
 

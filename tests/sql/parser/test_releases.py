@@ -1,4 +1,4 @@
-r"""What older releases of sqlglot group or read otherwise, by the rows that each system gives."""
+r"""SQL that older releases of sqlglot parse differently, tested by each system's rows."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_a_distance_beside_a_remainder_is_refused() -> None:
 
 @pytest.mark.parametrize("like", ["LIKE", "ILIKE"])
 def test_not_like_all_is_like_none(like: str) -> None:
-    """As Spark documents them: NOT LIKE ALL is like none, NOT LIKE ANY is not like one of them."""
+    """By Spark's documentation: NOT LIKE ALL matches none, NOT LIKE ANY does not match one."""
     listed = "('a%', '%b')"
     sql = f"SELECT 'b' NOT {like} ALL {listed}, 'b' NOT {like} ANY {listed}, 'b' NOT {like} 'ALL'"
     assert rows("spark", sql) == [(False, True, True)]
@@ -125,7 +125,7 @@ def test_grouping_sets_without_a_comma_are_spark_s(dialect: str) -> None:
     "what", ["1 NOT, 2", "TRUE NOT AND TRUE", "1 NOT FROM t", "(1 NOT)", "1 NOT"]
 )
 def test_not_stands_before_what_it_negates(dialect: str, what: str) -> None:
-    """Older sqlglot reads ``a NOT`` as ``NOT a``."""
+    """Older sqlglot parses ``a NOT`` as ``NOT a``."""
     with pytest.raises(icesql.SqlSyntaxError, match="nothing follows NOT"):
         rows(dialect, f"SELECT {what}")
 
@@ -142,7 +142,7 @@ def test_the_word_behind_an_interval_is_no_unit_of_it() -> None:
 @pytest.mark.parametrize("more", ["", " INTERSECT SELECT 2"])
 def test_intersect_goes_before_union_or_asks_for_parentheses(dialect: str, more: str) -> None:
     sql = f"SELECT 1 UNION SELECT 2 INTERSECT SELECT 2{more} ORDER BY 1"
-    # Older releases put it around the UNION.
+    # Older releases apply it to the UNION.
     with contextlib.suppress(icesql.UnsupportedSqlError):
         assert rows(dialect, sql) == [(1,), (2,)]
 
@@ -154,7 +154,7 @@ def test_a_pattern_that_ends_inside_of_an_escape_is_refused() -> None:
 
 @pytest.mark.parametrize("what", ["1 = NULL IS NULL", "'a' NOT LIKE NULL IS NULL"])
 def test_is_belongs_to_the_comparison_before_it_or_is_refused(what: str) -> None:
-    """In Spark IS stands behind a comparison; ``1 = (NULL IS NULL)`` would be true, too."""
+    """In Spark IS applies to the comparison before it; ``1 = (NULL IS NULL)`` is also true."""
     with contextlib.suppress(icesql.UnsupportedSqlError):
         assert rows("spark", f"SELECT {what}") == [(True,)]
 

@@ -1,4 +1,4 @@
-"""A count of a whole table is read without a parser, and is the count that the parser reads."""
+"""A count of a whole table is read without the parser, with the same result as the parser's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Statements that DuckDB's parser reads."""
+"""Statements that DuckDB's parser accepts."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def forms() -> list[str]:
 
 @pytest.fixture(scope="session")
 def texts() -> list[str]:
-    """The forms, and the queries of the .slt files."""
+    """The statements of forms.sql, and the queries of the .slt files."""
     found = forms()
     for path in sorted((Path(__file__).parents[2] / "slt").glob("**/*.slt")):
         for block in path.read_text(encoding="utf-8").split("\n\n"):

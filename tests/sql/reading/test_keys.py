@@ -1,4 +1,4 @@
-"""Every kind of node, key and value that the reader knows is one that DuckDB's parser gives."""
+"""DuckDB's parser produces every kind of node, key and value that the reader handles."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from icesql.sql.reading.door import serialize
 from icesql.sql.reading.engine_tree import read_tree
 from icesql.sql.reading.keys import ANY, EXPRESSIONS, NODES
 
-# Of DuckDB 2.0.1 and later.
+# Only in DuckDB 2.0.1 and later.
 _NEWER = {"is_legacy_function_call"}
-# What is refused by name, or never gets to DuckDB: icesql's own statements and clauses.
-# POSITIONAL JOIN pairs rows by their order, and rows of a table have none.
+# Refused by name, or never passed to DuckDB: icesql's own statements and clauses. POSITIONAL JOIN
+# combines rows by their order, which rows of a table do not have.
 _REFUSED = {"node SHOW_REF", "BASE_TABLE.at_clause", "JOIN.ref_type"}
-# What DuckDB's parser makes only of what it is told to do, or of nothing that is known.
+# DuckDB's parser sets these only in other modes, or for no known statement.
 _NEVER = {"delim_flipped", "duplicate_eliminated_columns", "expected_names", "expected_types"}
 
 

@@ -1,4 +1,4 @@
-"""The lists of DuckDB's words are those of the DuckDB that is installed."""
+"""The lists of DuckDB's keywords equal those of the installed DuckDB."""
 
 from __future__ import annotations
 

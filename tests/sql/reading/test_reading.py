@@ -1,4 +1,4 @@
-"""DuckDB's tree of a text becomes the tree that everything works on, with nothing lost."""
+"""DuckDB's tree of a text becomes the sqlglot tree, without loss."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from icesql.sql.reading.queries import read_query
 from icesql.sql.statement import Query
 from tests.tables import read_table
 
-# Two names of one function, type or form in DuckDB.
+# Names of one function, type or form in DuckDB, each with its synonym.
 _ALIKE = {
     "array_agg": "list", "listagg": "string_agg", "str_split": "string_split", "length": "len",
     "int128": "hugeint", "uint128": "uhugeint", "text": "varchar", "int": "integer",
@@ -30,12 +30,12 @@ _DROPPED = {"query_location", "query_location_length", "is_legacy_function_call"
 
 
 def tree_of(text: str) -> exp.Expr:
-    """The tree of a text that the user's SQL is."""
+    """The tree of a text that is all from the user."""
     return read_query(read_tree(serialize, text), SourceMap(((0, 0, len(text)),)), Accepts()).tree
 
 
 def _plain(value: Any) -> Any:
-    """DuckDB's tree without places, and with one spelling of what has two."""
+    """DuckDB's tree without offsets, and with one name instead of synonyms."""
     if isinstance(value, list):
         return [_plain(each) for each in value]
     if isinstance(value, str):
@@ -74,14 +74,14 @@ def test_what_is_written_of_the_tree_is_what_duckdb_read(texts: list[str]) -> No
             read = read_tree(serialize, text)
             tree = tree_of(text)
         except Error:
-            continue  # icesql's own words, or refused by name
+            continue  # icesql's own syntax, or refused by name
         again = read_tree(serialize, tree.sql(dialect="duckdb"))
         compared += 1
         found = _differences(_plain(read.statements[0]), _plain(again.statements[0]))
         if found:
             others[text] = found
     assert compared > 140
-    # Each of these is one meaning that DuckDB has two forms for.
+    # DuckDB has two forms for each of these meanings.
     expected = json.loads((Path(__file__).parent / "two_forms.json").read_text(encoding="utf-8"))
     assert others == expected
 
@@ -143,7 +143,7 @@ def test_work_grows_with_the_length_of_a_text(kind: str) -> None:
 
 
 def _places(sql: str) -> list[tuple[str, str]]:
-    """The names of a tree, and what stands at their places in the SQL."""
+    """The names of a tree, each with the SQL at its offsets."""
     (statement,) = parse(sql)
     assert isinstance(statement, Query)
     return [
