@@ -1,4 +1,4 @@
-"""Which engine ``auto`` chooses."""
+"""The engine that ``auto`` chooses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""All rows of a long scan at once: through Arrow, with the same values as through the engine."""
+"""All rows of a long scan at once through Arrow, with the same values as through the engine."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from icesql.engine.arrow.values import rows_of
 from icesql.engine.duckdb.engine import LocalResult
 from icesql.engine.result_schema import ResultColumn, ResultType
 
-ROWS = 20_000  # some slices of a batch
-# NULLs, the ends of what Python holds, and values whose nanoseconds count.
+ROWS = 20_000  # several slices of a batch
+# NULLs, the limits of Python's types, and values with nanoseconds.
 COLUMNS = """
     range AS id, (range % 7)::INTEGER AS i, range / 7.0::DOUBLE AS d, (range / 3)::FLOAT AS f,
     range % 2 = 0 AS b, CASE WHEN range % 3 > 0 THEN 'row ' || range END AS s,

@@ -1,4 +1,4 @@
-"""Threads of a connection serve one query after the other, and nothing of one is left to the next."""
+"""Threads of a connection run one query after the other, and keep no state between them."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def worker(
 
 @pytest.fixture
 def threads() -> Iterator[Threads]:
-    # Those of connections that other tests left open end by themselves.
+    # The threads of connections that other tests left open end by themselves.
     assert settled(lambda: names() == [])
     made = Threads()
     yield made

@@ -1,4 +1,4 @@
-"""How results are read, whatever engine they are of."""
+"""How results are read, with any engine."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ COLUMNS = (ResultColumn("x", ResultType("integer")),)
 
 
 def reading(chunks: Iterable[Any], ended: Callable[[], None] = lambda: None) -> Reading:
-    """Of rows and batches from lists of numbers; an exception among them is raised."""
+    """Rows and batches from lists of numbers; an exception among them is raised."""
 
     def rows() -> Iterator[list[tuple[int]]]:
         for chunk in chunks:

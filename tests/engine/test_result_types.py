@@ -1,4 +1,4 @@
-"""Every type of DuckDB: its Arrow type and its Python value, alone and inside of others."""
+"""Every type of DuckDB: its Arrow type and its Python value, alone and nested in others."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.writer.fields import fields
 
 ZONE = "Europe/Berlin"
 MOST = 10**38 - 1
-# Types whose values are no keys of maps.
+# Types that cannot be keys of maps.
 NO_KEYS = ("VARIANT", "MAP", "UNION", "TYPE")
 TABLE, FORMS = read_table(__file__, "result_types.tsv"), read_table(__file__, "result_forms.tsv")
 
@@ -28,7 +28,7 @@ def connection():
 
 
 def ask(connection: Any, expression: str) -> tuple[str, pa.DataType, Any]:
-    """Declared name, Arrow type and Python value of an expression."""
+    """The declared name, Arrow type and Python value of an expression."""
     cursor = connection.execute(f"SELECT {expression} AS v")
     ((value,),) = cursor.fetchall()
     table = connection.execute(f"SELECT {expression} AS v").arrow()
@@ -150,7 +150,7 @@ def test_the_last_nanoseconds_of_a_table_are_times(tmp_path: Path) -> None:
                 "1677-09-21 00:12:43",
                 "2262-04-11 23:47:16",
             ]
-        # A text that names infinity and makes no time does no harm.
+        # A text with "inf" that is not a time does no harm.
         rows = connection.execute("SELECT max(n), 'info' AS k FROM t WHERE 'inf' = 'inf'")
         assert str(rows.fetchall()[0][0])[:4] == "2262"
 

@@ -1,4 +1,4 @@
-"""What DuckDB's own Parquet reader gets silently wrong, read right by both local readers."""
+"""Both readers read values right that DuckDB's own Parquet reader gets silently wrong."""
 
 from __future__ import annotations
 
@@ -147,9 +147,9 @@ FILES_WITH_NAN = (
 
 
 def table_with_nan(folder, shape, stats, nested):
-    """Two files of row groups whose bounds leave NaN out, read by name or id, and with deletes.
+    """Two files of row groups whose bounds exclude NaN, read by name or id, and with deletes.
 
-    ``nested``: the numbers are in a struct of a struct.
+    ``nested``: the numbers are in a struct inside a struct.
     """
 
     def columns(number):
@@ -245,7 +245,7 @@ def test_nanoseconds_arrive_whole(tmp_path, reader):
 
 
 def test_no_filter_loses_nanoseconds_under_microseconds(tmp_path, reader):
-    """A value is the microsecond below it, to the bounds of row groups as well."""
+    """A value is rounded down to its microsecond, also in bounds of row groups."""
     base = 1_700_000_000_000_000_000
     nanos = [base + each for each in (-2_001, -1, 0, 1, 999, 1_000, 1_999, 2_001)]
     nanos += [-1_001, -1_000, -1, 0, 1]

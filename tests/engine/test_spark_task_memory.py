@@ -1,4 +1,4 @@
-"""What a Spark task may take outside of the JVM, by the configuration of its cluster."""
+"""The memory that a Spark task may use outside the JVM, by the configuration of its cluster."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Spark's workers run to write, called here without Spark; with it: tests/spark."""
+"""The functions that Spark's workers run to write, without Spark; with Spark: tests/spark."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def test_what_fails_leaves_no_file_of_any_task(tmp_path: Path) -> None:
         yield done
         raise DataError("a task failed")
 
-    # Of a task whose description never came.
+    # The file of a task that returned no description.
     written(given, spark_rows(3))
     (Path(given.locations.folder) / f".00001-9-{given.operation}-00001.parquet.ab.part").touch()
     with pytest.raises(DataError, match="a task failed"):

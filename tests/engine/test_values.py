@@ -1,4 +1,4 @@
-"""Timestamp: a datetime that keeps nanoseconds through everything a datetime can do."""
+"""Timestamp: a datetime that keeps nanoseconds in all operations of datetime."""
 
 from __future__ import annotations
 

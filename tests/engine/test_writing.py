@@ -1,4 +1,4 @@
-"""Results as files: every type reads back as the value it was, whoever wrote it."""
+"""Results as files: values of every type are equal when read again, whichever engine wrote them."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def text_of(con, sql: str, form: str | FileFormat, path: Path) -> str:
 
 @pytest.fixture(scope="module")
 def engine():
-    """DuckDB itself, and the values as it makes them."""
+    """DuckDB, with a table of the values that it computes."""
     own = duckdb.connect()
     own.execute("SET TimeZone = 'Asia/Tokyo'")
     own.execute(
@@ -74,7 +74,7 @@ def test_every_type_reads_back_as_the_value_it_was(con, engine, form: str, tmp_p
         != (True, True)
     ]
     if "json" in form:
-        # Its reader takes text for bytes, and in 2.0.0 numbers for doubles; ours are exact.
+        # DuckDB's reader reads bytes as text, and in 2.0.0 numbers as doubles; ours are exact.
         inexact = ["price"] if duckdb.__version__ == "2.0.0" else []
         assert different == [*inexact, "bytes"]
         told = json.loads(
@@ -227,7 +227,7 @@ def test_what_needs_no_engine_is_written_as_the_engine_would(con, form: str) -> 
 
 @pytest.mark.parametrize("form", ["csv", "jsonl", "parquet"])
 def test_rows_of_another_engine_are_written_alike(con, form: str, tmp_path: Path) -> None:
-    """An engine such as Spark gives Arrow batches of the declared schema."""
+    """An engine such as Spark returns Arrow batches of the declared schema."""
     from icesql.context import QueryContext
 
     cursor = con.execute(QUERY)
@@ -316,7 +316,7 @@ def test_lists_of_a_statement_without_an_engine_are_lists(con, warehouse, form, 
 
 
 def fails_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """DuckDB meets a file that it cannot read, when half of the rows are written."""
+    """DuckDB fails to read a file when half of the rows are written."""
     from icesql.engine.duckdb.engine import LocalResult
 
     copy, failed = LocalResult._copy, []

@@ -1,4 +1,4 @@
-"""SUMMARIZE and DESCRIBE of a query are DuckDB's own answers over the same rows."""
+"""SUMMARIZE and DESCRIBE of a query have the same rows as in DuckDB."""
 
 from __future__ import annotations
 

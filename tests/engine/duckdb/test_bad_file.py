@@ -1,4 +1,4 @@
-"""A file that cannot be read is named, once, without reading the whole table to find it."""
+"""An unreadable file is named once, without a read of the whole table to find it."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_a_vanished_file_is_no_corrupt_file(tmp_path: Path, reader: str, others:
         connection.register_table("t", table.metadata_path)
         cursor = connection.execute("SELECT a FROM t")
         Path(task.data_file.path).unlink()
-        if reader == "auto":  # the other reader has read so small a table by now
+        if reader == "auto":  # the other reader has already read so small a table
             with pytest.raises(icesql.StorageError, match="no such file; expired or removed"):
                 cursor.fetchall()
         else:
@@ -75,7 +75,7 @@ def test_a_vanished_file_is_no_corrupt_file(tmp_path: Path, reader: str, others:
 def test_a_vanished_file_is_named_where_it_is_opened(tmp_path: Path, metadata: bool) -> None:
     scan = combined(table_of(tmp_path, 1))
     task, storage = scan.tasks[0], scan.context.storage
-    storage.location(task.data_file.path)  # found, and then gone
+    storage.location(task.data_file.path)  # found, and then deleted
     Path(task.data_file.path).unlink()
 
     def read() -> object:

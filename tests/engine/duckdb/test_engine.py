@@ -1,4 +1,4 @@
-"""How the local engine runs: streaming, stopping, limits, and what it cannot reach."""
+"""How the local engine runs: streaming, cancelling, limits, and what it cannot access."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.writer.fields import fields
 from tests.writer.table import TableWriter
 
 FIELDS = fields("x long, s string")
-# Hours of work for any engine, and next to no rows.
+# Hours of work for any engine, with almost no rows.
 ENDLESS = "SELECT count(*) FROM t a, t b, t c, t d, t e WHERE a.x + b.x + c.x + d.x + e.x = 3"
 
 
@@ -37,7 +37,7 @@ def con(table):
 
 
 def cancelled(connection, sql=ENDLESS):
-    """Cancel a fetch that is under way."""
+    """Cancel a running fetch."""
     cursor = connection.execute(sql)
     threading.Timer(0.4, cursor.cancel).start()
     with pytest.raises(icesql.QueryCancelledError):
@@ -61,7 +61,7 @@ def test_cancel_stops_a_query_whose_reader_is_blocked(con, monkeypatch):
         yield from ()
 
     monkeypatch.setattr(icesql.read.task, "read_file", blocked)
-    # Larger than what is read at once while binding, so that the stream itself is waited for.
+    # Larger than a scan that is read at once while binding, so the query waits for the stream.
     monkeypatch.setattr("icesql.engine.duckdb.relations.relation_builder.SMALL_SCAN_BYTES", 0)
     con.execute("SET local_reader = arrow")
     try:
@@ -205,7 +205,7 @@ def test_arrow_batches_have_the_declared_schema(con):
 
 
 def test_what_looks_like_a_call_leaves_the_cursor_free_for_arrow(con):
-    # "KEY (k)" and "t (k, v)" are asked of DuckDB's list of functions.
+    # "KEY (k)" and "t (k, v)" are looked up in DuckDB's list of functions.
     recursive = "WITH RECURSIVE t (k, v) USING KEY (k) AS (SELECT 1, 0 UNION SELECT k, v + 1 FROM t WHERE v < 1)"
     assert con.execute(f"{recursive} FROM t").arrow().to_pylist() == [{"k": 1, "v": 1}]
 

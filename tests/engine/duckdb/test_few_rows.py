@@ -1,4 +1,4 @@
-"""Queries that are asked again are fetched as they are bound, and still say what they said before."""
+"""Repeated queries are fetched when they are bound, with unchanged reports and errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The engine keeps the footers of files that do not change, within a part of its memory."""
+"""The engine caches the footers of unchanged files, within a part of its memory."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def pool(connection: Any) -> Any:
 
 
 def is_kept(connection: Any) -> bool:
-    """Whether the next query's cursor keeps footers."""
+    """True if the next query's cursor caches footers."""
     instance = pool(connection)._current
     cursor = instance.cursor()
     try:
@@ -67,7 +67,7 @@ def connection(writer: TableWriter) -> Iterator[Any]:
 
 
 def rewrite(path: Path, first: int, moment: int) -> None:
-    """Rows from ``first`` on in a file of as many bytes as before; only bounds differ by it."""
+    """Write rows from ``first`` on to a file of the same size as before; only its bounds differ."""
     schema, size = pq.read_schema(path), path.stat().st_size
     rows = pa.table([range(first, first + ROWS), ["a5"] * ROWS], schema=schema)
     buffer = pa.BufferOutputStream()
@@ -116,7 +116,7 @@ def test_more_than_a_part_of_the_memory_is_not_kept(connection: Any) -> None:
     kept = pool(connection)._current.footers
     assert len(kept._files) == FILES
     assert kept._bytes > 0
-    # Room for none, and the instance stays.
+    # There is room for no footer, and the instance is kept.
     kept._files.clear()
     kept._most = kept._bytes - 1
     kept._bytes = 0
@@ -125,7 +125,7 @@ def test_more_than_a_part_of_the_memory_is_not_kept(connection: Any) -> None:
         assert [connection.execute(each).fetchall() for each in TEXTS] == first
     assert pool(connection)._current is instance
     assert not kept._files
-    # Room for these, but others have taken it: the next query begins anew.
+    # There is room, but others use it: the next query starts a new instance.
     kept._bytes, kept._most = 1 << 20, 1 << 20
     assert connection.execute(TEXTS[0]).fetchall() == first[0]
     assert pool(connection)._current is None

@@ -1,4 +1,4 @@
-"""What DuckDB refuses or cannot compute is told shortly, in the words of the user."""
+"""Errors of DuckDB are reported briefly, with the user's own text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The text that a user wrote runs, word for word: DuckDB over the same rows is the referee."""
+"""The user's text runs unchanged, compared with DuckDB over the same rows."""
 
 from __future__ import annotations
 

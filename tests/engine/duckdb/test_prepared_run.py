@@ -1,4 +1,4 @@
-"""What is known of a query that comes again adds and takes no row, however often it comes."""
+"""What is kept of a repeated query never adds or removes a row."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import icesql
 
 @pytest.fixture
 def connection(tmp_path: Path) -> Iterator[icesql.Connection]:
-    """``n.g``: three files of one ``ts`` each, whose rows metadata tells, and one that is read."""
+    """``n.g``: three files with one ``ts`` each, answered from metadata, and one that is read."""
     with icesql.connect(warehouse=str(tmp_path)) as opened:
         opened.execute("CREATE SCHEMA n")
         opened.execute("USE n")

@@ -1,4 +1,4 @@
-"""TABLESAMPLE, PIVOT and UNPIVOT are DuckDB's own, over all rows of their tables."""
+"""TABLESAMPLE, PIVOT and UNPIVOT run in DuckDB, over all rows of their tables."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_a_pivot_is_that_of_duckdb(connection: Any, sql: str) -> None:
         engine.execute("SET timezone = 'UTC'")
         engine.register("rows", rows)
         expected = engine.sql(sql.replace("{}", "rows")).to_arrow_table().to_pylist()
-    # Rows are dicts in the order of columns.
+    # Rows are dicts in the order of the columns.
     assert sorted(map(repr, found)) == sorted(map(repr, expected))
 
 
@@ -46,7 +46,7 @@ def test_a_pivot_takes_parameters_and_time_travel(connection: Any) -> None:
 
 @pytest.fixture
 def own(tmp_path: Path) -> Iterator[icesql.Connection]:
-    """A connection to a table s.t (k, g, n) of its own."""
+    """A connection with its own table s.t (k, g, n)."""
     with icesql.connect(warehouse=str(tmp_path)) as opened:
         opened.execute("CREATE SCHEMA s")
         opened.execute(
@@ -94,7 +94,7 @@ def test_a_pivot_makes_a_table_and_is_explained(own: icesql.Connection) -> None:
 
 
 def test_a_pivot_is_described_summarized_and_inserted(own: icesql.Connection) -> None:
-    """Its columns are those of the rows, however it is written."""
+    """Its columns are those of its rows, in every form."""
     pivot = "PIVOT s.t ON k USING sum(n) GROUP BY g"
     rows = own.execute(f"{pivot} ORDER BY g")
     names, expected = [each[0] for each in rows.description or ()], rows.fetchall()
@@ -113,7 +113,7 @@ def test_a_pivot_is_described_summarized_and_inserted(own: icesql.Connection) ->
     assert own.execute("FROM s.long ORDER BY n").fetchall() == [("a", 1), ("b", 2)]
 
 
-# What stands for values that are not read yet, as a value and as a text of the user's.
+# The placeholder for values that are not read yet, as a value and in a text of the user.
 STANDS_FOR = "\ue000values\ue000"
 
 
@@ -142,7 +142,7 @@ def test_a_sample_is_taken_before_any_condition(connection: Any, source: str) ->
     for amount, expected in [("7 ROWS", 7), ("100%", total)]:
         sql = f"SELECT count(*) FROM {source.format(amount)}"
         assert connection.execute(sql).fetchone() == (expected,)
-    # What is pushed, or counted from metadata, would make these 5, 1 and 0 every time.
+    # Pushdown, or counts from metadata, would return 5, 1 and 0 every time.
     sampled = source.format("1 ROWS")
     seen = {connection.execute(f"SELECT max(id) FROM {sampled}").fetchone() for _ in range(20)}
     assert len(seen) > 1

@@ -1,4 +1,4 @@
-"""A file that cannot be opened is not called corrupt: no descriptor is left, or it is not permitted."""
+"""A file that cannot be opened is not reported as corrupt: no descriptors, or no permission."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ from tests.writer.fields import fields
 from tests.writer.table import TableWriter
 
 FILES = 40
-# Arguments: metadata files of a corrupt and of a sound table, the reader, and which of the two it is.
-# Prints the error. The corrupt one first, so that all modules are there when none can be opened.
+# Arguments: metadata files of a corrupt and of an intact table, the reader, and the problem. Prints
+# the error. The corrupt table comes first, so that all modules are loaded before files cannot be
+# opened.
 PROGRAM = """
 import os, resource, sys, icesql
 corrupt, path, reader, problem = sys.argv[1:]
@@ -49,7 +50,7 @@ with icesql.connect(settings={"local_reader": reader}) as connection:
 
 @pytest.fixture
 def table() -> Iterator[TableWriter]:
-    # Below no folder that only its owner may enter.
+    # No parent folder may be restricted to its owner.
     folder = Path(tempfile.mkdtemp())
     folder.chmod(0o755)
     made = TableWriter(folder, fields("a long, s string"))

@@ -1,4 +1,4 @@
-"""The keys of a small table limit which files of a large one a query reads."""
+"""The keys of a small table limit the files of a large one that a query reads."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FILES, ROWS = 20, 50
 
 
 def _fact(number: int) -> dict[str, Any]:
-    # The first row of a file is at midnight, and the last one a microsecond before the next.
+    # The first row of a file is at midnight, the last one a microsecond before the next midnight.
     first = datetime.combine(DAY, datetime.min.time()) + timedelta(days=number // ROWS)
     moment = first + number % ROWS * timedelta(hours=24, microseconds=-1) / (ROWS - 1)
     return {
@@ -50,7 +50,8 @@ def _dim(number: int) -> dict[str, Any]:
 @pytest.fixture(scope="module")
 def connection(tmp_path_factory: pytest.TempPathFactory) -> Iterator[icesql.Connection]:
     """``fact``: 20 files of 50 rows in order of ``k``, ``day`` and ``name``, one of them with a
-    deleted row; ``dim`` with a row for every file and ``region`` with one for five of them."""
+    deleted row; ``dim`` with a row for every file and ``region`` with one for five of them.
+    """
     folder = tmp_path_factory.mktemp("run_time")
     fact, dim, region, parts = (
         TableWriter(folder / "fact", FACT),
@@ -84,7 +85,7 @@ def connection(tmp_path_factory: pytest.TempPathFactory) -> Iterator[icesql.Conn
 
 
 def _run(connection: icesql.Connection, sql: str) -> tuple[list[Any], dict[str, int]]:
-    """The rows, and the files read by table, after a look that pruning changes nothing."""
+    """The rows, and the number of files by table, after a check that pruning changes no row."""
     connection.execute("SET prune = off")
     expected = connection.execute(sql).fetchall()
     connection.execute("SET prune = on")
@@ -124,7 +125,7 @@ def test_no_form_loses_a_row(connection: icesql.Connection, sql: str) -> None:
 
 
 def test_days_around_1970_and_at_the_ends_of_time(tmp_path: Path) -> None:
-    """Also those that DuckDB calls infinity."""
+    """Also those that are infinity in DuckDB."""
     day, ends = 86_400_000_000, ((1 << 63) - 1, 1 - (1 << 63), (1 << 63) - 2)
     moments = [day * number + each for number in range(-3, 4) for each in (-1, 0, 1, day // 2)]
     old = TableWriter(tmp_path / "old", [FACT[0], FACT[5]])
@@ -156,7 +157,7 @@ def test_they_can_be_switched_off(connection: icesql.Connection) -> None:
 
 
 def test_the_small_table_is_read_once(connection: icesql.Connection, tmp_path: Path) -> None:
-    """Its file is gone when the query itself begins to read."""
+    """Its file is deleted when the query itself starts to read."""
     import shutil
 
     from icesql.engine.run_time import narrowing
@@ -204,7 +205,7 @@ def test_explain_tells_of_them(connection: icesql.Connection) -> None:
 def test_limits_hold_for_what_is_read_once_keys_are_known(connection: icesql.Connection) -> None:
     sql = f"SELECT fact.k FROM fact JOIN dim ON fact.k = dim.k WHERE {ONE}"
     rows, files = _run(connection, sql)
-    allowed = sum(files.values()) + 1  # the delete file of one of them
+    allowed = sum(files.values()) + 1  # and the delete file of one of them
     try:
         connection.execute(f"SET max_scan_files = {allowed}")
         assert sorted(connection.execute(sql).fetchall()) == sorted(rows)
@@ -215,7 +216,7 @@ def test_limits_hold_for_what_is_read_once_keys_are_known(connection: icesql.Con
         for each in (sql, f"EXPLAIN ANALYZE {sql}"):
             with pytest.raises(icesql.ScanLimitError, match="which is more than max_scan_files"):
                 connection.execute(each)
-        # What is read first has a limit before it is read.
+        # The limit also applies to scans that are read first.
         connection.execute("SET max_scan_bytes = 10")
         with pytest.raises(icesql.ScanLimitError, match="max_scan_bytes = 10"):
             connection.execute(sql)

@@ -1,4 +1,4 @@
-"""Plain files read by the names they were written with give the table's columns all the same."""
+"""Plain files read by the column names in the files have the table's columns in the result."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def evolved(tmp_path):
 
 @pytest.mark.parametrize("most_footers", [0, 4])
 def test_names_and_field_ids_read_the_same_rows(tmp_path, monkeypatch, most_footers):
-    # No footer at all may be read by name: then field ids decide.
+    # With no footer read by name, field ids are used.
     monkeypatch.setattr(by_name, "_MOST_FOOTERS", most_footers)
     table = evolved(tmp_path)
     with icesql.connect() as con:
@@ -38,7 +38,7 @@ def test_names_and_field_ids_read_the_same_rows(tmp_path, monkeypatch, most_foot
 
 
 def estimate(con, sql):
-    """How many rows the engine expects of the one table that a query reads."""
+    """The engine's estimate of the rows of the only table in a query."""
     cursor = con.execute(sql)
     result = cursor._result
     found = result._open.cursor.execute(

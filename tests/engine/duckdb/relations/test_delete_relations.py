@@ -1,4 +1,4 @@
-"""How deletes reach DuckDB: which delete files it reads itself, and what is kept between queries."""
+"""How deletes reach DuckDB: the delete files that it reads itself, and data that is kept."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def connected(table, **settings):
 
 
 def both(table, sql):
-    """The rows by DuckDB's reader and by ``read/``, which must agree."""
+    """The rows of DuckDB's reader and of ``read/``, which have to be equal."""
     found = []
     for reader in ("auto", "arrow"):
         with connected(table, local_reader=reader) as con:
@@ -141,7 +141,7 @@ def test_a_damaged_key_file_is_named(tmp_path):
 
 @pytest.mark.parametrize("partitions", [3, 70])
 def test_partitioned_streams_delete_by_partition_and_sequence_number(tmp_path, partitions):
-    # 70 partitions are more than a CASE is used for, in data and delete files.
+    # 70 partitions exceed the limit for a CASE, in data and delete files.
     table = TableWriter(tmp_path, FIELDS, spec=spec("2 identity s"))
     chance = random.Random(partitions)
     expected = {}
@@ -215,7 +215,7 @@ def test_positions_are_decoded_once_and_again_when_the_file_changed(tmp_path, mo
             found = con.execute("SELECT k FROM t ORDER BY k").fetchall()
             assert found == [(0,), (2,), (11,), (12,)]
         assert len(decoded) == (2 if kind == "vectors" else 1)
-        # A later snapshot's files are other files.
+        # The files of a later snapshot are different files.
         table.commit(deletes(2), removed=first)
         con.register_table("t", table.metadata_path)
         assert con.execute("SELECT k FROM t ORDER BY k").fetchall() == [(0,), (2,), (10,), (11,)]
@@ -238,8 +238,8 @@ def test_relations_of_unknown_size_are_what_the_hash_table_is_made_of(tmp_path):
         con.register("known", keys)
         con.register("unknown", of_unknown_size(keys))
         sql = f"SELECT count(*) FROM {files} AS f ANTI JOIN %s AS d ON f.k = d.k"
-        # What DuckDB does with a size; 2.0.1 knows the rows of the files, too. Once 2.0.0 is not
-        # allowed any more, the detour can go.
+        # DuckDB's use of the size; 2.0.1 also knows the number of rows in the files. The workaround
+        # can be removed once 2.0.0 is not supported any more.
         assert ("RIGHT_ANTI" in plan_of(con, sql % "known")) == (duckdb.__version__ == "2.0.0")
         assert "RIGHT_ANTI" not in plan_of(con, sql % "unknown")
         assert con.execute(sql % "unknown").fetchall() == [(900,)]

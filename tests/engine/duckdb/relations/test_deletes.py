@@ -33,7 +33,7 @@ def test_positions_delete_rows_of_their_file_only(tmp_path, kind):
         table.commit(table.deletion_vectors([(first, [0, 3]), (second, [4])]))
     found, groups = rows(table, "SELECT k FROM t", "auto")
     assert found == sorted([(k,) for k in (1, 2, 4, 10, 11, 12, 13, 99)], key=repr)
-    # A position delete file without one path in its bounds may concern any file of its partition.
+    # A position delete file whose bounds have several paths applies to all files of its partition.
     assert groups == {"duckdb + deletes", *(["duckdb"] if kind == "vectors" else [])}
     assert rows(table, "SELECT k FROM t", "arrow")[0] == found
     assert rows(table, "SELECT count(*) FROM t", "auto")[0] == [(8,)]
@@ -52,7 +52,7 @@ def test_null_equals_null_and_only_older_rows_are_deleted(tmp_path):
 
 @pytest.mark.parametrize("commits", [5, 80])
 def test_stream_of_upserts_keeps_the_last_value_of_each_key(tmp_path, commits):
-    # 80 sequence numbers are more than a CASE is used for.
+    # 80 sequence numbers exceed the limit for a CASE.
     table = TableWriter(tmp_path, FIELDS)
     chance = random.Random(commits)
     expected = {}

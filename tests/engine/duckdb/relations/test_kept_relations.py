@@ -1,4 +1,4 @@
-"""A small scan that is read again and again comes from memory, with the same rows."""
+"""A small scan that is read repeatedly comes from memory, with the same rows."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ OFTEN = USES_BEFORE + 4
 
 
 def tables(connection: Any) -> list[str]:
-    """The names of what is kept in memory."""
+    """The names of the tables kept in memory."""
     instance = connection._session.engines.started["local"]._pool._current
     sql = "SELECT table_name FROM duckdb_tables() ORDER BY ALL"
     return [name for (name,) in instance._root.execute(sql).fetchall()]
 
 
 def make(folder: Path, values: str) -> None:
-    """A table t of one Parquet file with the rows of a SELECT in DuckDB's spelling."""
+    """A table t of one Parquet file with the rows of a SELECT in DuckDB's dialect."""
     from pyiceberg.catalog.sql import SqlCatalog
 
     rows = duckdb.sql(values).to_arrow_table()
@@ -124,7 +124,7 @@ def test_a_file_in_the_place_of_another_is_read_anew(tmp_path: Path) -> None:
         for _ in range(OFTEN):
             assert connection.execute("SELECT id FROM n.t").fetchall() == [(11,)]
         assert tables(connection)
-        # Of the same length, since only a number in it differs.
+        # It has the same length, because only one number differs.
         other = tmp_path / "other"
         other.mkdir()
         make(other, "SELECT 12 AS id")
@@ -184,7 +184,7 @@ def test_nothing_goes_while_it_is_read() -> None:
         assert kept.use("a")[1] is False
     table, is_due = kept.use("a")
     assert is_due
-    assert kept.use("a")[1] is False  # another query, while the first makes it
+    assert kept.use("a")[1] is False  # another query, while the first one makes it
     name, unused = kept.room(table, kept.most_bytes)
     assert name is not None
     assert unused == []

@@ -1,4 +1,4 @@
-"""Which bytes of a file in a store are asked for before DuckDB asks: never a question of rows."""
+"""The byte ranges of a stored file requested before DuckDB does: they never change rows."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SCHEMA = parse_schema({"type": "struct", "fields": fields(COLUMNS)})
 
 
 def counts(**options: Any) -> tuple[RowCounts, Any]:
-    """Four row groups of ids and names in order; what the walker and pyarrow say of them."""
+    """Four row groups of ids and names in order; their counts by the walker and by pyarrow."""
     number = range(GROUPS * ROWS)
     columns = {
         "id": pa.array(number, pa.int64()),

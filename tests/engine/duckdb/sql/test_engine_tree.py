@@ -1,4 +1,4 @@
-"""DuckDB's tree of a text: what it says is at a place is what stands there."""
+"""DuckDB's tree of a text: the text at each offset is that of its node."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Nanoseconds and UUIDs beside other types: answers by integers in Python, on both readers."""
+"""Nanoseconds and UUIDs with other types: values computed by Python integers, on both readers."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ def test_sums_with_intervals_keep_nanoseconds(connection):
 
 @pytest.mark.parametrize("column", ["nz", "n"])
 def test_sums_of_many_steps_are_as_long_as_they_are_written(connection, column):
-    """As DuckDB adds the same steps to whole microseconds, with the nanoseconds of before."""
+    """DuckDB adds the same steps to whole microseconds; the nanoseconds stay as they were."""
     steps = " + INTERVAL 1 MONTH - INTERVAL 40 DAY + INTERVAL '90 minutes'"
     sql = "SELECT epoch_ns({}) FROM t WHERE id BETWEEN 1 AND 8 ORDER BY id"
     for times in (1, 2, 20):

@@ -1,4 +1,4 @@
-"""Subqueries stand where the tree has a table, whatever other texts spell."""
+"""Subqueries replace the tables of the tree, whatever other texts contain."""
 
 from __future__ import annotations
 
