@@ -58,8 +58,8 @@ def bind(
     ``on_spark`` binds the Spark text of the statement, if it has one.
     ``for_explain`` also writes the text of each condition and its outcome for EXPLAIN, which
     takes time.
-    ``evaluate`` computes constants on the engine; conditions with them then prune row groups,
-    and also files if ``prunes_files``.
+    ``evaluate`` computes constants of conditions on the engine, and later, if ``prunes_files``,
+    conditions on the bounds of files.
     Raises ColumnNotFoundError, AmbiguousColumnError, SnapshotNotFoundError, UnsupportedSqlError,
     the errors of ``SearchPath.load``, and for local files those of ``bind_files``. Reads no
     manifests or data.

@@ -22,7 +22,7 @@ class PushedConjunct(Struct, frozen=True):
     """The outcome of one condition: its scan and its Iceberg predicate.
 
     ``scan`` is the index of the scan, None when the condition concerns none or several.
-    ``predicate`` is None when nothing could be pushed; ``note`` then says why.
+    ``predicate`` is None if nothing could be pushed; ``note`` then has the reason.
     """
 
     scan: int | None
@@ -35,7 +35,7 @@ class ScanNote(Struct, frozen=True):
     """The resolution of a table reference in words, for reports and EXPLAIN.
 
     ``snapshot`` is a text such as ``812 (main) committed 2026-11-19 14:02:11 Europe/Berlin``,
-    None for a table without a snapshot. ``note`` is empty unless the table is travelled.
+    None for a table without a snapshot. ``note`` is empty without time travel.
     ``after_last_commit`` is the requested instant, if the last commit was before it.
     """
 

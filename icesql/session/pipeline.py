@@ -243,8 +243,7 @@ class Pipeline:
             from icesql.session.preload import load_modules
 
             query.meanwhile = load_modules
-        # If another thread replaces the prepared statements meanwhile, this one is added to the
-        # old.
+        # If another thread drops the prepared statements meanwhile, this one goes to the old object.
         statements = self.prepared
         expanded, bound = self.bind(statement, query)
         if expanded is statement and statement.sources is None and query.settings.caches:

@@ -2,7 +2,7 @@
 
 A text is prepared when it runs for the second time, because most texts run once; over tables in an
 object store at once, because preparing is cheap compared to their requests. One object holds its
-parsed statement, its bound query, its plans and what the engine found when it ran.
+parsed statement, its bound query, its plans and findings of the engine from earlier runs.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class QueryText(Struct, frozen=True):
 
 
 class PreparedStatement:
-    """One text: its statement and bound query, the latest plans, and what the engine found.
+    """One text: its statement and bound query, the latest plans, and findings of earlier runs.
 
     Plans are kept for queries without parameters, and are valid for the same state of the tables.
     """

@@ -118,7 +118,7 @@ def copy(session: Session, statement: kinds.Copy, query: QueryContext) -> Outcom
 
 
 def change_table(session: Session, statement: kinds.Write, query: QueryContext) -> Outcome:
-    """A statement that changes tables; one row has the numbers of changed rows."""
+    """A statement that changes tables; the result is one row with counts if it changes rows."""
     if session.state.temporary:
         from icesql.query.views.create import drop_of
 

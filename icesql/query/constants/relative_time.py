@@ -16,7 +16,7 @@ _EPOCH: Final = datetime(1970, 1, 1)
 
 
 def relative_time(text: str, now: datetime, zone: tzinfo) -> datetime | date | None:
-    """The time ``text`` relative to ``now`` (aware), on the clock of ``zone``; None if it is none.
+    """A time relative to ``now`` (aware), on the clock of ``zone``; None for other texts.
 
     A date is its midnight. Raises NotConstant for an invalid interval or clock.
     """

@@ -96,7 +96,7 @@ _INTERVAL_PART: Final = re.compile(
 
 
 def unit_name(text: str) -> str:
-    """The full name of a unit of time; the text in lower case if it is none.
+    """The full name of a unit of time; other texts in lower case.
 
     >>> unit_name("DAYS"), unit_name("min"), unit_name("Parsec")
     ('day', 'minute', 'parsec')

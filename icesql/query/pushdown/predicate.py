@@ -362,7 +362,7 @@ class Translator(Struct):
             return ALWAYS_TRUE if constant.value != negated else ALWAYS_FALSE
         return self.opaque(each)
 
-    # -------------------------------------------------------------- what is left to the engine
+    # -------------------------------------------------------------- conditions left to the engine
 
     def opaque(self, *sides: Expression) -> Predicate:
         """True, because a condition with these operands cannot be a predicate; adds the reason."""

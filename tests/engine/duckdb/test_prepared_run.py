@@ -1,4 +1,4 @@
-"""What is kept of a repeated query never adds or removes a row."""
+"""State kept for a repeated query never adds or removes a row."""
 
 from __future__ import annotations
 

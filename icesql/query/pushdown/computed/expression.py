@@ -18,7 +18,7 @@ FLIPPED: Final = {"=": "=", "<>": "<>", "<": ">", ">": "<", "<=": ">=", ">=": "<
 class Expression(Struct, frozen=True):
     """A node: ``name`` of a function or operator in lower case, and its arguments in order.
 
-    Leaves are ``input`` (``value`` is a column of the tree, after resolving a field of the
+    Leaves are ``input`` (``value`` is a column of the tree, or once resolved a field of the
     scan), ``literal`` (``value`` is a pair of its kind and its text), ``list`` (``value`` is a
     LiteralList) and ``constant`` (``value`` is a Constant computed by the engine, its one
     argument the expression evaluated). ``cast`` and ``try_cast`` have the type's name in ``value``.

@@ -116,7 +116,7 @@ def _top(scope: SelectScope, schema: Schema) -> tuple[Extreme, ...]:
 def _aggregates(
     scope: SelectScope, schema: Schema
 ) -> tuple[tuple[Extreme, ...], tuple[Counted | None, ...]]:
-    """The extremes, and for each output what it counts; no counts if there are only extremes."""
+    """The extremes, and the counted column of each output; no counts if all are extremes."""
     select = scope.select
     if not has_only(select, _AGGREGATE_PARTS):
         return (), ()

@@ -33,7 +33,7 @@ def test_positions_delete_rows_of_their_file_only(tmp_path, kind):
         table.commit(table.deletion_vectors([(first, [0, 3]), (second, [4])]))
     found, groups = rows(table, "SELECT k FROM t", "auto")
     assert found == sorted([(k,) for k in (1, 2, 4, 10, 11, 12, 13, 99)], key=repr)
-    # A position delete file whose bounds have several paths applies to all files of its partition.
+    # A position delete file whose bounds do not name one path may apply to its whole partition.
     assert groups == {"duckdb + deletes", *(["duckdb"] if kind == "vectors" else [])}
     assert rows(table, "SELECT k FROM t", "arrow")[0] == found
     assert rows(table, "SELECT count(*) FROM t", "auto")[0] == [(8,)]
