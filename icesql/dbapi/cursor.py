@@ -179,7 +179,7 @@ class Cursor:
         self._query_id: str | None = None
         self._cancel = threading.Event()
         self._started = self._ended = 0.0
-        # Held by ``execute``: one statement at a time. Fetching, cancelling and closing do not wait.
+        # Held by ``execute``: one statement at a time. Fetching, cancelling, closing do not wait.
         self._running = threading.RLock()
 
     # ------------------------------------------------------------------ execute

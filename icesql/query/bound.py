@@ -58,7 +58,7 @@ class FileScan(Struct, frozen=True):
 
 
 class KeyEdge(Struct, frozen=True):
-    """A join key: only the values of ``source``'s column are needed of ``target``'s column.
+    """A filter for a column of the scan ``target`` by the values of a column of ``source``.
 
     Rows of ``target`` with any other value, or NULL, change no answer. Columns are top-level ones,
     by their ids and names, of types whose equal values are equal in bounds; ``text`` is the

@@ -243,7 +243,7 @@ class Pipeline:
             from icesql.session.preload import load_modules
 
             query.meanwhile = load_modules
-        # If another thread drops the prepared statements meanwhile, this one goes to the old object.
+        # If another thread drops prepared statements meanwhile, this one goes to the old object.
         statements = self.prepared
         expanded, bound = self.bind(statement, query)
         if expanded is statement and statement.sources is None and query.settings.caches:
