@@ -4,8 +4,8 @@
 
 The Python has icesql and PySpark 4.1 (``pip install --target``); the jars are those of
 ``org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0`` and ``org.xerial:sqlite-jdbc:3.47.1.0``
-(``mvn dependency:copy -Dartifact=…``). The names are those of files in ``java/``, all by default. Each statement is run
-by one side, the lake is put back, and the other side runs it; its lake stays, so that both go on
+(``mvn dependency:copy -Dartifact=…``). The names are those of files in ``java/``, all by default.
+Each statement is run by one side, the lake is put back, and the other side runs it; its lake stays, so that both go on
 with what the other wrote. Both read the tables that the statement names after each of the two, and
 all metadata tables at the end. Prints what differs, and ends with code 1 if anything does.
 

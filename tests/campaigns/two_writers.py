@@ -8,7 +8,8 @@ transactions, maintenance, branches, columns. Inside of each, at random moments 
 written, before an attempt, between an attempt and the look at its outcome, clean-up …), another
 writer commits: icesql in another connection, equality and position deletes or vectors as Flink
 writes them, and PyIceberg (no folders, no version 3; where there are equality deletes it appends
-only, for it writes the rows that they delete anew). REST is behind a gateway that loses, repeats and delays what is sent.
+only, for it writes the rows that they delete anew). REST is behind a gateway that loses, repeats
+and delays what is sent.
 
 A model applies what was committed, in its order, by what the statement's isolation allows (the
 table in the manual's chapter Write). A statement that is planned again has to be what it is after
