@@ -1,5 +1,5 @@
-"""The text of a query as DuckDB gets it: checked, with relations in the places of its tables.
+"""Build the SQL text that DuckDB runs: check the query and replace its tables by relations.
 
-In: the text that a user wrote, and its sqlglot tree. Out: SQL, or an error that names what DuckDB
+In: the user's text and its sqlglot tree. Out: SQL, or an error that names a construct that DuckDB
 must not run. May import: what ``engine.duckdb`` may.
 """

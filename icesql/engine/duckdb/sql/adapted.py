@@ -1,4 +1,4 @@
-"""Texts over types and names that DuckDB takes otherwise than icesql, with what it needs there."""
+"""Adapt expressions to DuckDB where it treats types or field names differently from icesql."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from icesql.stack import with_deep_stack
 
 
 class Adapter(Struct, frozen=True):
-    """How texts of one query change: for finer types, and for the fields ``alike``.
+    """How to adapt the texts of one query: for nanosecond and UUID types, and for fields ``alike``.
 
-    ``by_value``: what changes depends on the constants of the text.
+    ``by_value``: the changes depend on the constants of the text.
     """
 
     schemas: Sequence[Schema]
@@ -34,8 +34,9 @@ class Adapter(Struct, frozen=True):
     ) -> list[Change]:
         """The replacements of expressions of a text, in order.
 
-        ``tables`` are the names that scans have in it, ``lists`` the literals for which names
-        stand. Raises UnsupportedSqlError, AmbiguousColumnError, at places of the text.
+        ``tables`` maps scans to their names in the text, ``lists`` maps the placeholder of each
+        long list to its literals. Raises UnsupportedSqlError, AmbiguousColumnError, at offsets of
+        the text.
         """
 
         def read() -> list[Change]:
@@ -49,7 +50,7 @@ class Adapter(Struct, frozen=True):
         return with_deep_stack(read)
 
     def adapted(self, sql: str, tables: Mapping[str, str], lists: Mapping[str, str]) -> str:
-        """A text with its changes, where nobody knows the user's places."""
+        """A text with its changes; errors have no offset, since the user did not write the text."""
         try:
             return changed(sql, self.changes(sql, tables, lists))
         except (AmbiguousColumnError, UnsupportedSqlError) as error:

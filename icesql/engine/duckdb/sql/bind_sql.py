@@ -1,7 +1,7 @@
-"""Which SQL runs for a bound query: the user's own text, or its tree written back.
+"""Choose the SQL that runs for a bound query: the user's own text, or its tree written back.
 
-The text runs where the user wrote DuckDB's spelling and DuckDB needs no other expressions than the
-user's. All else is written from the tree.
+The user's text runs if it is in DuckDB's dialect and every expression can stay or be replaced in
+place. Otherwise the SQL is written from the tree.
 """
 
 from __future__ import annotations
@@ -39,16 +39,16 @@ def bind_sql(
     texts: KeptTexts,
     prepared: PreparedRun | None = None,
 ) -> T:
-    """``run(SQL, how the SQL is made of the user's words)``.
+    """The result of ``run(SQL, its mapping to the user's text)``; None is passed without a mapping.
 
-    ``sources`` are the SQL of the tree's tables, ``scanned`` how many rows its one table has;
-    ``texts`` keeps what checks of texts found, ``prepared`` what earlier runs of the query did.
+    ``sources`` are the SQL of the tree's tables, ``scanned`` is the number of rows of its only
+    table; ``texts`` caches the checks of texts, ``prepared`` the facts from earlier runs.
     Raises UnsupportedSqlError, SqlSyntaxError, AmbiguousColumnError, ScanLimitError.
     """
     if bound.about:
         run = _about(bound.about, run)
     adapter = None
-    # Whether a text changes is not up to the values that are compared in it.
+    # Whether a text changes does not depend on the values that it compares.
     if prepared is None or not prepared.runs_unchanged:
         adapter = adapter_of(bound.tree, [scan.projection for scan in bound.scans], cursor)
     if bound.user_text is not None:
@@ -78,5 +78,5 @@ def bind_sql(
 def _about(
     word: str, run: Callable[[str, Composed | None], T]
 ) -> Callable[[str, Composed | None], T]:
-    """``run`` of SUMMARIZE or DESCRIBE of a query, which is checked by then as every other."""
+    """``run`` of SUMMARIZE or DESCRIBE of a query; the query has been checked by then."""
     return lambda sql, text: run(f"SELECT * FROM ({word} {sql}\n)", text)

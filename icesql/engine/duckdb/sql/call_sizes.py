@@ -1,7 +1,7 @@
-"""Estimate from the query text how large the results of its calls are: enough to skip most guards.
+"""Estimate the result sizes of calls from the query text, so that most calls need no guard.
 
-A call whose result has a size that its arguments give, such as ``repeat('-', 20)``, needs no check
-at run time when the arguments are literals and the size is small.
+A call whose result size follows from its arguments, such as ``repeat('-', 20)``, needs no check at
+run time if the arguments are literals and the size is small.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from icesql.errors import UnsupportedSqlError
 from icesql.sql.engine_functions import SCHEMAS
 from icesql.sql.reading.engine_tree import Node
 
-# Growth of text by all the calls of a query together that is not worth a check.
+# Total growth of text by all calls of a query below which no guard is needed.
 _MOST_GROWTH: Final = 1024
-# Computed once where they are constant, but copied into each row of a result.
+# DuckDB computes these once if they are constant, but copies the result into each row.
 _TEXTS: Final = frozenset({"repeat", "lpad", "rpad", "format", "printf"})
 _NUMBER: Final = r"-?\d{1,29}"
 _PRINTF_WIDTH: Final = r"%[-+ #0]*(\d+)"
@@ -28,7 +28,7 @@ _DYNAMIC: Final = {"printf": r"%[-+ #0]*\*", "format": r"\{[^{}]*\{"}
 
 
 class Call(Struct, frozen=True):
-    """A call, with its arguments as DuckDB's tree has them; a method's object is its first one."""
+    """A call with its arguments from DuckDB's tree; a method call's object is the first one."""
 
     name: str
     arguments: tuple[Node, ...]
@@ -38,7 +38,7 @@ class Call(Struct, frozen=True):
 def calls_of(facts: Facts, names: frozenset[str]) -> list[Call]:
     """The calls of functions ``names``, except those in FROM.
 
-    Raises UnsupportedSqlError for a call by the engine's own schema, which no macro hides.
+    Raises UnsupportedSqlError for a call that names the engine's own schema: no macro hides it.
     """
     found = []
     for node in facts.calls:
@@ -58,8 +58,8 @@ def calls_of(facts: Facts, names: frozenset[str]) -> list[Call]:
 def small_calls(calls: list[Call], *, rows: int, row_limit: int, limit: int) -> dict[str, int]:
     """How many calls of each function need no check.
 
-    ``row_limit`` is the most bytes of a value that each of many rows may have, ``limit`` of one
-    that is the same in all rows, which the engine computes once.
+    ``row_limit`` is the maximum size in bytes of a value that differs from row to row, ``limit``
+    of a value that is the same in all rows, which the engine computes once.
     """
     small: dict[str, int] = {}
     growth = 1
@@ -147,7 +147,7 @@ def _growth(call: Call) -> int | None:
 
 
 def _literal(node: Node, *kinds: str) -> str | None:
-    """The text of a literal of these kinds: of a text or a number, if none is given."""
+    """The text of a literal of one of ``kinds``; by default of a string or a number."""
     literal = node.get("literal") or {}
     is_one = literal.get("kind") in (kinds or ("STRING", "INTEGER", "NUMERIC"))
     return str(literal.get("text", "")) if is_one else None
@@ -174,7 +174,7 @@ def _length(text: str) -> int:
 
 
 def rows_at_once(facts: Facts, scanned: int | None, vector: int) -> int:
-    """How many rows the engine computes together at most; ``scanned`` rows come from one table."""
+    """How many rows at most the engine computes together; ``scanned`` is the size of one table."""
     if facts.makes_rows:
         return vector
     if not facts.tables:
@@ -183,7 +183,7 @@ def rows_at_once(facts: Facts, scanned: int | None, vector: int) -> int:
 
 
 def largest_array(arrays: Sequence[Node]) -> tuple[str, int] | None:
-    """The array type of fixed length with the most elements, and how many; None without any."""
+    """The fixed-length array type with the most elements, and their number; None without any."""
     found: tuple[str, int] | None = None
     for node in arrays:
         elements, sizes = 1, ""

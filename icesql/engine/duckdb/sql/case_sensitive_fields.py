@@ -1,4 +1,4 @@
-"""Access to struct fields whose names differ only in case, by the names the engine has for them."""
+"""Replace names of struct fields that differ only in case by the engine's names for them."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ def alike_names(schemas: Sequence[Schema]) -> frozenset[str]:
 
 
 def rename_fields(reading: TextReading, alike: Collection[str]) -> None:
-    """Give the fields of a text the engine's names. The spelling of the table wins.
+    """Replace field names in a text by the engine's names. The spelling of the table wins.
 
-    Raises AmbiguousColumnError for a name that several fields have up to case and none exactly,
-    UnsupportedSqlError where it cannot be told whose field is meant.
+    Raises AmbiguousColumnError for a name that matches several fields up to case and none exactly,
+    UnsupportedSqlError where the struct that owns the field is unknown.
     """
     for found, node, scope in reading.expressions():
         _Renaming(reading, scope, alike).rename(found, node)
@@ -81,7 +81,7 @@ class _Renaming:
     def _name(
         self, found: Expression, name: str, parent: IcebergType | None, place: exp.Expr
     ) -> tuple[str, IcebergType | None]:
-        """The engine's name of a field of ``parent``, and the type of the field."""
+        """The engine's name for a field of ``parent``, and the field's type."""
         if not isinstance(parent, StructType):
             if parent is None and name.lower() in self._alike:
                 raise unsupported(
@@ -109,7 +109,7 @@ def _extracts(found: Expression) -> bool:
 
 
 def _shorter(node: exp.Column, count: int) -> exp.Column:
-    """The first parts of a column, at the same place in the tree."""
+    """The first ``count`` parts of a column, at the same position in the tree."""
     parts = [part.copy() for part in list(node.parts)[:count]]
     names = ("this", "table", "db", "catalog")
     made = exp.Column(**dict(zip(names, reversed(parts), strict=False)))

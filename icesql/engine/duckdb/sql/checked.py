@@ -1,9 +1,9 @@
-"""The check of a text before it runs, by the engine's own parse of it.
+"""Check a text before it runs, with the engine's own parse of it.
 
-Every text that the engine runs goes through here, a user's own as one that is written from a tree:
-every table is one that binding placed or a WITH query in scope, every function one that the table
-of functions allows, every parameter one that has a value. So no dialect, quote or rewriting calls
-what a user could not have called.
+Every text that the engine runs is checked here, whether the user wrote it or it was written from a
+tree: every table is one that binding placed or a WITH query in scope, every function is one that
+the table of functions allows, every parameter has a value. So no dialect, quotation or rewriting
+can call something that the user may not call.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ from icesql.sql.user_text import LIST, TABLE, VALUE, Edit, UserText
 
 
 class Facts(Struct):
-    """Facts about a tree for later steps.
+    """Facts about a tree that later steps use.
 
-    ``calls`` are those of functions outside of FROM, ``arrays`` the types of fixed length,
-    ``pieces`` what cuts long chains of OR and AND. ``makes_rows``: there may be more rows than the
-    tables have.
+    ``calls`` are the function calls outside of FROM, ``arrays`` the fixed-length array types,
+    ``pieces`` the edits that cut long chains of OR and AND. ``makes_rows``: the query may compute
+    more rows than its tables have.
     """
 
     calls: list[Node] = field(default_factory=list)
@@ -56,10 +56,10 @@ class _Checker(ABC):
     def check(
         self, tree: EngineTree, cursor: Any, place: Callable[[int], int] = lambda offset: offset
     ) -> Facts:
-        """The facts of the one statement of a tree; ``place`` maps an offset of its text.
+        """The facts of the only statement of a tree; ``place`` maps its offsets to the user's SQL.
 
-        Raises UnsupportedSqlError at the place of the first thing that is not allowed. A function
-        that neither the table of functions nor the engine knows is left to the engine's own error.
+        Raises UnsupportedSqlError at the first construct that is not allowed. A function that
+        neither the table of functions nor the engine knows passes: the engine reports it.
         """
         self._walk(tree.statements[0])
         for node in self._unknown:
@@ -71,15 +71,15 @@ class _Checker(ABC):
 
     @abstractmethod
     def is_value(self, node: Node) -> bool:
-        """Whether a constant stands for a node: a parameter, a clock or a variable."""
+        """True if a constant replaces the node: a parameter, a clock or a variable."""
 
     @abstractmethod
     def is_bound(self, node: Node) -> bool:
-        """Whether a table, or a call in FROM, is one that binding placed."""
+        """True if binding placed this table or call in FROM."""
 
     @abstractmethod
     def refused(self, construct: str, node: Node, hint: str = "") -> UnsupportedSqlError:
-        """The error at the place of a node."""
+        """The error at the offset of a node."""
 
     def _walk(self, statement: Node) -> None:
         stack: list[tuple[Any, frozenset[str]]] = [(statement, frozenset())]
@@ -107,7 +107,7 @@ class _Checker(ABC):
     def _query(
         self, node: Node, visible: frozenset[str], stack: list[tuple[Any, frozenset[str]]]
     ) -> frozenset[str]:
-        """The WITH queries that the node sees; each of them sees the ones before it."""
+        """The WITH queries that are visible in the node; each sees those before it."""
         if node["type"] != "SELECT_NODE":
             self.facts.makes_rows = True
         elif is_long_chain(node["where_clause"], "CONJUNCTION_AND"):
@@ -121,7 +121,7 @@ class _Checker(ABC):
         return visible
 
     def _table(self, node: Node, visible: frozenset[str]) -> bool:
-        """Whether it is a table of binding's, or a call that is one; raises for what may not be."""
+        """True if binding placed this table or call; raises for one that is not allowed."""
         kind = node["type"]
         if kind == "BASE_TABLE":
             self.facts.tables += 1
@@ -184,7 +184,7 @@ class _Checker(ABC):
 
 
 class _OfUsersText(_Checker):
-    """Checks a user's text, whose tables and values are known by their places."""
+    """Checks a user's text, whose tables and values are identified by their offsets."""
 
     def __init__(self, text: UserText, read: ParsedText) -> None:
         super().__init__()
@@ -213,7 +213,7 @@ class _OfUsersText(_Checker):
             return False
         index = bisect_left(self._tables, place[0])
         start = self._tables[index] if index < len(self._tables) else place[1]
-        # A call stands where its table begins; beside a table are the colon and what it is called.
+        # A call starts where its table starts; a table may have an alias with a colon before it.
         if start >= place[1] or (node["type"] == "TABLE_FUNCTION" and start > place[0]):
             return False
         self._seen.add(start)
@@ -225,7 +225,7 @@ class _OfUsersText(_Checker):
 
 
 class _OfTreesText(_Checker):
-    """Checks a text that was written from a tree, whose tables are known by their names."""
+    """Checks a text that was written from a tree, whose tables are identified by their names."""
 
     def __init__(self, tables: Collection[str]) -> None:
         super().__init__()
@@ -242,12 +242,12 @@ class _OfTreesText(_Checker):
 
 
 def check_text(text: UserText, read: ParsedText, cursor: Any) -> Facts:
-    """The facts of a text. Raises UnsupportedSqlError for refused parts, as DuckDB read it."""
+    """The facts of a text. Raises UnsupportedSqlError for constructs that may not run."""
     return _OfUsersText(text, read).check(read.tree, cursor, read.source_map.sql_offset)
 
 
 def check_written(sql: str, cursor: Any, tables: Collection[str]) -> Facts:
-    """``check_text`` of a text that was written from a tree, over ``tables`` of these names."""
+    """``check_text`` for a text that was written from a tree, over ``tables`` of these names."""
     try:
         tree = parse(cursor, sql)
     except Error as error:

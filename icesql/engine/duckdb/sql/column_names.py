@@ -1,4 +1,4 @@
-"""Expressions of DuckDB's tree in DuckDB's own words, and the names of columns, which are these."""
+"""Write expressions of DuckDB's tree as SQL; DuckDB names columns after this SQL."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _NOTHING: Final[dict[str, Any]] = {
 
 
 def column_name(node: Node, lists: Sequence[str], cursor: Any) -> str:
-    """The name that DuckDB gives a column of this expression.
+    """The name that DuckDB gives to a column of this expression.
 
-    ``lists`` are shown for the long lists of literals in it, in the order of the text.
+    ``lists`` replace its placeholders of long lists, in the order of the text.
     """
     if node["class"] == "COLUMN_REF":
         return str(node["column_names"][-1])
@@ -31,16 +31,16 @@ def column_name(node: Node, lists: Sequence[str], cursor: Any) -> str:
 
 
 def written(node: Mapping[str, Any], cursor: Any) -> str:
-    """An expression as DuckDB writes it, without its alias.
+    """The expression as DuckDB writes it, without its alias.
 
-    Raises duckdb.Error and RecursionError for one that is nested too deep.
+    Raises duckdb.Error and RecursionError for an expression that is nested too deep.
     """
     select = {**_NOTHING, "select_list": [{**node, "alias": ""}]}
     return written_query(select, cursor).removeprefix("SELECT ")
 
 
 def written_query(node: Mapping[str, Any], cursor: Any) -> str:
-    """A query as DuckDB writes it. Raises as ``written`` does."""
+    """The query as DuckDB writes it. Raises the errors of ``written``."""
     tree = {"error": False, "statements": [{"node": node, "named_param_map": []}]}
     sql = cursor.execute("SELECT json_deserialize_sql($1::JSON)", [json.dumps(tree)])
     return str(sql.fetchall()[0][0])

@@ -1,4 +1,4 @@
-"""The text that the engine runs: a user's text with its edits, and where each piece is from."""
+"""The text that the engine runs: the user's text after edits, with the source of each piece."""
 
 from __future__ import annotations
 
@@ -10,32 +10,32 @@ from icesql.sql.reading.engine_tree import counted, starts_of
 from icesql.sql.sources import Segment, edited, joined
 from icesql.sql.user_text import ALIAS, LIST, NAME, SQL, TABLE, VALUE, Edit, UserText
 
-# What stands for the characters of a text from one place to another.
+# A replacement: start, end, and the text that replaces the characters between them.
 Change = tuple[int, int, str]
 
 
 class Composed(sources.Composed, frozen=True):
-    """SQL for the engine, made of the user's words or of those of ``under``."""
+    """SQL for the engine, made from the user's text, or from the text of ``under``."""
 
     under: Composed | None = None
 
     def place(self, offset: int) -> int:
-        """The place in the user's SQL of what stands at ``offset``.
+        """The offset in the user's SQL for ``offset`` in this text.
 
-        What stands for other words has the place of their first character.
+        A replacement has the offset of the first character that it replaces.
         """
         place = self.sources.find(offset)[1]
         return place if self.under is None else self.under.place(place)
 
     def edited(self, changes: Sequence[Change]) -> Composed:
-        """The text with changes, which are in order and do not overlap."""
+        """The text after changes, which are in order and do not overlap."""
         made = [(start, end, [Segment(text, -1, start)]) for start, end, text in changes]
         return Composed(*joined(edited(self.text, 0, made)), under=self)
 
     def place_in(self, given: str) -> Callable[[int], int | None]:
-        """``place`` of a place that DuckDB names in bytes of ``given``, which holds ``text``.
+        """``place`` for a byte offset that DuckDB reports in ``given``, which contains ``text``.
 
-        None for a place outside of that.
+        None for an offset outside of ``text``.
         """
 
         def place(byte: int) -> int | None:
@@ -48,7 +48,7 @@ class Composed(sources.Composed, frozen=True):
 
 
 def changed(sql: str, changes: Sequence[Change]) -> str:
-    """A text with changes, which are in order. Raises ValueError if two overlap."""
+    """A text after changes, which are in order. Raises ValueError if two overlap."""
     out, last = [], 0
     for start, end, text in changes:
         if start < last:
@@ -59,7 +59,7 @@ def changed(sql: str, changes: Sequence[Change]) -> str:
 
 
 def compose(text: UserText, fill: Callable[[Edit], str]) -> Composed:
-    """The text in which ``fill(edit)`` stands for each edit."""
+    """The text with each edit replaced by ``fill(edit)``."""
     edits = [(each.start, each.end, [Segment(fill(each), -1, each.start)]) for each in text.edits]
     return Composed(*joined(edited(text.text, text.start, edits)))
 
@@ -69,7 +69,7 @@ def filled(edit: Edit, name: str, value: str) -> str:
     if edit.kind in (TABLE, NAME):
         return edit.before + name + edit.after
     if edit.kind in (VALUE, LIST):
-        # The words beside it may not have been apart from a parameter.
+        # A parameter may touch the words beside it; its value must not.
         return f" {edit.before}{value}{edit.after} "
     if edit.kind == ALIAS:
         return f" AS {name}"

@@ -1,12 +1,13 @@
-"""Long lists and chains in a form that DuckDB plans in linear time.
+"""Rewrite long lists and chains into a form that DuckDB plans in linear time.
 
-DuckDB takes 17 µs and 5 KB for a literal of an IN list, and next to nothing for an element of a
-list that is one constant. Both convert the operand and the list to one type; where the two are
-known to choose the same, or types in which every value compares the same, the list is a constant.
+DuckDB needs 17 µs and 5 KB for each literal of an IN list, and almost nothing for an element of a
+constant list. For both it converts the operand and the list to a common type. The list becomes a
+constant where both forms are known to choose the same type, or types in which all values compare
+the same.
 
-For chains DuckDB takes time and memory that grow with the square of the number of terms: 16 s for
-3,000 terms of ``(a = 1 AND b > 2)`` under OR, 2 GB for 2,000 of ``a <> 1`` under AND. It looks for
-what they have in common, and at pieces of a chain one by one.
+For chains DuckDB needs time and memory that grow with the square of the number of terms: 16 s for
+3,000 terms of ``(a = 1 AND b > 2)`` under OR, 2 GB for 2,000 of ``a <> 1`` under AND. It searches
+the terms for common parts; it does so separately for each piece of a chain.
 """
 
 from __future__ import annotations
@@ -42,8 +43,8 @@ _CLOSING: Final = frozenset({")", "]", "}", "END"})
 
 
 def with_constants(run: Callable[[exp.Expr], T], tree: exp.Expr) -> T:
-    """``run`` of the tree whose long lists are constants, or literals where DuckDB takes no
-    subquery.
+    """``run`` of the tree with its long lists as constants, or as literals where DuckDB accepts
+    no subquery.
     """
     import duckdb
 
@@ -51,7 +52,7 @@ def with_constants(run: Callable[[exp.Expr], T], tree: exp.Expr) -> T:
     try:
         return run(made)
     except duckdb.Error:
-        # The error that counts is the one that the text as written gives.
+        # Report the error of the text as written, not of the rewritten one.
         written = with_lists(tree, lambda _, values: values.sql)
         if written == made:
             raise
@@ -67,10 +68,10 @@ def _constant(node: exp.In, values: LiteralList) -> str:
 
 
 def _typed(values: LiteralList, operand: t.IcebergType) -> str | None:
-    """The list as one constant; None where only literals will do."""
+    """The list as one constant; None where it has to be literals."""
     match values.kind, operand:
         case "text", _ if isinstance(operand, _READ_FROM_TEXT):
-            # A text beside a column of another type is a value of that type.
+            # A string compared with a column of another type is converted to that type.
             texts = f"CAST(CAST({literal(json.dumps(values.values))} AS JSON) AS VARCHAR[])"
             return f"CAST({texts} AS {duckdb_type(operand)}[])"
         case "date", t.DateType() | t.TimestampType() | t.TimestamptzType():
@@ -88,7 +89,7 @@ def _typed(values: LiteralList, operand: t.IcebergType) -> str | None:
 
 
 def _decimal_size(values: LiteralList, operand: t.IcebergType) -> str | None:
-    """The DECIMAL of the list; None where one that holds the operand too has over 38 digits."""
+    """The DECIMAL type of the list; None if a type for list and operand exceeds 38 digits."""
     whole, scale = 1, 0
     for each in values.values:
         if each is None:
@@ -107,7 +108,7 @@ def _decimal_size(values: LiteralList, operand: t.IcebergType) -> str | None:
 
 
 def written_lists(tree: exp.Expr) -> Mapping[int, str]:
-    """The written form of each long list of ``tree``, by its place in the text."""
+    """The written form of each long list of ``tree``, by its offset in the text."""
     nodes = [node for node in tree.find_all(exp.In) if held(node) is not None]
     return {node.meta["list"][0]: node.expressions[0].name for node in nodes if "list" in node.meta}
 
@@ -116,17 +117,17 @@ def written_lists(tree: exp.Expr) -> Mapping[int, str]:
 
 
 def is_long_chain(node: Node | None, kind: str) -> bool:
-    """Whether a node of DuckDB's tree is a chain of this kind that ``in_pieces`` cuts."""
+    """True if a node of DuckDB's tree is a chain of this kind that ``in_pieces`` cuts."""
     return node is not None and node["type"] == kind and len(node["children"]) > _LONGEST
 
 
 def in_pieces(
     tree: EngineTree, chains: list[Node], place: Callable[[int], int] = lambda offset: offset
 ) -> Iterator[Edit]:
-    """Edits that cut chains of a text into pieces; ``place`` is where an offset of it is.
+    """Edits that cut chains of a text into pieces; ``place`` maps its offsets to the user's SQL.
 
-    A piece is ``coalesce(piece, NULL)``, the same value behind a function that the optimizer does
-    not look through. Under AND these are terms of ``<>`` alone: others join and prune.
+    A piece is ``coalesce(piece, NULL)``: the same value in a function that the optimizer does not
+    look through. Under AND only ``<>`` terms are in pieces: other terms are used to join and prune.
     """
     for node in chains:
         found = tree.node(node)
@@ -144,7 +145,7 @@ def in_pieces(
 
 
 def _runs(terms: list[Node], word: str) -> Iterator[tuple[int, int]]:
-    """The first and last term of each piece; the last term of all is in none."""
+    """The first and last term of each piece; the last term of the chain is in no piece."""
 
     def fits(at: int) -> bool:
         term = terms[at]
@@ -159,7 +160,7 @@ def _runs(terms: list[Node], word: str) -> Iterator[tuple[int, int]]:
 
 
 def _breaks(sql: str, start: int, end: int, wanted: str) -> Iterator[int]:
-    """Where the chain from ``start`` to ``end`` has its word, outside of brackets."""
+    """Offsets of the chain's conjunctions between ``start`` and ``end``, outside of brackets."""
     depth = ranges = 0
     for token in tokens_in(sql, start, end):
         word = token.word

@@ -1,9 +1,10 @@
-"""Expressions over types that DuckDB has but does not mix with others: nanoseconds and UUIDs.
+"""Adapt expressions over types that DuckDB does not mix with others: nanoseconds and UUIDs.
 
-DuckDB compares TIMESTAMPTZ_NS with no TIMESTAMPTZ, has no functions and no arithmetic for it, cuts
-nanoseconds towards 1970 instead of down, and takes no UUID for a text. Here such expressions get
-the casts that make them exact: times are compared as whole nanoseconds since 1970 in 128 bits, so
-that nothing is rounded and instants that TIMESTAMP_NS cannot hold (before 1678, after 2261) work.
+DuckDB does not compare TIMESTAMPTZ_NS with TIMESTAMPTZ, has no functions and no arithmetic for it,
+truncates nanoseconds towards 1970 instead of down, and accepts no UUID as a string. This module
+adds the casts that make such expressions exact: times are compared as whole nanoseconds since 1970
+in 128 bits, so that nothing is rounded and instants outside of TIMESTAMP_NS (before 1678, after
+2261) work.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ _TIME_FUNCTIONS: Final = frozenset(
         """,
     )
 )
-# Functions that DuckDB has for nanoseconds without a zone, where they keep them.
+# DuckDB has these for TIMESTAMP_NS, and they keep its nanoseconds.
 _KEEP_LOCAL: Final = frozenset({"strftime"})
 _TEXT_FUNCTIONS: Final = frozenset(
     re.findall(
@@ -52,23 +53,23 @@ _TEXT_FUNCTIONS: Final = frozenset(
     )
 ) | {"~~", "!~~", "~~*", "!~~*", "~~~", "^@", "~", "!~"}
 _YEAR: Final = r"\s*(\d{1,6})-\d"
-# An item of a list of literals: its text, or nothing.
+# An item of a list of literals; the group is a string's text, and unset for another item.
 _ITEM: Final = r"(?:\A|, )(?:'((?:[^']|'')*+)'|[^'])"
 _LIST_HINT: Final = "write times as texts between 1678 and 2261"
-# Years that nanoseconds since 1970 hold whole, in any zone.
+# Years whose instants all fit into 64-bit nanoseconds since 1970, in any zone.
 _FIRST, _LAST = 1678, 2261
-# Greater than any instant: microseconds of 64 bits in nanoseconds.
+# Greater than any instant: the maximum of 64-bit microseconds, as nanoseconds.
 _BEYOND: Final = 1 << 80
 _GREATEST: Final = (1 << 63) - 1
 
 
 def has_nanoseconds(tree: exp.Expr, schemas: Sequence[Schema]) -> bool:
-    """True if columns or casts have such times."""
+    """True if columns or casts have nanosecond types."""
     return _has(tree, schemas, _NANOS)
 
 
 def has_uuids(tree: exp.Expr, schemas: Sequence[Schema]) -> bool:
-    """True if columns or casts are UUIDs."""
+    """True if columns or casts have the type UUID."""
     return _has(tree, schemas, (t.UUID,))
 
 
@@ -79,7 +80,7 @@ def _has(tree: exp.Expr, schemas: Sequence[Schema], wanted: Sequence[t.IcebergTy
 
 
 def adapt_types(reading: TextReading) -> None:
-    """Change the expressions of a text over such types."""
+    """Adapt the expressions of a text over nanosecond and UUID types."""
     shifts: _Shifts = {}
     for found, node, scope in reading.expressions():
         _Adapter(reading, scope, shifts).adapt(found, node)
@@ -135,7 +136,7 @@ class _Adapter:
     def _meets(
         self, found: Expression, kind: t.IcebergType | None, types: Sequence[t.IcebergType | None]
     ) -> bool:
-        """Whether DuckDB's own comparison is exact for this operand of one with nanoseconds."""
+        """True if DuckDB's own comparison with nanoseconds is exact for this operand."""
         if kind in _NANOS:
             return len({each for each in types if each in _NANOS}) == 1
         if kind == t.STRING or _literal(found, "NULL_LITERAL") is not None:
@@ -152,7 +153,7 @@ class _Adapter:
         return _year_fits(text)
 
     def _among_rows(self, found: Expression, node: exp.Expr) -> None:
-        """``x IN (SELECT y …)`` over times of two types, as keys on both sides."""
+        """Compare ``x IN (SELECT y …)`` over two time types by keys on both sides."""
         inner = node.args.get("query") if isinstance(node, exp.In) else None
         if inner is None:
             return
@@ -181,9 +182,9 @@ class _Adapter:
         moment, kind = (first, left) if left in _NANOS else (second, right)
         if kind is None or kind not in _NANOS:
             return
-        # Months and days are steps on the calendar; what is finer than µs stays as it is.
+        # Months and days are steps on the calendar; the nanoseconds below a µs stay unchanged.
         if (known := self._shifts.get(id(moment))) is not None:
-            # The time is in its own text once, however many steps a sum has.
+            # Each time occurs once in its replacement, however many steps a sum has.
             micros, fine = known
             self._reading.wrap(moment, lambda _: micros)
         else:
@@ -202,7 +203,7 @@ class _Adapter:
                 self._reading.wrap(found["child"], _cast_to, "TIMESTAMP")
 
     def _unite(self, values: Sequence[Expression]) -> None:
-        """Instants of two precisions in one CASE, COALESCE, … have the finer one."""
+        """Convert the values of CASE, COALESCE, … to the finer of two precisions."""
         types = [(each, self._of(each)) for each in values]
         if any(kind == t.TIMESTAMPTZ_NS for _, kind in types):
             for each, kind in types:
@@ -213,7 +214,7 @@ class _Adapter:
         name, given = found["function_name"].lower(), found["arguments"]
         values = [each["expression"] for each in given]
         if isinstance(node, exp.In):
-            # x IN [a, b], which DuckDB reads as a call
+            # DuckDB parses x IN [a, b] as a call.
             items, value = values
             if node.expressions:
                 self._compare([value, *(each["expression"] for each in items["arguments"])])
@@ -233,7 +234,7 @@ class _Adapter:
                 self._reading.wrap(each, *made)
 
     def _call_of_method(self, found: Expression, name: str, column: exp.Expr) -> None:
-        """``column.call()``, which DuckDB reads as a function in a schema of that name."""
+        """``column.call()``, which DuckDB parses as a function of a schema with that name."""
         made = self._argument(name, self._of(column))
         if made is None:
             return
@@ -246,7 +247,7 @@ class _Adapter:
         self._reading.mark(found)
 
     def _argument(self, name: str, kind: t.IcebergType | None) -> tuple[Any, Any] | None:
-        """A conversion of an argument to a type that the function takes; None if it needs none."""
+        """The conversion of an argument to a type that the function accepts, or None."""
         if kind == t.UUID and name in _TEXT_FUNCTIONS:
             return _cast_to, "VARCHAR"
         is_kept = kind == t.TIMESTAMP_NS and name in _KEEP_LOCAL
@@ -262,7 +263,7 @@ def _literal(found: Expression, kind: str) -> str | None:
 
 
 def _key(found: Expression, kind: t.IcebergType | None, zoned: bool) -> Expression:
-    """Nanoseconds since 1970 in 128 bits; on the session's clock where ``zoned`` is False."""
+    """Nanoseconds since 1970 in 128 bits; in the session's time zone if not ``zoned``."""
     if kind == t.TIMESTAMPTZ_NS or (kind == t.TIMESTAMP_NS and not zoned):
         return _nanos(found)
     if kind == t.TIMESTAMP_NS:
@@ -288,7 +289,7 @@ def _year_fits(text: str) -> bool:
 
 
 def _micros(found: Expression, kind: t.IcebergType | None) -> Expression:
-    """The microsecond that a time lies in; a cast would cut times before 1970 up."""
+    """The microsecond that contains a time; a cast would round times before 1970 up."""
     make = "make_timestamptz" if kind == t.TIMESTAMPTZ_NS else "make_timestamp"
     return expression(
         f"{make}(CAST((x - ((x % 1000) + 1000) % 1000) // 1000 AS BIGINT))", x=_nanos(found)
@@ -296,7 +297,7 @@ def _micros(found: Expression, kind: t.IcebergType | None) -> Expression:
 
 
 def _instant(found: Expression, kind: t.IcebergType | None) -> Expression:
-    """As ``_micros``; infinities stay what they are."""
+    """``_micros``, but infinities stay infinite."""
     plain = "TIMESTAMPTZ" if kind == t.TIMESTAMPTZ_NS else "TIMESTAMP"
     return expression(
         f"CASE x WHEN {_GREATEST} THEN CAST('infinity' AS {plain}) "
@@ -307,7 +308,7 @@ def _instant(found: Expression, kind: t.IcebergType | None) -> Expression:
 
 
 def _nanos(found: Expression) -> Expression:
-    """Nanoseconds since 1970 in 128 bits; what DuckDB takes for infinity are values like others."""
+    """Nanoseconds since 1970 in 128 bits; DuckDB's infinities become the extreme numbers."""
     return expression(
         f"CAST(coalesce(epoch_ns(x), CASE WHEN x > '2000-01-01' THEN {_GREATEST} "
         f"WHEN x IS NOT NULL THEN -{_GREATEST} END) AS HUGEINT)",
@@ -316,7 +317,7 @@ def _nanos(found: Expression) -> Expression:
 
 
 def _shifted(found: Expression, fine: Expression, kind: t.IcebergType) -> Expression:
-    """A time, shifted in microseconds, with its nanoseconds."""
+    """A time shifted in microseconds, with its nanoseconds added again."""
     total = expression("CAST(epoch_us(x) AS HUGEINT) * 1000 + y", x=found, y=fine)
     nanos = expression("make_timestamp_ns(CAST(x AS BIGINT))", x=total)
     if kind == t.TIMESTAMPTZ_NS:

@@ -1,4 +1,4 @@
-"""The text that the user wrote, checked by DuckDB's own parse, with its tables in their places."""
+"""The user's text, checked by DuckDB's own parse, with the SQL of its tables filled in."""
 
 from __future__ import annotations
 
@@ -23,31 +23,31 @@ from icesql.storage.cache import BoundedCache
 
 T = TypeVar("T")
 
-# Names of columns by the places of their aliases, counted from the beginning of the text: the same
-# text may stand anywhere in a script.
+# Names of columns by the offsets of their aliases from the start of the text: the same text may
+# start anywhere in a script.
 Names = Mapping[int, str]
 
 _MOST_BYTES: Final = 1 << 20
 _LONGEST_KEPT: Final = 10_000
-# Of what was found of a text, beside its letters.
+# Estimated size of the facts about a text, without its characters.
 _FOUND_BYTES: Final = 1_000
 
 _Key = tuple[str, tuple[tuple[int, int, str], ...]]
 
 
 class KeptTexts:
-    """Results of the checks of the latest texts, for texts that run again. Safe for threads."""
+    """Cached checks of the latest texts, for texts that run again. Thread-safe."""
 
     def __init__(self) -> None:
         self._found = BoundedCache(_MOST_BYTES)
 
     def find(self, text: UserText) -> tuple[Facts, Names] | None:
-        """The kept result for a text with edits at these places."""
+        """The cached facts and names for a text with these edits, or None."""
         found: tuple[Facts, Names] | None = self._found.get(_key(text))
         return found
 
     def keep(self, text: UserText, found: tuple[Facts, Names]) -> None:
-        """Remember it, unless it is long."""
+        """Cache the facts and names, unless the text is long."""
         if len(text.text) <= _LONGEST_KEPT and not found[0].pieces:
             self._found.put(_key(text), found, _FOUND_BYTES + len(text.text))
 
@@ -60,10 +60,10 @@ def _key(text: UserText) -> _Key:
 
 
 class CheckedText:
-    """A text that was found to do nothing but what its tree says.
+    """A user's text that was checked to do only what its tree describes.
 
-    Raises UnsupportedSqlError at places of the user's SQL, ScanLimitError for what ``size_guards``
-    refuses.
+    Raises UnsupportedSqlError at offsets of the user's SQL, ScanLimitError for types that
+    ``size_guards`` refuses.
     """
 
     def __init__(
@@ -87,7 +87,7 @@ class CheckedText:
         if text.read is None:
             raise UnsupportedSqlError("this statement", hint="DuckDB did not read it")
         facts = check_text(text, text.read, self._cursor)
-        # The lists of a tree are written with the first of their values.
+        # Lists of a tree are shown by the first of their values.
         shown = written_lists(self._tree) if self._has_lists else {}
         names = {
             edit.start - text.start: self._column_name(edit.start, shown)
@@ -101,7 +101,7 @@ class CheckedText:
         return facts, names
 
     def _column_name(self, end: int, lists: Mapping[int, str]) -> str:
-        """The name of the column that ends at a place."""
+        """The name of the column that ends at the offset ``end``."""
         (start,) = (begin for begin, stop in self._text.columns if stop == end)
         written = self._text.written(start, end)
         is_constant = any(
@@ -113,11 +113,11 @@ class CheckedText:
         return column_name(self._text.column_nodes[end], shown, self._cursor)
 
     def guard(self, settings: Settings, scanned: int | None) -> None:
-        """Let the cursor refuse, while it runs the text, calls that make too large a value."""
+        """Make the cursor refuse, at run time, calls that produce too large a value."""
         guard_calls(self._facts, self._cursor, settings, scanned)
 
     def bind(self, sources: Mapping[str, str], run: Callable[[Composed], T]) -> T:
-        """``run(text)`` of the text over the SQL of its tables."""
+        """The result of ``run(text)`` with the SQL of its tables filled in."""
         if not self._has_lists:
             return run(self._filled(sources, {}))
         return with_constants(
@@ -126,13 +126,13 @@ class CheckedText:
 
     @property
     def is_changed(self) -> bool:
-        """Whether the adapter changes expressions of the text."""
+        """True if the adapter changes expressions of the text."""
         return self._changed is not None
 
     @cached_property
     def _changed(self) -> tuple[Composed, Mapping[str, str], Mapping[int, str]] | None:
-        """The text with the adapter's changes, and the names in it of tables and long lists, which
-        no other text can know; None without changes.
+        """The text after the adapter's changes, with its names for tables and long lists, which
+        contain a nonce; None without changes.
         """
         if self._adapter is None:
             return None

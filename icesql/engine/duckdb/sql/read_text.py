@@ -1,7 +1,7 @@
-"""A text for DuckDB as its parser reads it, with types, to change expressions of it in place.
+"""A text as DuckDB's parser reads it, with types, so that its expressions are changed in place.
 
-Expressions are changed in DuckDB's own tree, the smallest that change are written by DuckDB, and
-stand in the text where they were read. The text is then read again: it has to be the changed tree.
+Changes are made in DuckDB's own tree. DuckDB writes the smallest changed expressions, and they
+replace the originals in the text. The text is then parsed again and must give the changed tree.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from icesql.sql.reading.linked import read_again, read_linked, with_brackets
 from icesql.sql.trees import exp
 from icesql.sql.user_text import is_named
 
-# An expression of DuckDB's tree, which is changed in place.
+# A mutable expression of DuckDB's tree.
 Expression = dict[str, Any]
 
 _PLACES: Final = ("query_location", "query_location_length")
@@ -34,9 +34,9 @@ _HINT: Final = (
 
 
 class TextReading:
-    """The tree of a text whose tables have the names ``tables``, by those of the scans.
+    """The tree of a text; ``tables`` maps the names of scans to the names in the text.
 
-    ``lists`` are the literals for which names stand in the text.
+    ``lists`` maps each placeholder in the text to its literals.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class TextReading:
         for table in tree.find_all(exp.Table):
             if table.name in scans:
                 table.set("this", exp.to_identifier(scans[table.name], quoted=True))
-        self._pairs = pairs  # which keeps what is known by its id
+        self._pairs = pairs  # keeps the objects alive whose ids are keys below
         self._nodes = {id(found): node for found, node in pairs}
         self._found = {id(node): found for found, node in pairs}
         self._scopes = select_scopes(tree, schemas)
@@ -64,8 +64,8 @@ class TextReading:
         self._changed: set[int] = set()
 
     def expressions(self) -> Iterator[tuple[Expression, exp.Expr, SelectScope]]:
-        """The expressions of each SELECT, inner ones first, each once, with their nodes."""
-        seen = set[int]()  # those of ROLLUP have several nodes
+        """The expressions of each SELECT with their nodes, inner ones first, each once."""
+        seen = set[int]()  # expressions of ROLLUP have several nodes
         for scope in self._scopes:
             for node in reversed(list(scope.own_nodes())):
                 found = self._found.get(id(node))
@@ -74,22 +74,22 @@ class TextReading:
                     yield found, node, scope
 
     def type_of(self, found: Expression | exp.Expr, scope: SelectScope) -> t.IcebergType | None:
-        """The type of an expression as it was read; None if unknown."""
+        """The type of an expression before any change; None if unknown."""
         node = self._nodes.get(id(found)) if isinstance(found, dict) else found
         return self._types.of(node, scope)
 
     def list_of(self, found: Expression) -> str | None:
-        """The literals for which a name stands; None for other expressions."""
+        """The literals that a placeholder represents; None for other expressions."""
         if found["class"] != "COLUMN_REF" or len(found["column_names"]) > 1:
             return None
         return self.lists.get(found["column_names"][0])
 
     def mark(self, found: Expression) -> None:
-        """Note that an expression was changed in place."""
+        """Record that an expression was changed in place."""
         self._changed.add(id(found))
 
     def wrap(self, found: Expression, make: Callable[..., Expression], *given: Any) -> None:
-        """Put in the place of an expression what ``make`` makes of it."""
+        """Replace an expression by ``make`` of it, under its old alias."""
         made = make({**found, "alias": ""}, *given)
         alias = found["alias"]
         found.clear()
@@ -99,9 +99,9 @@ class TextReading:
     # ------------------------------------------------------------------ writing
 
     def changes(self) -> list[Change]:
-        """The replacements in the text of the changed expressions.
+        """The text replacements for the changed expressions.
 
-        Raises UnsupportedSqlError where DuckDB cannot write one, or the text would not be read as
+        Raises UnsupportedSqlError if DuckDB cannot write one, or if the new text does not parse to
         the changed tree.
         """
         import duckdb
@@ -133,8 +133,8 @@ class TextReading:
                     stack += each.values()
 
     def _is_whole(self, found: Expression) -> bool:
-        """True for an expression whose parts are not apart in the text: x NOT IN (SELECT …), and
-        CASE x WHEN …, whose x stands once in the text and in each condition of the tree.
+        """True for an expression whose parts have no separate text: x NOT IN (SELECT …), and
+        CASE x WHEN …, where x occurs once in the text and in each condition of the tree.
         """
         if found.get("type") == "OPERATOR_NOT":
             return bool(found["children"][0]["class"] == "SUBQUERY")
@@ -145,7 +145,7 @@ class TextReading:
         return len({*starts}) < len(starts)
 
     def _start(self, found: Expression) -> int | None:
-        """Where the first part of an expression begins that stands in the text."""
+        """The start of the first part of an expression that the text contains."""
         places = ((each.start, each.end) for each in self._tree.walk(found))
         return min((a for a, b in places if a is not None and a != b), default=None)
 
@@ -157,7 +157,7 @@ class TextReading:
         return start, end, f"({written(found, self._cursor)})"
 
     def _place(self, found: Expression) -> tuple[int, int]:
-        """Where an expression stands in the text, with the brackets around parts of it."""
+        """The span of an expression in the text, with the brackets around its parts."""
         start = self._start(found)
         if start is None:
             raise _too_much()
@@ -165,7 +165,7 @@ class TextReading:
         return with_brackets(self._sql, start, end)
 
     def _names(self) -> Iterator[Change]:
-        """Names for changed columns that have none: those that they would have had."""
+        """Aliases for changed columns without a name, so that they keep their old names."""
         before = list(read_again(self._sql).walk())
         for scope in self._scopes:
             for node in scope.select.expressions:
@@ -190,7 +190,7 @@ class TextReading:
 
 
 def are_same(one: Any, other: Any) -> bool:
-    """True if two of DuckDB's trees differ in places alone."""
+    """True if two of DuckDB's trees differ only in offsets."""
     stack = [(one, other)]
     while stack:
         a, b = stack.pop()
@@ -208,7 +208,7 @@ def are_same(one: Any, other: Any) -> bool:
 
 
 def expression(text: str, **parts: Expression) -> Expression:
-    """The expression that ``text`` spells, with its names replaced by ``parts``."""
+    """The parsed expression ``text``, with the names in it replaced by ``parts``."""
     (select,) = read_again(_template(text)).statements
     made: Expression = dict(select["select_list"][0])
     stack: list[Any] = [made]

@@ -1,14 +1,14 @@
-"""Calls that allocate their result at once are asked how large it will be before they run.
+"""Check the result size of calls that allocate it at once, before they run.
 
-The engine's own memory limit does not see the bytes of texts and lists, and no interrupt comes
-between two rows of one vector. So each function whose result has a size that an argument gives is
-hidden behind a macro of the same name, on the cursor of one query and only where the query's text
-does not show that the size is small:
+The engine's own memory limit does not count the bytes of texts and lists, and no interrupt happens
+between two rows of one vector. So each function whose result size depends on an argument is hidden
+by a macro of the same name, on the cursor of one query, unless the query's text shows that the
+size is small:
 
     repeat(s, n)  →  list_transform([{'s': s, 'n': n}], lambda v: system.main.repeat(v.s,
                          CASE WHEN v.n * strlen(v.s) > … THEN error('…') ELSE v.n END))[1]
 
-The list of one row computes each argument once, whether it is nested ten deep or random.
+The list of one row computes each argument once, even if it is deeply nested or random.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ from icesql.errors import ScanLimitError
 
 # Rows that the engine computes at once.
 _VECTOR: Final = 2048
-# A value of so few bytes is never refused: a vector of them takes 32 MiB.
+# A value of at most this many bytes is never refused: a vector of them takes 32 MiB.
 _SMALL: Final = 16 << 10
 _MARK: Final = re.compile(r"icesql:limit:(\w+):(\d+)")
 
-# A size in a body is in bytes, as DOUBLE because it may pass 64 bits. Elements of lists take 8
-# bytes for each character of their text at most.
+# Sizes in macro bodies are in bytes, as DOUBLE because they may exceed 64 bits. Elements of lists
+# take at most 8 bytes for each character of their text.
 _TEXT: Final = "strlen(v.s::VARCHAR)::DOUBLE * CASE WHEN typeof(v.s) LIKE '%]' THEN 8 ELSE 1 END"
 _WIDE: Final = "CASE WHEN strlen(v.p) > length(v.p) THEN 4 ELSE 1 END"
 _FOUND: Final = "(strlen(v.s) - strlen(system.main.replace(v.s, v.p, ''))) / nullif(strlen(v.p), 0)"
 
-# name → overloads of (parameters, size in bytes, the parameter that is checked); parameters have
-# a type where the engine chooses its function by it.
+# name → overloads of (parameters, size in bytes, the parameter that is checked); a parameter has
+# a type where the engine needs it to choose an overload.
 _Overload = tuple[tuple[str, ...], str, str]
 _SERIES: Final[tuple[_Overload, ...]] = (
     (("b BIGINT",), "v.b::DOUBLE * 8", "b"),
@@ -63,7 +63,7 @@ _RESIZE: Final[tuple[_Overload, ...]] = (
     (("s", "n", "p"), "v.n::DOUBLE * greatest(16, strlen(v.p::VARCHAR))", "n"),
 )
 _PAD: Final[tuple[_Overload, ...]] = ((("s", "n INTEGER", "p"), f"v.n::DOUBLE * {_WIDE}", "n"),)
-# Pieces take 16 bytes each, however short they are.
+# Each piece takes 16 bytes, however short it is.
 _SPLIT: Final[tuple[_Overload, ...]] = (
     (("s", "p"), f"(coalesce({_FOUND}, strlen(v.s)) + 1) * 16.0", "s"),
 )
@@ -92,16 +92,16 @@ GUARDED: Final = frozenset({*_OVERLOADS, *_FORMATS, *_MATCHES, "regexp_replace"}
 
 
 def guard_calls(facts: Facts, cursor: Any, settings: Settings, scanned: int | None = None) -> None:
-    """Let ``cursor`` refuse, while it runs a text, calls that make too large a value.
+    """Make ``cursor`` refuse, while it runs a text, calls that produce too large a value.
 
-    ``facts`` are those of the text, ``scanned`` how many rows its one table has at most, None for
-    several tables. Raises UnsupportedSqlError for a call that names the engine's own schema,
-    ScanLimitError for a type that is too large. What is refused later raises an error of the engine
-    that ``size_error`` knows.
+    ``facts`` are those of the text, ``scanned`` is the maximum number of rows of its only table,
+    None for several tables. Raises UnsupportedSqlError for a call that names the engine's own
+    schema, ScanLimitError for a type that is too large. A call that is refused at run time raises
+    an error of the engine, which ``size_error`` translates.
     """
     _check_size(largest_array(facts.arrays), settings.memory_limit)
     found = calls_of(facts, GUARDED)
-    # A text that no call of the statement makes is not long enough to be a danger in pieces.
+    # Splitting is dangerous only if another call of the statement made the text long.
     if any(call.name not in (*_SPLITS, *_MATCHES) for call in found):
         rows = rows_at_once(facts, scanned, _VECTOR)
         _hide(Counter(call.name for call in found), found, rows, cursor, settings)
@@ -110,7 +110,7 @@ def guard_calls(facts: Facts, cursor: Any, settings: Settings, scanned: int | No
 def _hide(
     counted: Mapping[str, int], found: list[Call], rows: int, cursor: Any, settings: Settings
 ) -> None:
-    """Hide the functions of these calls but where all calls of one are small."""
+    """Hide the functions of these calls, except functions whose calls are all small."""
     limit = settings.memory_limit
     threads = (settings.threads or os.cpu_count() or 1) if rows == _VECTOR else 1
     row_limit = max(limit // (2 * rows * threads), min(_SMALL, limit))
@@ -142,14 +142,14 @@ def _check_size(found: tuple[str, int] | None, limit: int) -> None:
 
 
 def _macro(name: str, row_limit: int, text_limit: int, arguments: int) -> str:
-    """The statement that hides a function behind a checked one."""
+    """The statement that hides a function behind a macro with a check."""
     if name in (*_SPLITS, *_MATCHES, "regexp_replace"):
         row_limit = text_limit
     error = f"error('icesql:limit:{name}:{row_limit}')"
     if name in _FORMATS:
         bodies = [_format(name, count, row_limit) for count in range(1, max(arguments, 8) + 1)]
     elif name == "regexp_replace":
-        # Pattern and options must stay constants, so matches are not counted but bounded.
+        # Pattern and options must stay constants, so the number of matches is bounded, not counted.
         size = "(strlen(v.s) + 1.0) * strlen(v.r) * 2"
         checked = f"CASE WHEN {size} > {row_limit} THEN {error} ELSE v.r END"
         bodies = [
@@ -179,7 +179,7 @@ def _macro(name: str, row_limit: int, text_limit: int, arguments: int) -> str:
 
 
 def _format(name: str, count: int, row_limit: int) -> str:
-    """A format of ``count`` parameters: widths in its text, or in arguments where it says so."""
+    """The macro for a format of ``count`` parameters: widths are in its text or in arguments."""
     width, dynamic = _FORMATS[name]
     names = ["f", *(f"a{number}" for number in range(1, count))]
     packed = ", ".join(f"'{each}': {each}" for each in names)

@@ -1,7 +1,7 @@
-"""Subqueries in the place of a tree's tables.
+"""Replace the tables of a tree by subqueries.
 
-Names, literals and paths are strangers' texts. So a table is found in the tree, and stands in the
-SQL under a name that no text can know until its subquery takes its place.
+Names, literals and paths come from strangers. So tables are found in the tree, and the SQL has a
+name with a nonce for each, which no other text can contain, until its subquery replaces it.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ def spliced_sql(
 ) -> str:
     """The tree in DuckDB's dialect, tables named in ``sources`` replaced by their subqueries.
 
-    ``adapter`` changes expressions of the text. ``check`` is given the text of the tree alone,
-    without its long lists, and its tables' names, and returns the text that runs.
+    ``adapter`` changes expressions of the text. ``check`` receives the text of the tree, with
+    placeholders for its long lists, and the names of its tables; it returns the text that runs.
     """
     nonce = os.urandom(16).hex()
     names = {name: f"{name}_{nonce}" for name in sources}
@@ -45,7 +45,7 @@ def spliced_sql(
 
 
 def _without_lists(tree: exp.Expr, nonce: str) -> tuple[exp.Expr, dict[str, str]]:
-    """The tree with a name for the items of each long list, and what the names stand for."""
+    """The tree with a placeholder for each long list, and the items by placeholder."""
     from sqlglot import exp
 
     lists: dict[str, str] = {}
@@ -60,7 +60,7 @@ def _without_lists(tree: exp.Expr, nonce: str) -> tuple[exp.Expr, dict[str, str]
 
 
 def renamed_sql(tree: exp.Expr, names: Mapping[str, str]) -> str:
-    """The tree in DuckDB's dialect, its tables called by other ``names``; aliases stay."""
+    """The tree in DuckDB's dialect with its tables renamed by ``names``; aliases stay."""
     from sqlglot import exp
 
     from icesql.sql.parser.writing import write_sql
@@ -79,13 +79,13 @@ def renamed_sql(tree: exp.Expr, names: Mapping[str, str]) -> str:
 def filled(sql: str, sources: Mapping[str, str]) -> str:
     """``sql`` with its tables of these names replaced by subqueries, in one pass.
 
-    The names hold what no other text in ``sql`` can know; subqueries are not looked at again.
+    No other text in ``sql`` can contain the nonce of these names; subqueries are not searched.
     """
     return changed(sql, places_of(sql, {name: f"({query})" for name, query in sources.items()}))
 
 
 def places_of(sql: str, texts: Mapping[str, str]) -> list[Change]:
-    """Where names that no other text can know are in ``sql``, in order, with the texts for them."""
+    """The spans of the names, which contain a nonce, with the texts for them, in order."""
     if not texts:
         return []
     places = "|".join(map(re.escape, texts))
