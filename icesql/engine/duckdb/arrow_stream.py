@@ -19,9 +19,9 @@ _QUEUED_BATCHES: Final = 4
 
 
 class ArrowStream:
-    """``__arrow_c_stream__`` over batches that ``opened`` gives anew for each scan.
+    """``__arrow_c_stream__`` over batches; ``opened`` returns a new iterator for each scan.
 
-    ``error`` keeps what stopped a scan: DuckDB passes on only its text.
+    ``error`` keeps the exception that stopped a scan: DuckDB passes on only its text.
     """
 
     def __init__(self, schema: pa.Schema, opened: Callable[[], Iterator[pa.RecordBatch]]) -> None:
@@ -48,13 +48,13 @@ class ArrowStream:
             raise
 
     def stop(self) -> None:
-        """End every scan that is under way."""
+        """End every running scan."""
 
 
 class TaskStream(ArrowStream):
-    """The live rows of some file tasks, columns named ``c<field id>``.
+    """The live rows of some file tasks, with columns named ``c<field id>``.
 
-    Files are read ahead by ``threads`` threads, in no order. ``stop()`` ends the threads, also
+    ``threads`` threads read the files ahead, in any order. ``stop()`` ends the threads, also
     those of abandoned scans.
     """
 
@@ -75,7 +75,7 @@ class TaskStream(ArrowStream):
         self._scans: set[SideThreads[FileScanTask, pa.RecordBatch]] = set()
 
     def table(self) -> pa.Table:
-        """Everything at once, for small scans: the engine then knows how many rows there are."""
+        """All rows at once, for small scans: the engine then knows the number of rows."""
         import pyarrow as pa
 
         return pa.Table.from_batches(list(self.batches()), schema=self.schema)

@@ -1,4 +1,4 @@
-"""Find the file that DuckDB failed on, which it does not always name."""
+"""Find the file that DuckDB failed to read; its error does not always name the file."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from icesql.errors import CorruptFileError, DatabaseError, Error, StorageError
 if TYPE_CHECKING:
     from icesql.scan.tasks.task import CombinedScanTask, FileScanTask, ScanContext
 
-# What is read again only to name the file that is bad.
+# Limits for reading files again only to find the corrupt one.
 _MOST_FILES: Final = 100
 _MOST_BYTES: Final = 256 << 20
 _NAMED: Final = 3
 
 
 def is_reading_problem(error: Error) -> bool:
-    """Whether another reader of the same files might fare better, or know more."""
+    """True if another reader of the same files might succeed or give a better error."""
     return error.while_reading
 
 
 def check_named_file(cause: Error, scans: Sequence[CombinedScanTask], query: QueryContext) -> None:
-    """Read the file that ``cause`` names by ``read/`` and raise what that says.
+    """Read the file that ``cause`` names with ``read/`` and raise the error of that.
 
-    Returns when no file is named or when it can be read.
+    Returns if no file is named or if it can be read.
     """
     name = _file_name(getattr(cause, "path", ""))
     if not name:
@@ -36,9 +36,9 @@ def check_named_file(cause: Error, scans: Sequence[CombinedScanTask], query: Que
 
 
 def name_bad_file(cause: Error, scans: Sequence[CombinedScanTask], query: QueryContext) -> None:
-    """Read files of scans by ``read/``, whose errors name the file; raise the first of them.
+    """Read the files of scans with ``read/``, whose errors name the file; raise the first error.
 
-    Where all that were read are whole, the error says among which files the bad one is. Returns
+    If all files that were read are intact, the error lists names of the scanned files. Returns
     if ``cause`` is not a read error, or already names its file. At most 100 files and 256 MB.
     """
     if isinstance(cause, CorruptFileError | StorageError) or not is_reading_problem(cause):
@@ -51,7 +51,7 @@ def name_bad_file(cause: Error, scans: Sequence[CombinedScanTask], query: QueryC
 
 
 def forget_bad_file(error: CorruptFileError, scans: Sequence[CombinedScanTask]) -> bool:
-    """Have the file of an error fetched anew; whether what was read of it was kept on disk."""
+    """Discard cached bytes of the error's file; True if there were any on disk."""
     for context, task in _files(scans):
         for file in (task.data_file, *task.deletes):
             if error.path in (file.path, context.storage.location(file.path)):
@@ -61,7 +61,7 @@ def forget_bad_file(error: CorruptFileError, scans: Sequence[CombinedScanTask]) 
 
 
 def _class_of(error: Error) -> type[Error]:
-    """The class of an error where it takes a message alone, else the class for a bad table."""
+    """The class of an error if its constructor takes only a message, else DatabaseError."""
     plain = type(error).__init__ is Exception.__init__
     return type(error) if plain else DatabaseError
 

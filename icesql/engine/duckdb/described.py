@@ -1,4 +1,4 @@
-"""The names and types of a query's columns, as DuckDB binds it."""
+"""The names and types of a query's columns, as DuckDB binds them."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from msgspec import Struct
 from icesql.engine.result_schema import ResultColumn, declare
 from icesql.engine.struct_names import true_name
 
-# Types whose text says all of them.
+# Types that their text describes completely.
 _PLAIN: Final = r"[A-Z][A-Z0-9_ ]*|DECIMAL\([0-9]+,[0-9]+\)"
 _QUERIES: Final = ("select", "with", "from")
 
 
 class Described(Struct, frozen=True, dict=True):
-    """One name and one DuckDB type (an object with ``id`` and ``children``) a column."""
+    """The name and the DuckDB type (an object with ``id`` and ``children``) of each column."""
 
     columns: tuple[str, ...]
     types: tuple[Any, ...]
@@ -33,7 +33,7 @@ class Described(Struct, frozen=True, dict=True):
 
 
 def describe(cursor: Any, sql: str, parameters: Mapping[str, Any] | None) -> Described:
-    """The columns of a query, which is not run. Errors are those of ``EXPLAIN sql``."""
+    """The columns of a query without running it. Errors are those of ``EXPLAIN sql``."""
     import duckdb
 
     try:
@@ -44,26 +44,27 @@ def describe(cursor: Any, sql: str, parameters: Mapping[str, Any] | None) -> Des
         relation = cursor.sql(sql, params=parameters)
         return Described(tuple(relation.columns), tuple(relation.types))
     except duckdb.Error:
-        # These know their place in the SQL.
+        # EXPLAIN raises the same error with its position in the SQL.
         cursor.execute(f"EXPLAIN {sql}", parameters)
         raise
 
 
 def with_relations() -> None:
-    """Have DuckDB's relations and its readers of Arrow, which the command starts without."""
+    """Import DuckDB's relations and its readers of Arrow; the command starts without them."""
     from duckdb import DuckDBPyRelation  # noqa: F401
 
 
 def register(cursor: Any, name: str, rows: Any) -> None:
-    """Let SQL of a cursor read ``rows``, which are Arrow's, by a name."""
+    """Let SQL of a cursor read the Arrow data ``rows`` by a name."""
     with_relations()
     cursor.register(name, rows)
 
 
 def _by_statement(cursor: Any, sql: str, parameters: Mapping[str, Any] | None) -> Described | None:
-    """The columns as a statement tells them: a query takes twice as long to bind, once.
+    """The columns from DESCRIBE: binding takes twice as long once, but needs no import.
 
-    None for what the statement is not written for, or does not tell exactly.
+    None for a query that does not begin with a word of ``_QUERIES``, and where the text of a
+    type does not describe it completely.
     """
     if not sql.lstrip().lower().startswith(_QUERIES):
         return None

@@ -62,16 +62,16 @@ if TYPE_CHECKING:
     from icesql.scan.tasks.task import CombinedScanTask
     from icesql.storage.open import Storage
 
-# How far a query of this process is: what it has read of what it planned to read.
+# Progress of a query in this process: bytes read of the bytes that are planned.
 #
-# DuckDB keeps an estimate of its own only where its configuration is open, and icesql locks it.
+# DuckDB's own estimate needs an unlocked configuration, and icesql locks it.
 
 
 def reading_progress(planned_bytes: int) -> Callable[[], Progress]:
-    """A function that says how far the process is since now; callable from any thread.
+    """A function that returns the progress of the process from now on; callable from any thread.
 
-    The bytes are those of all reads of the process, from disk or the system's memory, as Linux
-    counts them, and 0 elsewhere; never more than ``planned_bytes``.
+    It counts all reads of the process, from disk or the page cache, as Linux counts them, and
+    is 0 on other systems; it is never more than ``planned_bytes``.
     """
     before = _bytes_read()
 
@@ -94,7 +94,7 @@ _CLOSE_SECONDS: Final = 1.0
 
 
 class LocalEngine:
-    """Runs bound queries on this machine; one for each icesql connection, safe for threads."""
+    """Runs bound queries on this machine; one for each icesql connection. Thread-safe."""
 
     def __init__(self) -> None:
         self._pool = InstancePool(keeps_footers=True)
@@ -124,9 +124,9 @@ class LocalEngine:
     def evaluate(
         self, sql: str, parameters: Sequence[Any], query: QueryContext
     ) -> list[tuple[Any, ...]] | None:
-        """The rows of a query without tables, for planning; None where the engine raises.
+        """The rows of a query without tables, for planning; None if the engine raises an error.
 
-        ``sql`` is made by ``query.pushdown.computed`` alone, of functions that it knows.
+        Only ``query.pushdown.computed`` makes ``sql``, of functions that it knows.
         """
         import duckdb
 
@@ -145,9 +145,9 @@ class LocalEngine:
         query: QueryContext,
         prepared: PreparedRun | None = None,
     ) -> LocalResult:
-        """Bind a query and return its result; nothing is read but footers and small scans.
+        """Bind a query and return its result; only footers and small scans are read.
 
-        ``prepared`` is what earlier runs of a prepared query found; None where it is none.
+        ``prepared`` holds facts from earlier runs of a prepared query; None for other queries.
         """
         result = LocalResult(
             bound, plans, query, prepared, self._pool, self._footers, self._texts, self._threads
@@ -156,9 +156,9 @@ class LocalEngine:
         return result
 
     def get_ready(self, stores: Iterable[tuple[Storage, str]], query: QueryContext) -> None:
-        """Start what queries of files in stores need, while metadata is on its way.
+        """Start what queries over files in stores need, while metadata is being fetched.
 
-        ``stores`` are each a storage and the location of a table in it. Raises OperationalError.
+        ``stores`` are pairs of a storage and a table's location in it. Raises OperationalError.
         """
         folders = set[str]()
         for storage, location in stores:
@@ -192,7 +192,7 @@ class LocalEngine:
 
 
 def _progress(query: QueryContext, plans: Sequence[ScanPlan]) -> Callable[[], Progress] | None:
-    """The source of progress while a call waits; None if nobody looks at it."""
+    """The source of progress while a call waits; None if the query has no progress callback."""
     if query.progress is None:
         return None
 
@@ -202,7 +202,7 @@ def _progress(query: QueryContext, plans: Sequence[ScanPlan]) -> Callable[[], Pr
 class LocalResult(ReadResult):
     """One query on one DuckDB cursor in one worker thread. See ``protocol.Result``.
 
-    The thread and what DuckDB holds end with the last row, an error, ``close`` or the collection.
+    The thread and DuckDB's resources end with the last row, an error, ``close`` or collection.
     """
 
     def __init__(
@@ -225,7 +225,7 @@ class LocalResult(ReadResult):
         self._composed: Composed | None = None
         self.engine_types: list[Any] = []
         self._few: list[tuple[Any, ...]] | None = None  # all rows, if they came with binding
-        self._all_at_once = False  # whether the first who read wanted all rows
+        self._all_at_once = False  # True if the first fetch wanted all rows
         self._progress = _progress(query, self._plans)
         self._watch = watch = MemoryWatch(query.settings.memory_limit, pool)
         self._worker = Worker(self._open.interrupt, self._open.release, watch, threads)
@@ -285,14 +285,14 @@ class LocalResult(ReadResult):
         return columns
 
     def _used_parameters(self, sql: str) -> dict[str, Any] | None:
-        # A scan that is named by no part of the tree leaves its parameters unused.
+        # The tree may name no part of a scan, whose parameters are then unused.
         used = {name: value for name, value in self._parameters.items() if f"${name}" in sql}
         return used or None
 
     # ------------------------------------------------------------------ running in the worker
 
     def _run(self, function: Any) -> Any:
-        """``function()`` in the worker; foreign exceptions become icesql's."""
+        """Run ``function()`` in the worker; other libraries' exceptions become icesql's."""
         import duckdb
 
         try:
@@ -317,7 +317,7 @@ class LocalResult(ReadResult):
         raise self._bound.placed(translate(error, _locations(self._plans), place)) from error
 
     def _first(self, function: Any, again: Callable[[], bool] = lambda: True) -> Any:
-        """As ``_by_any_reader``; a corrupt file that was kept on disk is fetched once more."""
+        """``_by_any_reader``, but a corrupt file that was cached on disk is fetched once more."""
         try:
             return _by_any_reader(self, function, again)
         except CorruptFileError as error:
@@ -328,14 +328,17 @@ class LocalResult(ReadResult):
         return _by_any_reader(self, function, again)
 
     def _forget(self, error: CorruptFileError) -> bool:
-        """Whether what was kept of a corrupt file is gone, on disk and in DuckDB's memory."""
+        """Discard cached bytes of a corrupt file; True if there were any on disk.
+
+        DuckDB's instance, which may hold them in memory, is then discarded, too.
+        """
         was_kept = forget_bad_file(error, _scans(self._plans))
         if was_kept and self._sources.instance is not None:
             self._pool.discard(self._sources.instance)
         return was_kept
 
     def _later(self, function: Any) -> Any:
-        """``function()`` after rows were returned; DuckDB does not always name the bad file."""
+        """Run ``function()`` after rows were returned; find a corrupt file if none is named."""
         try:
             return self._run(function)
         except Error as error:
@@ -394,10 +397,10 @@ class LocalResult(ReadResult):
         return rows
 
     def _fetch_few(self) -> list[tuple[Any, ...]] | None:
-        """All rows, if they are few; None if there are more, or something may be wrong."""
+        """All rows, if they are few; None if there are more, or if an error occurs."""
         if need_arrow_rows([column.type for column in self.columns]):
             return None
-        with suppress(Exception):  # whoever reads the rows meets it again
+        with suppress(Exception):  # reading the rows raises it again
             rows = self._fetch_first(FEW_ROWS + 1)
             if len(rows) <= FEW_ROWS:
                 return rows
@@ -421,7 +424,7 @@ class LocalResult(ReadResult):
     # ------------------------------------------------------------------ Arrow
 
     def _batches(self, rows: int | None = None) -> Iterator[pa.RecordBatch]:
-        """In batches of at most ``rows``, where somebody waits for the first of them."""
+        """Batches of at most ``rows`` rows, for a caller that waits for the first of them."""
         self._few = None
         self._note_row_count(None)
         schema = arrow_schema(self.columns)
@@ -482,26 +485,26 @@ class LocalResult(ReadResult):
         self._reading.close()
         # After the last row the thread gives everything back by itself.
         end = time.monotonic() + (0.0 if is_read else _CLOSE_SECONDS)
-        # An interrupt that comes before the engine starts is forgotten by it: repeat.
+        # The engine ignores an interrupt that comes before it starts: repeat it.
         while not self._worker.join(0.0) and time.monotonic() < end:
             self._open.interrupt()
             self._worker.join(0.05)
 
     def _finish(self) -> None:
-        """Nothing more is wanted of DuckDB. Also from a finalizer: it waits for nothing."""
+        """End the use of DuckDB. A finalizer may call this, so it waits for nothing."""
         files = self._open.files
         if files is not None and self._reading.row_count is not None:
             files.is_over = True
         self._worker.close()
-        # At exit nothing of DuckDB's may be left.
+        # At exit no object of DuckDB's may be alive.
         self.engine_types = []
 
 
 def _by_any_reader(result: LocalResult, function: Any, again: Callable[[], bool]) -> Any:
-    """``function()``; if DuckDB cannot read a file, run the query again with ``read/``.
+    """Run ``function()``; if DuckDB cannot read a file, run the query again with ``read/``.
 
-    This is the first read of the result, so no row is returned twice. ``again`` says whether
-    what was made of the rows can be made anew.
+    This is the first read of the result, so no row is returned twice. ``again`` returns True if
+    the output that was made of the rows can be made again.
     """
     try:
         return result._run(function)
@@ -528,7 +531,7 @@ def _scans(plans: Sequence[ScanPlan]) -> list[CombinedScanTask]:
     found = []
     for plan in plans:
         context = plan.context
-        if plan.changes is not None:  # no file holds what is told of a change
+        if plan.changes is not None:  # no file contains the columns about a change
             rows = plan.changes.row_schema
             context = replace(context, schema=rows, projection=rows)
         found.append(CombinedScanTask(plan.files, context))
@@ -536,7 +539,7 @@ def _scans(plans: Sequence[ScanPlan]) -> list[CombinedScanTask]:
 
 
 def _cast(query: str, expressions: Sequence[str]) -> str:
-    """The query with its columns cast; the bare query when there is nothing to cast."""
+    """The query with its columns cast; the bare query if no column needs a cast."""
     names = [f"c{index}" for index in range(len(expressions))]
     if all(e == f"q.{name}" for e, name in zip(expressions, names, strict=True)):
         return query
@@ -547,7 +550,7 @@ def _cast(query: str, expressions: Sequence[str]) -> str:
 
 
 def _scanned_rows(plans: Sequence[ScanPlan]) -> int | None:
-    """How many rows the one table of a query has at most; None for several tables."""
+    """How many rows at most the only table of a query has; None for several tables."""
     if len(plans) != 1:
         return None
     return sum(max(task.data_file.record_count, 0) for task in plans[0].files)

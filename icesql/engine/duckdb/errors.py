@@ -1,4 +1,4 @@
-"""DuckDB's errors as icesql's, by what was being done rather than by DuckDB's classes."""
+"""Translate DuckDB's errors into icesql's, by what failed rather than by DuckDB's classes."""
 
 from __future__ import annotations
 
@@ -26,22 +26,22 @@ from icesql.storage.open import VANISHED
 
 E = TypeVar("E", bound=BaseException)
 
-# What DuckDB's Parquet reader says when the file, not the query, is at fault.
+# Messages of DuckDB's Parquet reader for errors in the file, not in the query.
 _READING: Final = (
     r"magic bytes|Failed to read file|parquet|Parquet|[Ss]nappy|ZSTD|zstd|gzip|GZip|GZIP|LZ4|"
     r"decompress|TProtocol|Could not read|read past|out of buffer|corrupt|"
     r"Invalid (page|encoding|string)|footer|thrift"
 )
-# A sum or another integer of 128 bits that decimal(38,0) cannot hold, or the user's own cast.
+# A 128-bit integer, such as a sum, that decimal(38,0) cannot hold, or the user's own cast.
 _WIDE: Final = r"Could not cast value (-?[0-9]{39}) to DECIMAL\(38,0\)"
-# What ``relations.changes`` raises where rows cannot be paired.
+# The prefix of errors that ``relations.changes`` raises if rows cannot be paired.
 _PAIRED: Final = "icesql:changes:"
 _MISSING: Final = r"No such file|No files found"
 _UNREACHABLE: Final = r"Too many open files|Permission denied|Input/output error|Stale file handle"
 
 
 def is_fatal(error: BaseException) -> bool:
-    """Whether the DuckDB instance cannot be used any more."""
+    """True if the DuckDB instance cannot be used any more."""
     import duckdb
 
     return isinstance(_original(error), duckdb.FatalException | duckdb.InternalException)
@@ -52,10 +52,10 @@ def translate(
     file_names: Iterable[str],
     place: Callable[[int], int | None] | None = None,
 ) -> Error:
-    """The icesql error for something that DuckDB raised while it ran a query.
+    """The icesql error for an exception that DuckDB raised while it ran a query.
 
-    ``place`` gives the offset in the user's SQL for a byte of the SQL that DuckDB was given.
-    ``while_reading`` is set where the files, not the query, may be at fault.
+    ``place`` maps a byte offset in DuckDB's SQL to an offset in the user's SQL.
+    ``while_reading`` is set where the files, not the query, may have caused the error.
     """
     import duckdb
 
@@ -93,7 +93,7 @@ def translate(
         case UnicodeDecodeError():
             found = DataError("the local engine failed on a value that is not text")
         case _:
-            # What DuckDB's decoders meet in a damaged file has no class and no wording of its own.
+            # DuckDB's decoders have no error class and no fixed message for damaged files.
             found = _file_error(text, file_names) or data_error(text, at)
             found.while_reading = True
             return found
@@ -107,7 +107,7 @@ def translate(
 
 
 def _original(error: E) -> E | Exception:
-    """DuckDB's own error, of which an Arrow stream passes on the text alone, as an OSError."""
+    """DuckDB's own error; an Arrow stream passes on only its text, as an OSError."""
     import duckdb
 
     kinds: dict[str, type[Exception]] = {

@@ -1,4 +1,4 @@
-"""DuckDB instances: one per icesql connection, closed off from everything but the scanned files."""
+"""DuckDB instances: one per icesql connection, which can read nothing but the scanned files."""
 
 from __future__ import annotations
 
@@ -26,26 +26,25 @@ if TYPE_CHECKING:
     from icesql.engine.duckdb.store_files import QueryFiles, StoreFiles
 
 # KeptFooters: the Parquet footers that a DuckDB instance keeps between queries, and their size.
-
-# What DuckDB makes of a byte of a footer. Its own estimate counts the chunks of one row group.
+# Bytes in DuckDB's memory per byte of a footer. DuckDB counts the chunks of one row group only.
 _BYTES_OF_BYTE: Final = 9
-# Of the memory limit.
+# The fraction of the memory limit that footers may take.
 _PART: Final = 16
-# What an instance that keeps footers is started with, and a cursor may leave; all else is locked.
-# Ranges of a file that is in the system's memory are read as they are needed: to collect them
-# first costs up to a quarter more. From a disk it saves as much.
+# Settings that an instance starts with if it keeps footers, and that a cursor may change; all
+# others are locked. Ranges of a file in the page cache are read as they are needed: collecting
+# them first costs up to a quarter more. From a disk it saves as much.
 SETTINGS: Final = {"parquet_metadata_cache": True, "disable_parquet_prefetching": True}
 _READ_FOOTERS: Final = "SET SESSION parquet_metadata_cache = false"
 _PREFETCH: Final = "SET SESSION disable_parquet_prefetching = false"
-# Of the memory limit: files of so many bytes may still be in the system's memory.
+# The fraction of the memory limit up to which files are assumed to be in the page cache.
 _PART_READ: Final = 2
 
 
 class KeptFooters:
-    """The files, by location, whose footers are kept, and when each was changed.
+    """The files, by location, whose footers are kept, and when each was modified.
 
-    DuckDB knows a file by its time of change in whole seconds, which another file in its place may
-    have, too. Safe for threads.
+    DuckDB identifies a version of a file by its modification time in whole seconds, which another
+    file at the same path may share. Thread-safe.
     """
 
     def __init__(self, memory_limit: int) -> None:
@@ -56,10 +55,10 @@ class KeptFooters:
         self._lock = threading.Lock()
 
     def admit(self, cursor: Any, facts: Mapping[str, FileFacts], *, are_fresh: bool) -> bool:
-        """Let the query of ``cursor`` keep footers, or not where they are too many or changed.
+        """Let the query of ``cursor`` keep footers, unless they are too many or files have changed.
 
-        ``facts`` of all its files are by location; ``are_fresh``: the files were looked at just
-        now. False if another instance is to be begun for the next query.
+        ``facts`` are those of all its files, by location; ``are_fresh``: they were just collected.
+        Returns False if the next query needs a new instance.
         """
         changed = {
             location: each.changed if are_fresh else time_of_change(location)
@@ -88,19 +87,19 @@ _CLOSED_OFF: Final = {
     "allow_community_extensions": False,
     "allow_persistent_secrets": False,
     "arrow_lossless_conversion": True,
-    # Messages with the place in the SQL that they are about.
+    # Errors as JSON, with their position in the SQL.
     "errors_as_json": True,
-    # x -> x + 1 is what most people type; without this only "lambda x: x + 1" is one.
+    # Most people write x -> x + 1; without this setting only "lambda x: x + 1" works.
     "lambda_syntax": "ENABLE_SINGLE_ARROW",
 }
 
-# DuckDB keeps in memory, as far as nothing else needs it, what it read of a store and of copies:
-# through Python the bytes of a second query would be copied twice, at 0.5 ms for a megabyte.
+# DuckDB caches bytes of stores and of local copies in memory that nothing else needs. Without
+# this, a second query would copy them twice through Python, at 0.5 ms for a megabyte.
 _OF_STORES: Final = {
     "cache_local_files": "true",
     "external_file_cache_local_max_block_size": 4 << 20,
 }
-# With less memory all of it is for what queries make of the bytes.
+# With less memory, queries need all of it for their own data.
 _ENOUGH_TO_KEEP: Final = 1 << 30
 _CLOSE_SECONDS: Final = 1.0
 
@@ -108,9 +107,9 @@ _CLOSE_SECONDS: Final = 1.0
 class Instance:
     """One DuckDB instance that may read below ``folders`` and nothing else.
 
-    Its configuration, time zone included, is locked once it has started. ``root`` is a connection
-    of ``_started`` that becomes it. With ``keeps_footers`` those of local files are not read again
-    by the next query.
+    Its configuration, time zone included, is locked after the start. ``root`` is a connection
+    from ``_started`` that the instance takes over. With ``keeps_footers`` the next query does not
+    read the footers of local files again.
     """
 
     def __init__(
@@ -127,7 +126,7 @@ class Instance:
         self.discarded = False
         try:
             self._root = _started(settings) if root is None else root
-            # Paths come with their wildcards escaped, and are compared as they come.
+            # DuckDB compares paths as they are written; icesql escapes their wildcards.
             spelled = {*folders, *map(escape_glob, folders), OUTPUT_FOLDER}
             allowed = ", ".join(map(literal, sorted(spelled)))
             self._root.execute(f"SET allowed_directories = [{allowed}]")
@@ -156,18 +155,18 @@ class Instance:
         keep_in_forks(self)
 
     def cursor(self) -> Any:
-        """A connection of its own to this instance; give it back with ``release``."""
+        """A new connection to this instance; give it back with ``release``."""
         with self._lock:
             self._open += 1
             return self._root.cursor()
 
     def release(self, cursor: Any) -> None:
-        """Close a cursor; the instance ends with its last one once it was let go."""
+        """Close a cursor; after ``let_go`` the instance ends with its last cursor."""
         cursor.close()
         self._drop()
 
     def begin_files(self) -> QueryFiles:
-        """The files of object stores that one query reads."""
+        """An empty set of object-store files for one query."""
         from icesql.engine.duckdb.store_files import StoreFiles
 
         with self._lock:
@@ -176,7 +175,7 @@ class Instance:
             return self._store_files.begin()
 
     def begin_kept(self) -> KeptLease:
-        """The tables in memory that one query reads."""
+        """A lease on the tables in memory that one query reads."""
         from icesql.engine.duckdb.relations.kept_relations import KeptLease, KeptRelations
 
         with self._lock:
@@ -185,7 +184,7 @@ class Instance:
             return KeptLease(self._kept)
 
     def let_go(self) -> None:
-        """The connection does not need this instance any more."""
+        """Release the connection's own hold on this instance."""
         with self._lock:
             is_first, self.discarded = not self.discarded, True
         if is_first:
@@ -200,7 +199,7 @@ class Instance:
 
 
 class _Parser:
-    """A connection that no query has run on, and the settings it was started with."""
+    """A connection that no query has run on, and its settings at the start."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings, self.root = settings, _started(settings)
@@ -208,7 +207,7 @@ class _Parser:
 
 
 def _started(settings: Settings) -> Any:
-    """A connection to a new instance, which is not closed off from files yet."""
+    """A connection to a new instance, which still has access to files."""
     import duckdb
 
     from icesql.engine.threads.query_thread import end_before_others
@@ -230,8 +229,8 @@ def _started(settings: Settings) -> Any:
 class InstancePool:
     """The instance of an icesql connection.
 
-    What an instance may read is fixed when it starts, so a query that needs a folder more gets
-    a new one; results that are still open keep theirs. ``keeps_footers``: see ``Instance``.
+    The folders that an instance may read are fixed when it starts. So a query that needs another
+    folder gets a new instance; open results keep theirs. ``keeps_footers``: see ``Instance``.
     """
 
     def __init__(self, *, keeps_footers: bool = False) -> None:
@@ -243,17 +242,17 @@ class InstancePool:
         self._lock = threading.Lock()
 
     def cursor(self, folders: Iterable[str], settings: Settings) -> tuple[Instance, Any]:
-        """A cursor for a query that reads below ``folders``, and the instance that takes it back.
+        """A cursor for a query that reads below ``folders``, and the instance to release it to.
 
         Raises OperationalError, and InterfaceError once the pool is closed.
         """
-        # In one step: another query could let the instance go before it has the cursor.
+        # Under one lock: another query could let go of the instance before the cursor exists.
         with self._lock:
             instance = self._acquire(folders, settings)
             return instance, instance.cursor()
 
     def acquire(self, folders: Iterable[str], settings: Settings) -> Instance:
-        """The instance of ``cursor``, for as long as no other is asked for."""
+        """The instance that ``cursor`` uses, until a query needs another one."""
         with self._lock:
             return self._acquire(folders, settings)
 
@@ -280,10 +279,11 @@ class InstancePool:
 
     @contextmanager
     def parsing(self, settings: Settings, *, is_long: bool = False) -> Iterator[Any]:
-        """A cursor for the engine's parser alone, before it is known what a query reads.
+        """A cursor for the engine's parser only, before it is known which files a query reads.
 
-        It starts what becomes the next instance, so the first query does not wait twice. A long
-        text, whose parser nobody may wait for any more, holds neither that nor the other threads.
+        Its instance becomes the one that runs queries, so the first query does not wait twice. A
+        long text, whose parser may still run after a timeout, gets an instance of its own: it
+        blocks neither the next instance nor other threads.
         """
         with self._lock:
             if self._closed:
@@ -307,7 +307,7 @@ class InstancePool:
 
     @contextmanager
     def asking(self, settings: Settings) -> Iterator[Any]:
-        """A cursor for a question that reads nothing, on the clock of ``settings``."""
+        """A cursor for a query that reads no files, in the time zone of ``settings``."""
         import duckdb
 
         from icesql.engine.duckdb.errors import is_fatal
@@ -352,16 +352,16 @@ class InstancePool:
         return None
 
     def discard(self, instance: Instance) -> None:
-        """Never hand this instance out again: a fatal error broke it."""
+        """Remove an instance from the pool, such as one that a fatal error broke."""
         with self._lock:
             instance.let_go()
             if self._current is instance:
                 self._current = None
 
     def close(self) -> None:
-        """Let the current instance go, and start no other.
+        """Let go of the current instance and start no other.
 
-        Returns when cursors that are just being given back are, at most a second later.
+        Waits up to a second for cursors that are being released.
         """
         with self._lock:
             self._closed = True
@@ -381,7 +381,7 @@ def _same_limits(one: Settings, other: Settings) -> bool:
 
 
 def _fixed(settings: Settings) -> tuple[object, ...]:
-    """The settings that an instance starts with and keeps."""
+    """The settings that are fixed when an instance starts."""
     return (
         settings.memory_limit,
         settings.temp_directory,
@@ -392,11 +392,12 @@ def _fixed(settings: Settings) -> tuple[object, ...]:
 
 
 def _own_temp_directory(folder: str) -> str:
-    """A name of its own below ``folder``, which is made; "", so that nothing is spilled, for none.
+    """The path of a new folder below ``folder``, which is created; "" disables spilling.
 
-    DuckDB lets itself into the folder that it spills to, so it is never one that holds other
-    files; it makes it when it first spills and removes it at the end. Where nobody chose a folder
-    and the system has none to write to, as in a read-only container, most queries need none.
+    DuckDB may access the folder that it spills to, so that folder never holds other files.
+    DuckDB creates it when it first spills and removes it at the end. If nobody chose a folder
+    and the default one cannot be written to, as in a read-only container, nothing is spilled:
+    most queries do not need it.
     """
     try:
         make_temporary_folder(folder)

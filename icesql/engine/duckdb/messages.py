@@ -1,7 +1,7 @@
-"""DuckDB's errors about a query in fewer words, those of its user: what, where, what to do.
+"""Shorten DuckDB's errors about a query to what its user needs: what, where, what to do.
 
-Left out are lists of candidates, settings of DuckDB that icesql has not, and names that a user
-never wrote. Types are called as people write them.
+This removes lists of candidates, settings of DuckDB that icesql does not have, and names that the
+user did not write. Types get their usual names.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _TYPES: Final = {
     "STRING_LITERAL": "VARCHAR",
 }  # fmt: skip
 _TYPE: Final = rf"\b(?:{'|'.join(_TYPES)})\b"
-# Names that stand in the engine's text for what the user wrote.
+# Names in the engine's text that replace the user's own.
 _HIDDEN: Final = r"__(?:(?:scan|file|col)_|row\b)|icesql_\w+_[0-9a-f]{32}|\bq\.c\d+\b|#\d+"
 _CANDIDATES: Final = r"(?s)(?<!\s)(?=[^\S\n]*+\n)\s++(?:Candidate|Did you mean)\b.*"
 _SETTING: Final = r"""(?s)[,;]? ?(?:or )?(?:Use |use )?"?SET [a-z_]+ ?=.*"""
@@ -40,7 +40,7 @@ _NO_COLUMN: Final = r'Referenced column "(.*)" not found in FROM clause!'
 _NO_TABLE: Final = r'Referenced table "(.*)" not found!'
 _AMBIGUOUS: Final = r'Ambiguous reference to column name "(.*?)" \(use: (.*)\)'
 _MISSING: Final = r"\w+ Function with name \"?(.*?)\"? does not exist!"
-# Some functions are behind a macro of their name; see ``sql.size_guards``.
+# Macros of the same name hide some functions; see ``sql.size_guards``.
 _NO_MACRO: Final = r'Macro "?(\w+)"?\(\) does not support the supplied arguments'
 _NO_FIELD: Final = r'Could not find key "(.*)" in struct'
 _DIVISION: Final = r"Division by zero(?: in expression (.*?))?\. Use TRY"
@@ -50,7 +50,7 @@ _OPERATORS: Final = r"[^\w\s]+"
 
 
 def read(text: str) -> tuple[str, Mapping[str, Any]]:
-    """A message of DuckDB's without the class in front, and what it tells as JSON, if it does."""
+    """A message of DuckDB without its error class, and its JSON document, empty if none."""
     text = re.split(r"\n\n(?:LINE |Stack Trace)", text, maxsplit=1)[0].strip()
     text = re.sub(r"^[A-Z][A-Za-z ]* Error: ", "", text)
     if text.startswith("{"):
@@ -64,7 +64,7 @@ def read(text: str) -> tuple[str, Mapping[str, Any]]:
 
 
 def programming_error(text: str, at: int | None) -> Error:
-    """A refusal of DuckDB's binder as an error at the offset ``at`` of the user's SQL."""
+    """The error at the offset ``at`` of the user's SQL for a message of DuckDB's binder."""
     if found := re.match(_AMBIGUOUS, text):
         candidates = [each for each in re.findall(r"'([^']*)'", found[2]) if _shown(each)]
         return AmbiguousColumnError(found[1], candidates=candidates, offset=at)
@@ -103,7 +103,7 @@ def programming_error(text: str, at: int | None) -> Error:
 
 
 def data_error(text: str, at: int | None) -> Error:
-    """DuckDB's failure to compute a value as a DataError at the offset ``at`` of the user's SQL."""
+    """The DataError at the offset ``at`` of the user's SQL for a value that DuckDB failed on."""
     if found := re.match(_DIVISION, text):
         expression = f" in {found[1]}" if found[1] and _shown(found[1]) else ""
         hint = "divide by nullif(…, 0), or write TRY(…), to get NULL"
@@ -115,7 +115,7 @@ def data_error(text: str, at: int | None) -> Error:
 
 
 def placed(kind: Callable[[str], Error], what: str, hint: str, at: int | None) -> Error:
-    """An error of ``kind`` whose position, once it is known, stands before its hint."""
+    """An error of ``kind``; its position will be inserted before its hint."""
     error = kind(f"{what}; {hint}" if hint else what)
     error.sql_offset, error.hint_length = at, len(hint) + 2 if hint else 0
     return error
@@ -127,7 +127,7 @@ def _no_function(call: str, text: str) -> tuple[str, str]:
     name = name.strip('"')
     if re.fullmatch(_OPERATORS, name):
         listed = " and ".join(arguments.split(", ")) if arguments.count(", ") == 1 else arguments
-        # Dates and intervals are added, too.
+        # + also adds dates and intervals.
         is_text = (
             name == "+"
             and "VARCHAR" in arguments
@@ -164,7 +164,7 @@ def _typed(text: str) -> str:
 
 
 def _candidates(text: str) -> list[str]:
-    """The names that DuckDB offers, without the engine's own."""
+    """The names that DuckDB suggests, without the engine's own."""
     listed = text.partition("\n")[2]
     return [each for each in re.findall(_NAME, listed) if _shown(each)][:3]
 

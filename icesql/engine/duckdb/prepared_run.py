@@ -1,7 +1,7 @@
-"""PreparedRun: what the local engine knows of a prepared query, and need not find out once more.
+"""Facts that the local engine keeps about a prepared query, to skip work in its next run.
 
-It belongs to one prepared statement, so to one text, one metadata file of each table and one set of
-settings; only values of parameters differ.
+They belong to one prepared statement, so to one text, one metadata file of each table and one set
+of settings; only values of parameters differ.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ V = TypeVar("V")
 
 _MOST_FILES: Final = 16
 _MOST_SCANS: Final = 64
-# Of the SQL that reads the scans of one query.
+# The most versions of the SQL of the scans of one query.
 _MOST_DESCRIBED: Final = 8
-# So few rows are fetched as the query is bound.
+# At most this many rows are fetched when the query is bound.
 FEW_ROWS: Final = 64
 
 
 class KnownScan(Struct, frozen=True):
-    """How the engine reads some files of a scan; ``parts`` are united.
+    """How the engine reads some files of a scan; ``parts`` are combined by UNION ALL.
 
-    ``facts`` are known of its files, by location.
+    ``facts`` are facts about its files, by location.
     """
 
     folders: frozenset[str]
@@ -45,7 +45,7 @@ class KnownScan(Struct, frozen=True):
 
 
 class Notes(dict[K, V]):
-    """A dict of so many entries at most: one more takes the place of all."""
+    """A dict with a maximum size: an entry beyond it first removes all others."""
 
     def __init__(self, most: int) -> None:
         super().__init__()
@@ -59,12 +59,12 @@ class Notes(dict[K, V]):
 
 
 class PreparedRun:
-    """Notes of the runs of one prepared query. Safe for threads: each note is one assignment.
+    """Facts from the runs of one prepared query. Thread-safe: each fact is one assignment.
 
-    ``gives_few_rows``: the last run gave at most ``FEW_ROWS``, and they were read as rows.
-    ``runs_unchanged``: DuckDB may run the tree as it is, whatever values are compared in it.
+    ``gives_few_rows``: the last run returned at most ``FEW_ROWS``, and they were read as rows.
+    ``runs_unchanged``: DuckDB may run the tree unchanged, whatever values it compares.
     ``scans`` are by index and paths of the files. ``described`` are the query's columns by name and
-    SQL of each scan; what else the query has are values, on which no type depends.
+    SQL of each scan; otherwise only values differ, on which no type depends.
     """
 
     def __init__(self) -> None:
@@ -72,15 +72,15 @@ class PreparedRun:
         self.runs_unchanged = False
         self.scans: Notes[tuple[int, tuple[str, ...]], KnownScan] = Notes(_MOST_SCANS)
         self.described: Notes[tuple[tuple[str, str], ...], Described] = Notes(_MOST_DESCRIBED)
-        # Of plans with more files, by index: only for the very files of a plan that is kept.
+        # For plans with more files, by index: valid only for the same files object of a kept plan.
         self._large_scans: dict[int, tuple[Sequence[FileScanTask], KnownScan]] | None = None
 
     def begin_plans(self) -> None:
-        """The plans of this query are kept from now on, in the place of those before."""
+        """From now on keep the plans of this query, instead of earlier ones."""
         self._large_scans = {}
 
     def known_scans(self, plans: Sequence[ScanPlan]) -> list[KnownScan] | None:
-        """One for each plan; None where one is unknown, or gives other rows than its files'."""
+        """One for each plan; None if one is unknown, or has rows that are not from its files."""
         if not all(map(_is_of_files, plans)):
             return None
         found = []
@@ -106,7 +106,7 @@ class PreparedRun:
         parts: Sequence[tuple[Relation, tuple[FileScanTask, ...]]],
         facts: Mapping[str, FileFacts],
     ) -> None:
-        """Remember how a plan is read, if it is plain: all files by the engine alone."""
+        """Keep how a plan is read, if the engine reads all its files by itself."""
         is_plain = (
             _is_of_files(plan)
             and bool(parts)
@@ -124,12 +124,12 @@ class PreparedRun:
             self.scans.note((index, _paths(plan)), known)
 
     def note_row_count(self, count: int | None) -> None:
-        """Note how many rows a run gave; None if they were many, or not read as rows."""
+        """Record how many rows a run returned; None if they were many, or not read as rows."""
         self.gives_few_rows = count is not None and count <= FEW_ROWS
 
 
 def _is_of_files(plan: ScanPlan) -> bool:
-    """Whether the rows of a plan are all rows of its files, and no others."""
+    """True if the rows of a plan are exactly the rows of its files."""
     return (
         bool(plan.files)
         and not plan.constants
@@ -141,7 +141,7 @@ def _is_of_files(plan: ScanPlan) -> bool:
 
 
 def _are_local(plan: ScanPlan) -> bool:
-    """True if all files are local; downloaded copies live for one query only."""
+    """True if all files are local; downloaded copies exist for one query only."""
     storage = plan.context.storage
     return storage.reroot is not None or all(
         storage.local_path(task.data_file.path) is not None for task in plan.files
@@ -149,5 +149,5 @@ def _are_local(plan: ScanPlan) -> bool:
 
 
 def _paths(plan: ScanPlan) -> tuple[str, ...]:
-    # The metadata file says all else of a file.
+    # All other facts about a file are in the metadata file.
     return tuple(task.data_file.path for task in plan.files)

@@ -1,4 +1,4 @@
-"""DuckDB's side of one query: its cursor, the folders that it may read, its tables' sources."""
+"""DuckDB's resources for one query: its cursor, the folders it may read, its tables' SQL."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ if TYPE_CHECKING:
 class Sources:
     """The tables of one query.
 
-    Once they are read: ``parameters`` of their SQL, ``groups`` as in ``protocol.Result``, and
-    the ``instance`` whose cursor ``open_query`` then holds.
+    Reading them sets ``parameters`` of their SQL, ``groups`` as in ``protocol.Result``, and the
+    ``instance`` whose cursor ``open_query`` holds.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class Sources:
         self.groups: tuple[str, ...] = ()
 
     def planned(self, *, arrow_only: bool) -> Callable[[], Mapping[str, str]]:
-        """The rest of the work in the query's own thread, which gives the SQL by table.
+        """A function that returns the SQL by table, to be called in the query's own thread.
 
         ``read/`` reads every file if ``arrow_only``.
         """
@@ -86,7 +86,7 @@ class Sources:
         used: list[str] = []
         of_all: dict[str, FileFacts] = {}
         opened = OpenedFiles(self._query, self._open.begin_files, reads_all=self._reads_all())
-        # A query that comes once reads its files once.
+        # A query that is not prepared reads its files only once.
         kept = None if prepared is None else self._open.begin_kept()
         builder = RelationBuilder(
             cursor, self._footers, self._query, self._open.streams, opened, kept
@@ -111,7 +111,7 @@ class Sources:
         return {**sources, **self._files()}
 
     def _reads_all(self) -> bool:
-        """False where a few rows, whichever, are the answer."""
+        """False if any few rows answer the query: a LIMIT without ORDER BY."""
         arguments = self._bound.tree.args
         return arguments.get("limit") is None or arguments.get("order") is not None
 
@@ -139,7 +139,7 @@ class Sources:
         return cursor
 
     def _keep_footers(self, facts: Mapping[str, FileFacts], *, are_fresh: bool) -> None:
-        """Let DuckDB keep the footers of files, if it may; see ``KeptFooters.admit``."""
+        """Let DuckDB keep the footers of files, if possible; see ``KeptFooters.admit``."""
         assert self.instance is not None
         kept = self.instance.footers
         if kept is not None and not kept.admit(self._open.cursor, facts, are_fresh=are_fresh):
@@ -161,7 +161,7 @@ class Sources:
 
 
 def folders_read(plan: ScanPlan, groups: Sequence[FileGroup]) -> set[str]:
-    """The folders DuckDB must be able to read: the table's, and those of files beside it."""
+    """The folders that DuckDB must be able to read: the table's, and those of other files."""
     paths = [path for group in groups if group.name != grouping.ARROW for path in _paths(group)]
     if not paths:
         return set()
@@ -170,7 +170,7 @@ def folders_read(plan: ScanPlan, groups: Sequence[FileGroup]) -> set[str]:
     try:
         metadata = storage.local_path(plan.scan.table.metadata_location)
     except StorageError:
-        metadata = None  # removed by a commit since: its folder is not needed, the files' are
+        metadata = None  # a commit has removed it: only the folders of the files are needed
     if metadata is not None and len(table := os.path.dirname(os.path.dirname(metadata))) > 1:
         folders.add(table)
     for path in paths:
@@ -185,7 +185,7 @@ def folders_read(plan: ScanPlan, groups: Sequence[FileGroup]) -> set[str]:
 
 
 def folders_of_store(storage: Storage, path: str) -> set[str]:
-    """Where copies of small files are, and the file system that gives the others."""
+    """The file system of stores, and the folder of local copies of small files, if any."""
     shelf = storage.remote_files().shelf(storage.location(path))
     return {STORE_FOLDER} if shelf is None else {STORE_FOLDER, shelf.folder}
 
@@ -220,19 +220,19 @@ class OpenQuery:
         self.cursor, self._instance = cursor, instance
 
     def begin_files(self) -> QueryFiles:
-        """The files of object stores that the query reads."""
+        """An empty set of object-store files for the query."""
         assert self._instance is not None
         self.files = self._instance.begin_files()
         return self.files
 
     def begin_kept(self) -> KeptLease:
-        """The tables in memory that the query reads."""
+        """A lease on the tables in memory that the query reads."""
         assert self._instance is not None
         self.kept = self._instance.begin_kept()
         return self.kept
 
     def interrupt(self) -> None:
-        """Stop what the cursor runs, from any thread; harmless when it runs nothing."""
+        """Stop the cursor's work, from any thread; has no effect on an idle cursor."""
         import duckdb
 
         for stream in list(self.streams):
@@ -245,17 +245,17 @@ class OpenQuery:
             try:
                 cursor.interrupt()
             except duckdb.Error:
-                return  # it was closed in this moment
+                return  # it has just been closed
 
     def release(self) -> None:
-        """Give everything back. For the thread in which the cursor is used."""
+        """Release all resources. Call it in the thread that uses the cursor."""
         self.interrupt()
         cursor, instance, reader = self.cursor, self._instance, self.reader
         files, self.files = self.files, None
         kept, self.kept = self.kept, None
         self.cursor, self._instance, self.reader, self.streams = None, None, iter(()), []
         if cursor is not None and instance is not None:
-            # DuckDB must have ended before the reader goes: it waits for what the reader reads.
+            # DuckDB waits for the reader's input, so it must end before the reader is deleted.
             instance.release(cursor)
         if kept is not None:
             kept.close()
@@ -266,15 +266,15 @@ class OpenQuery:
 
 # Leave DuckDB's open objects alone in a forked process.
 #
-# DuckDB's threads are not in the child: its destructors would crash there, or wait for ever.
+# DuckDB's threads do not exist in the child: its destructors would crash there or wait for ever.
 
 _OPEN: Final[WeakSet[Any]] = WeakSet()
 
 
 class _Immortal(Struct, gc=False):
-    """Refers to itself, and the garbage collector does not see it: it is never destroyed.
+    """Refers to itself, and the garbage collector does not track it: it is never destroyed.
 
-    A module's variable would not do: the interpreter clears those when it ends.
+    A variable of a module is not enough: the interpreter clears those when it ends.
     """
 
     owners: list[Any]
@@ -282,7 +282,7 @@ class _Immortal(Struct, gc=False):
 
 
 def keep_in_forks(owner: Any) -> None:
-    """Never collect ``owner``, nor what it refers to, in a fork of this process."""
+    """In a fork of this process, never collect ``owner`` or anything that it refers to."""
     _OPEN.add(owner)
 
 

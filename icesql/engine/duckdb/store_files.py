@@ -1,10 +1,10 @@
 """A file system for DuckDB: files of object stores that a running query reads.
 
-DuckDB opens ``icesql://stores/<name>/<number>`` and nothing else of it; what no query has announced
-is not there. Bytes come from the block store, or else from the object store.
+DuckDB opens only paths ``icesql://stores/<name>/<number>``; a file that no query has announced
+does not exist. Bytes come from the block store, or else from the object store.
 
-A name says which bytes these are: DuckDB keeps by it, in memory, what it read of a file and its
-footer. Queries at the same time have numbers of their own, since each ends what it asked for.
+A name identifies the bytes of a file: DuckDB caches bytes and footers in memory by name. Concurrent
+queries have different numbers, since each cancels its own requests.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ if TYPE_CHECKING:
     from icesql.storage.stores.files import StoredFile
 
 _PREFIX: Final = f"{STORE_FOLDER}/"
-# What names a file never changes, and DuckDB wants to know when it last did.
+# DuckDB requires a modification time, but the bytes behind a name never change.
 _LONG_AGO: Final = datetime(2000, 1, 1, tzinfo=UTC)
 
 
 def load_library() -> None:
-    """Import what the file system is made of, which takes as long as a request to a store."""
+    """Import the libraries of the file system, which takes as long as a request to a store."""
     import fsspec  # noqa: F401
 
 
 class QueryFiles:
     """The files of one query. ``error`` is the first failure to read one.
 
-    ``is_over`` is set when DuckDB has given all rows: it opens none of the files any more.
-    ``close`` runs once the query has ended, whatever way, and from any thread.
+    ``is_over`` is set when DuckDB has returned all rows: it opens none of the files any more.
+    ``close`` is called from any thread when the query has ended, for whatever reason.
     """
 
     def __init__(self, all_files: StoreFiles) -> None:
@@ -49,11 +49,11 @@ class QueryFiles:
         self._closing: list[Callable[[], None]] = []
 
     def make_known(self) -> None:
-        """Make the file system known to DuckDB, while the first bytes are on their way."""
+        """Register the file system with DuckDB, while the first bytes are being fetched."""
         self._all.make_known()
 
     def announce(self, file: StoredFile) -> str:
-        """The path by which DuckDB may open a file."""
+        """The path that DuckDB may open for a file."""
         path = self._all.announce(self, file)
         self._files[path] = file
         return path
@@ -63,12 +63,12 @@ class QueryFiles:
         self._closing.append(function)
 
     def stop(self) -> None:
-        """Readers that wait are told that the query has ended."""
+        """End the waiting of readers: the query is over."""
         for file in list(self._files.values()):
             file.leave()
 
     def close(self) -> None:
-        """Let go of everything. Harmless when repeated."""
+        """Release all files. May be called again."""
         self.stop()
         files, self._files = self._files, {}
         self._all.forget(self, files)
@@ -78,14 +78,14 @@ class QueryFiles:
 
 
 class _Handle(StoredStream):
-    """Like the stream, but errors are kept: DuckDB hands on no more than their text."""
+    """A stream that keeps its errors: DuckDB passes on only their text."""
 
     def __init__(self, files: QueryFiles, file: StoredFile) -> None:
         super().__init__(file)
         self._files = files
 
     def read(self, size: int | None = -1) -> Any:
-        """As ``StoredStream.view``: DuckDB copies what it is given."""
+        """See ``StoredStream.view``: DuckDB copies the bytes."""
         try:
             return self.view(size)
         except Error as error:
@@ -93,24 +93,24 @@ class _Handle(StoredStream):
             raise
 
     def close(self) -> None:
-        """Nothing: other handles of the file go on, and the query ends what is under way."""
+        """Does nothing: other handles share the file, and the query cancels its requests."""
 
 
 class StoreFiles:
-    """The files of all queries of one DuckDB instance, and the file system that gives them.
+    """The files of all queries of one DuckDB instance, and the file system that serves them.
 
-    ``register`` makes a file system known to DuckDB; it is called for the first file, not before.
+    ``register`` registers a file system with DuckDB; it is not called before the first file.
     """
 
     def __init__(self, register: Callable[[Any], None]) -> None:
         self._register: Callable[[Any], None] | None = register
         self._announced: dict[str, tuple[QueryFiles, StoredFile]] = {}
-        # Nobody who writes SQL can say the name of a file.
+        # Names are keyed hashes, so that SQL cannot guess them.
         self._key = os.urandom(16)
         self._lock = threading.RLock()
 
     def begin(self) -> QueryFiles:
-        """The files of a query that begins."""
+        """An empty set of files for a new query."""
         return QueryFiles(self)
 
     def make_known(self) -> None:
@@ -121,9 +121,9 @@ class StoreFiles:
                 register(self.file_system())
 
     def announce(self, files: QueryFiles, file: StoredFile) -> str:
-        """The path of a file for as long as a query has it: the same one for the same bytes.
+        """The path of a file while a query has it: the same one for the same bytes.
 
-        What a query that is over has not let go of yet is taken from it.
+        A finished query that has not released its paths yet loses them.
         """
         name = file.kept_name or os.urandom(16).hex()
         folder = hashlib.blake2b(name.encode(), key=self._key, digest_size=16).hexdigest()
@@ -139,7 +139,7 @@ class StoreFiles:
         return found is None or found[0].is_over
 
     def forget(self, files: QueryFiles, paths: Iterable[str]) -> None:
-        """Give files of a query no longer."""
+        """Stop serving files of a query."""
         with self._lock:
             for path in paths:
                 if path in self._announced and self._announced[path][0] is files:
@@ -153,7 +153,7 @@ class StoreFiles:
         return found
 
     def file_system(self) -> Any:
-        """An fsspec file system; fsspec is imported here, where it is needed."""
+        """An fsspec file system; fsspec is imported only when it is needed."""
         from fsspec import AbstractFileSystem
 
         find = self.find

@@ -1,4 +1,4 @@
-"""Iceberg types in DuckDB's spelling, for the columns that a scan exposes."""
+"""The DuckDB types for Iceberg types, for the columns that a scan exposes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def quoted(name: str) -> str:
 
 
 def literal(text: str) -> str:
-    """A text as a SQL string literal."""
+    """A string as a SQL literal."""
     return "'" + text.replace("'", "''") + "'"
 
 
@@ -72,6 +72,6 @@ def duckdb_type(node: t.IcebergType) -> str:
 
 
 def column_types(columns: Iterable[t.NestedField]) -> str:
-    """``{'name': 'TYPE', …}`` for readers of files: names and types are literals, quoted."""
+    """``{'name': 'TYPE', …}`` for file readers: names and types are quoted literals."""
     pairs = [f"{literal(each.name)}: {literal(duckdb_type(each.type))}" for each in columns]
     return "{" + ", ".join(pairs) + "}"
