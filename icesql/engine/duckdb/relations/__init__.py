@@ -1,5 +1,5 @@
-"""The files of a scan as relations that DuckDB can query.
+"""Relations that DuckDB can query over the files of a scan.
 
-In: file tasks and footers. Out: relations over Parquet files with their deletes, and the groups of
-files that only ``read`` can read. May import: what ``engine.duckdb`` may.
+In: file tasks and footers. Out: relations over Parquet files without their deleted rows, and the
+groups of files that only ``read`` can read. May import: what ``engine.duckdb`` may.
 """

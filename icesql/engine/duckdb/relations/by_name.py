@@ -1,8 +1,8 @@
 """Decide when DuckDB may match the columns of a file by name instead of by field id.
 
-DuckDB counts a ``read_parquet`` with a schema of field ids as one row and so joins in the wrong
-order. Files of one and the same footer whose columns have exactly the table's types are read by
-the names they were written with, and DuckDB then knows how many rows there are.
+DuckDB assumes one row for a ``read_parquet`` with a schema of field ids, and so joins in the wrong
+order. Files with the same footer whose columns have exactly the table's types are read by the names
+in the footer, and DuckDB then knows how many rows there are.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from icesql.engine.duckdb.relations.footer import Element, Footer
 from icesql.iceberg import types as t
 from icesql.scan.tasks.task import FileScanTask
 
-# Each footer is a read_parquet of its own.
+# Each footer needs its own read_parquet.
 _MOST_FOOTERS: Final = 4
 _VIRTUAL: Final = frozenset(
     {"filename", "file_index", "file_row_number", "file_size", "file_last_modified"}
@@ -26,10 +26,10 @@ def by_footer(
     footers: Iterable[Footer | None],
     columns: Sequence[t.NestedField],
 ) -> list[tuple[list[FileScanTask], Mapping[int, str]]] | None:
-    """The tasks by footer, each with the stored names by field id; None when ids must decide.
+    """The tasks by footer, each with the stored names by field id; None if ids must be used.
 
     ``footers`` are those of the tasks, in order; they passed the footer check for ``columns``. A
-    column that a footer lacks has no name there.
+    column that a footer lacks has no stored name.
     """
     grouped: dict[int, tuple[Footer, list[FileScanTask]]] = {}
     for task, footer in zip(tasks, footers, strict=True):
@@ -51,7 +51,7 @@ def _stored_names(footer: Footer, columns: Sequence[t.NestedField]) -> Mapping[i
     by_id = footer.by_id
     if by_id is None:
         return None
-    # Names meet without regard to case, and those of virtual columns are taken.
+    # DuckDB matches names without regard to case, and has virtual columns of its own.
     lower = [element.name.lower() for element in footer.columns]
     if len(set(lower)) < len(lower) or _VIRTUAL.intersection(lower):
         return None
@@ -67,7 +67,7 @@ def _stored_names(footer: Footer, columns: Sequence[t.NestedField]) -> Mapping[i
 
 
 def _same_type(node: t.IcebergType, element: Element) -> bool:
-    """Whether DuckDB reads a stored column, whose footer agrees, as exactly this type."""
+    """True if DuckDB reads a stored column, which passed the footer check, as exactly this type."""
     match node:
         case t.StructType(fields):
             return all(

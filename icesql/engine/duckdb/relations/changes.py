@@ -1,8 +1,8 @@
-"""The rows of a change as SQL over the files that two states of a table do not share.
+"""Row changes as SQL over the files that two snapshots of a table do not share.
 
-A row is deleted or inserted by its place: file and position. What a commit deletes and inserts
-alike is carried over (copy-on-write) and is no change. Net changes add up all commits by the
-content of rows.
+A row is deleted or inserted by its place: file and position. A row that one commit both deletes and
+inserts with the same content is carried over (copy-on-write) and is no change. Net changes combine
+all commits by the content of rows.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ Read = Callable[[ScanContext, Sequence[FileScanTask]], Relation]
 
 _TYPE, _VERSION, _TIME = (quoted(column.name) for column in CHANGE_COLUMNS)
 _ORDINAL: Final = "__ordinal"
-# By this the error is known to be of the rows, not of a file.
+# The prefix shows that the error is about rows, not about a file.
 _PAIRED: Final = "icesql:changes:"
 
 
 def changes_relation(
     plan: ChangePlan, projection: Schema, context: ScanContext, read: Read, name: str
 ) -> Relation:
-    """The changes with the columns of ``projection``; ``read`` gives the live rows of files.
+    """The changes with the columns of ``projection``; ``read`` returns the live rows of files.
 
-    ``name`` keeps the parameters of several scans apart.
+    ``name`` distinguishes the parameters of several scans.
     """
     columns = plan.row_schema.fields
     lineage = plan.changes.compute_updates and not plan.changes.keys
@@ -72,7 +72,7 @@ def changes_relation(
 
 
 class _Parts:
-    """Makes the SQL of commits, and gathers what their relations need."""
+    """Builds the SQL of commits, and collects the parameters and sources of their relations."""
 
     def __init__(
         self,
@@ -89,14 +89,14 @@ class _Parts:
         self._names = ", ".join(quoted(each.name) for each in schema.fields)
 
     def commit(self, files: CommitFiles, ordinal: int) -> str:
-        """All rows that a commit deleted or inserted, with what is known of it."""
+        """All rows that a commit deleted or inserted, with the columns about the commit."""
         version, time = commit_columns(files.commit)
         blamed = (
             f"{version} AS {_VERSION}, make_timestamptz({time}) AS {_TIME}, {ordinal} AS {_ORDINAL}"
         )
         who = who_committed(files.commit)
         for column in self._blamed:
-            # Words of a summary are a stranger's, and never SQL.
+            # Values of a summary come from strangers: they are parameters, never SQL.
             name = f"told_{self._name}_{ordinal}_{column.field_id}"
             self.parameters[name] = who[column.field_id]
             blamed += f", CAST(${name} AS VARCHAR) AS {quoted(column.name)}"
@@ -124,7 +124,7 @@ class _Parts:
         return f"SELECT *, 0 AS {_ORDINAL} FROM ({empty_relation(columns).sql})"
 
     def _unused(self, column: NestedField) -> NestedField:
-        """A metadata column by a name that no column of the table has."""
+        """A metadata column under a name that no column of the table has."""
         names = {each.name.lower() for each in self._schema.fields}
         name = column.name
         while name in names:
@@ -140,7 +140,7 @@ class _Parts:
 
 
 def _identity(column: NestedField) -> tuple[str, ...]:
-    """SQL of the values by which two rows are the same: DuckDB takes -0.0 for 0.0."""
+    """SQL of the values that identify a row: for DuckDB, -0.0 equals 0.0."""
     name = quoted(stored_name(column.field_id))
     if isinstance(column.type, t.FloatType | t.DoubleType):
         return name, f"signbit({name})"
@@ -151,7 +151,7 @@ def _identity(column: NestedField) -> tuple[str, ...]:
 
 
 def _without_carried(sql: str, row: Sequence[str]) -> str:
-    """Without as many deletes and inserts of one row as there are of both."""
+    """Remove pairs of a delete and an insert of the same row."""
     same = f"PARTITION BY {', '.join(row)}"
     return (
         f"SELECT * EXCLUDE (__nth, __deleted, __inserted) FROM (SELECT *, "
@@ -176,7 +176,7 @@ def _net(sql: str, row: Sequence[str]) -> str:
 
 
 def _updates(sql: str, same_row: Sequence[str], keys: Sequence[str], problem: str) -> str:
-    """A delete and an insert of one key are the two sides of an update: in one commit, or net."""
+    """Mark a delete and an insert of one key, in one commit or net, as an update."""
     same = f"PARTITION BY {', '.join(same_row)}"
     known = " AND ".join(f"{key} IS NOT NULL" for key in keys)
     return (

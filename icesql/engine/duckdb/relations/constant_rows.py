@@ -1,4 +1,4 @@
-"""Rows that stand for files of which metadata knows all values."""
+"""Rows that replace files whose values all follow from metadata."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from icesql.engine.duckdb.types import quoted
 from icesql.iceberg.schema import Schema
 
 _COPIES: Final = "copies"
-# A power of two; DuckDB holds one side of a product in memory.
+# A power of two; DuckDB holds one side of a cross product in memory.
 _MOST_COPIES: Final = 1 << 20
 
 
@@ -20,10 +20,10 @@ def constant_rows(
     rows: Sequence[tuple[object, ...]],
     counts: Sequence[int],
 ) -> Relation:
-    """The rows, each as often as ``counts`` says; once without any.
+    """The rows, each repeated as often as ``counts`` says; once if it is empty.
 
-    A row comes as the products of few numbers with powers of two: DuckDB makes 100 million of them
-    in about a second, and 20 times slower by a function that is called for each row.
+    A row is repeated by cross products with ranges of powers of two: DuckDB makes 100 million rows
+    in about a second, and takes 20 times longer with a function that is called for each row.
     """
     import pyarrow as pa
 
@@ -49,7 +49,7 @@ def constant_rows(
 def _products(
     rows: Sequence[tuple[object, ...]], counts: Sequence[int]
 ) -> Iterator[tuple[tuple[object, ...], int]]:
-    """Each row with powers of two that make its count, several times with the greatest."""
+    """Each row with powers of two that add up to its count; the greatest may come several times."""
     for row, count in zip(rows, counts, strict=True):
         for _ in range(count // _MOST_COPIES):
             yield row, _MOST_COPIES

@@ -27,9 +27,10 @@ def live_rows(
 ) -> Relation:
     """The relation of ``files`` without their deleted rows.
 
-    Positions count for a file by its number in the list, keys when their greatest sequence number
-    is above the file's. DuckDB reads the keys of groups for which ``is_duckdb`` holds; ``read/``
-    reads and checks position deletes, and raises the errors about them.
+    Position deletes match a file by its number in the list, equality deletes a row if their
+    greatest sequence number is above the file's. DuckDB reads the keys of groups for which
+    ``is_duckdb`` is true; ``read/`` reads and checks position deletes, and raises the errors
+    about them.
     """
     suffix: list[str] = []
     parameters: dict[str, Any] = {}
@@ -72,7 +73,7 @@ def _positions(tasks: Sequence[FileScanTask], relations: DeleteRelations) -> Arr
 
 
 class _Keys:
-    """The keys of one group as SQL, and what the SQL needs."""
+    """The keys of one group as SQL, with its parameters and registered sources."""
 
     def __init__(
         self, group: EqualityGroup, files: PlainFiles, facts: FileFacts, name: str
@@ -83,7 +84,7 @@ class _Keys:
         if not group.is_global:
             self._columns.append("partition")
         numbers = [group.delete_number(file) for file in group.files]
-        # Deletes that are newer than all data need no comparing.
+        # Deletes that are newer than all data need no comparison.
         self._of_data = [group.data_number(task.data_file) for task in tasks]
         self._compared = max(self._of_data) >= min(numbers)
         self._numbers = len(set(numbers))
@@ -93,7 +94,7 @@ class _Keys:
     def anti_join(self, alias: str, *, by_duckdb: bool) -> str:
         source = self._read_by_duckdb() if by_duckdb else self._streamed()
         if self._compared and self._numbers > 1:
-            # One row a key, however many commits deleted it: cost stays linear in the keys.
+            # One row per key, however many commits deleted it: the cost stays linear in the keys.
             columns = ", ".join(self._columns)
             source = (
                 f"SELECT {columns}, max(sequence_number) AS sequence_number "
@@ -139,5 +140,5 @@ class _Keys:
 
 
 def by_sequence_number(tasks: Sequence[FileScanTask]) -> list[FileScanTask]:
-    """The tasks ordered so that files of one sequence number and partition are neighbours."""
+    """The tasks ordered so that files of one sequence number and partition are adjacent."""
     return sorted(tasks, key=lambda task: (task.sequence_number, repr(task.data_file.partition)))

@@ -1,4 +1,4 @@
-"""Integers of each file, such as sequence numbers, as SQL over the number of a file in its list."""
+"""Integers of each file, such as sequence numbers, as SQL over the file's number in its list."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _MOST_BRANCHES: Final = 50
 
 
 class FileFacts:
-    """Facts of ``count`` files that a function aliased ``reader`` reads, in their order.
+    """Facts about ``count`` files, in the order in which a function aliased ``reader`` reads them.
 
-    ``name`` is what a table of the facts must be registered as, when there is one: facts are
-    constants where all files agree, else a CASE, else a column of that table.
+    A fact is a constant if all files agree, else a CASE, else a column of a table that has to be
+    registered as ``name``.
     """
 
     def __init__(self, count: int, reader: str, name: str) -> None:
@@ -41,14 +41,14 @@ class FileFacts:
 
     @property
     def join(self) -> str:
-        """The join behind the function in FROM, for the expressions used so far."""
+        """The join after the function in FROM, for the expressions used so far."""
         if not self._columns:
             return ""
         return f' JOIN "{self._name}" ON {self._reader}.file_index = "{self._name}".file'
 
     @property
     def registered(self) -> dict[str, ArrowStream]:
-        """The table to register, by its name; nothing when no expression needs it."""
+        """The table to register, by its name; empty if no expression needs it."""
         if not self._columns:
             return {}
         import pyarrow as pa
@@ -60,16 +60,16 @@ class FileFacts:
 
 
 def of_unknown_size(table: pa.Table) -> ArrowStream:
-    """A table whose number of rows DuckDB does not learn.
+    """A table whose number of rows is hidden from DuckDB.
 
-    Files read by field id count as one row in DuckDB's plans. A join partner of known size would
-    become the probe side, and the hash table be made of the files' rows.
+    DuckDB's plans assume one row for files that are read by field id. A join partner of known size
+    would become the probe side, and DuckDB would build the hash table from the files' rows.
     """
     return ArrowStream(table.schema, lambda: iter(table.to_batches()))
 
 
 def _runs(values: Sequence[int | None]) -> list[tuple[int, int | None]]:
-    """(end, value) of each stretch of equal neighbours."""
+    """(end, value) of each run of equal values."""
     runs: list[tuple[int, int | None]] = []
     for number, value in enumerate(values):
         if runs and runs[-1][1] == value:

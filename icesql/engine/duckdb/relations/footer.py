@@ -23,7 +23,7 @@ _QUERY: Final = (
 
 
 class Element(Struct, frozen=True):
-    """One node of a Parquet schema; ``physical`` is None for groups, texts are DuckDB's."""
+    """One node of a Parquet schema; ``physical`` is None for groups, strings are DuckDB's."""
 
     name: str
     physical: str | None
@@ -44,7 +44,7 @@ class Footer(Struct, frozen=True, dict=True):
 
     @cached_property
     def by_id(self) -> dict[int, Element] | None:
-        """Top-level columns by field id; None unless every element has an id of its own."""
+        """Top-level columns by field id; None unless every element has a unique id."""
         return _by_unique_id(self.columns)
 
 
@@ -59,7 +59,7 @@ def _by_unique_id(columns: tuple[Element, ...]) -> dict[int, Element] | None:
             return False
         else:
             seen.add(element.field_id)
-        # The repeated group inside a list or map carries no id of its own.
+        # The repeated group inside a list or map has no id.
         repeated = element.converted in ("LIST", "MAP", "MAP_KEY_VALUE") or (
             element.logical in ("ListType()", "MapType()")
         )
@@ -71,11 +71,11 @@ def _by_unique_id(columns: tuple[Element, ...]) -> dict[int, Element] | None:
 
 
 class FileFacts(Struct, frozen=True):
-    """Facts of a footer: its schema and size, the rows it counts, the length of the file.
+    """Facts about a file: its schema, the footer's size, the number of rows, the file's length.
 
-    ``problem`` is what is wrong with it: in itself, or in the pages of ``checked`` columns.
-    ``counts`` are kept only of a file whose length is not the recorded one. ``changed`` is the time
-    of change in ns, None of a file that is not on this machine.
+    ``problem`` describes an error in the footer, or in the pages of the ``checked`` columns.
+    ``counts`` are kept only if the file's length is not the recorded one. ``changed`` is the
+    modification time in ns, None for a file that is not on this machine.
     """
 
     footer: Footer
@@ -91,8 +91,8 @@ class FileFacts(Struct, frozen=True):
 class FooterCache:
     """Footers by location and recorded length, of local files as long as they do not change.
 
-    Files never change, but a table that is restored or made anew under the same names does.
-    Shared by the results of one connection, safe for threads. Holds one Footer per distinct
+    Iceberg's files never change, but a restored or recreated table may have other files under the
+    same names. Shared by the results of one connection; thread-safe. Holds one Footer per distinct
     schema, so 10,000 files of one table cost 10,000 small records.
     """
 
@@ -103,12 +103,12 @@ class FooterCache:
         self._layouts: dict[bytes, SchemaLayout] = {}
 
     def get(self, location: str, length: int) -> Footer | None:
-        """The footer when it is known."""
+        """The cached footer, or None."""
         facts = self._facts.get((location, length))
         return None if facts is None else facts.footer
 
     def facts(self, location: str, length: int) -> FileFacts | None:
-        """The kept facts of a file, None if there are none."""
+        """The cached facts about a file, or None."""
         return self._facts.get((location, length))
 
     def load(
@@ -118,12 +118,12 @@ class FooterCache:
         columns: Collection[int] = (),
         opened: OpenedFiles | None = None,
     ) -> None:
-        """Look at the footers of ``files`` (location, recorded length) not looked at before.
+        """Read the footers of ``files`` (location, recorded length) that are not cached.
 
-        Pages of ``columns`` (field ids) are counted too. A file that cannot be read, or has no
-        unencrypted footer, has no facts. ``cursor`` is DuckDB's, which reads one footer of each
-        schema; its errors pass through, and those of an object store. ``opened`` opens the files;
-        where that takes requests no pages are counted.
+        It also counts the pages of ``columns`` (field ids). A file that cannot be read, or has no
+        unencrypted footer, gets no facts. DuckDB's ``cursor`` reads one footer of each schema; its
+        errors and those of an object store pass through. ``opened`` opens the files; pages are not
+        counted where that needs requests.
         """
         opened = opened or local_files()
         wanted = frozenset(columns)
@@ -132,7 +132,7 @@ class FooterCache:
             if known is not None and known.changed != time_of_change(key[0]):
                 known = None
             if known is not None and not opened.is_here(key[0]):
-                continue  # no pages would be counted
+                continue  # its pages would not be counted
             checked = frozenset[int]() if known is None else known.checked
             if known is None or not (known.problem or wanted <= checked):
                 facts = self._look_at(cursor, key, opened, wanted - checked, wanted | checked)
@@ -155,8 +155,8 @@ class FooterCache:
             with opened.open(location) as found:
                 file = found
                 if 0 <= length <= _SMALL and opened.is_here(location):
-                    # One read is less work than one for each page, and room for no more than
-                    # the file half the work of room for the greatest.
+                    # One read is cheaper than one for each page, and a buffer of the file's length
+                    # costs half of one of the maximum length.
                     data = found.read(length + 1)
                     file = BytesIO(data) if len(data) <= length else found
                 counts = read_row_counts(file, self._layouts)
@@ -165,13 +165,13 @@ class FooterCache:
                     problem = counts.page_problem(file, columns)
         except (OSError, BadThrift):
             return None
-        # Closed by now, or what is asked for ahead would end with it.
+        # The stream is closed here: closing it later would end the requests for the columns.
         if not opened.is_here(location):
             opened.note_footer(location, length, counts)
         footer = self._footers.get(counts.schema)
         if footer is None:
             rows = tuple(cursor.execute(_QUERY, [[escape_glob(opened.path(location))]]).fetchall())
-            # Schemas that DuckDB sees no difference in are one.
+            # Schemas that look the same to DuckDB share one Footer.
             footer = self._interned.setdefault(rows, Footer(_tree(rows)))
             self._footers[counts.schema] = footer
         kept = None if counts.length == length else counts
@@ -181,7 +181,7 @@ class FooterCache:
 
 
 def time_of_change(location: str) -> int | None:
-    """When a file was changed, in ns; None of a file that is not on this machine."""
+    """The modification time of a file in ns; None for a file that is not on this machine."""
     try:
         return os.stat(location).st_mtime_ns
     except (OSError, ValueError):

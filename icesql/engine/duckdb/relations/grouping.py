@@ -1,8 +1,8 @@
-"""Whether DuckDB's own Parquet reader gives a file's columns exactly as the table means them.
+"""Decide whether DuckDB's own Parquet reader reads a file's columns exactly as the table defines.
 
-DuckDB matches top-level columns by field id, but is silently wrong on files without ids, renamed
-nested children, a differing UTC flag and more; each rule below closes one of those. Whatever is
-not listed here is read by ``read/``.
+DuckDB matches top-level columns by field id, but returns wrong values without an error for files
+without ids, renamed nested children, a differing UTC flag and more; each rule below excludes one
+of these cases. ``read/`` reads every file that the rules exclude.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _NATIVE_LEAVES = (
 
 
 def type_problem(column: t.NestedField) -> str | None:
-    """Why DuckDB never reads a column of this type exactly; None if the footer decides."""
+    """Why DuckDB cannot read any column of this type exactly; None if the footer decides."""
     if not _native_type(column.type):
         return f"column {column.name} is {column.type}"
     is_nested = not isinstance(column.type, t.PrimitiveType)
@@ -55,7 +55,7 @@ def type_problem(column: t.NestedField) -> str | None:
         if not isinstance(column.type, _DEFAULTS_AS_TEXT):
             return f"column {column.name} has a default of type {column.type}"
         if isinstance(column.type, t.FloatType | t.DoubleType | t.StringType):
-            # NaN and texts that a cast might change are left to the reference reader.
+            # ``read/`` handles NaN and strings, which a cast might change.
             return f"column {column.name} has a default of type {column.type}"
     return _nested_default(column) if is_nested else None
 
@@ -79,9 +79,9 @@ def _native_type(node: t.IcebergType) -> bool:
 def footer_problem(
     footer: Footer, needed: Iterable[t.NestedField], identity_sources: frozenset[int]
 ) -> str | None:
-    """Why DuckDB misreads some of the columns ``needed`` in this file; None if it does not.
+    """Why DuckDB misreads some of the columns ``needed`` in this file; None if it reads them right.
 
-    ``identity_sources`` are the columns whose value comes from the partition when a file has none.
+    ``identity_sources`` are columns whose value comes from the partition if the file lacks them.
     """
     by_id = footer.by_id
     if by_id is None:
@@ -92,7 +92,7 @@ def footer_problem(
             if column.field_id in identity_sources:
                 return f"column {column.name} comes from the partition, not from the file"
             if t.children(column.type):
-                # DuckDB fails an assertion when one child of the absent column is asked for.
+                # DuckDB fails an assertion if a query reads one child of the absent column.
                 return f"nested column {column.name} is not in the file"
             if column.required and column.initial_default is t.MISSING:
                 return f"required column {column.name} is not in the file"
@@ -243,7 +243,7 @@ _UNIT: Final = r"(MILLIS|MICROS|NANOS)=(?!<null>)"
 
 
 def _unit(element: Element, logical: str) -> str | None:
-    """The time unit, from the logical type only: the old annotation does not say the zone."""
+    """The time unit, from the logical type only: the converted type does not define the zone."""
     if element.logical is None or not element.logical.startswith(logical):
         return None
     found = re.search(_UNIT, element.logical)
@@ -254,9 +254,9 @@ def _is_utc(element: Element) -> bool:
     return "isAdjustedToUTC=1" in (element.logical or "")
 
 
-# Sort the files of a scan into groups by who reads them, from metadata alone.
+# Sort the files of a scan into groups by their reader, from metadata alone.
 #
-# duckdb             DuckDB's Parquet reader, pending the footer check
+# duckdb             DuckDB's Parquet reader, if the footer check passes
 # duckdb + deletes   the same, anti-joined with the delete relations
 # arrow              ``read/``
 
@@ -266,8 +266,8 @@ ARROW: Final = "arrow"
 
 _PENDING: Final = "pending footer check"
 
-# Metadata columns that DuckDB can give: constants of the file, the position in it, and the two that
-# files may hold.
+# Metadata columns that DuckDB can provide: constants of the file, the position in it, and the two
+# that files may store.
 _DUCKDB_METADATA: Final = frozenset(
     column.field_id
     for column in (
@@ -282,7 +282,7 @@ _STORED: Final = metadata_columns.LINEAGE_IDS
 
 
 class FileGroup(Struct, frozen=True):
-    """Files that are read the same way; ``reason`` says why ``read/`` reads them."""
+    """Files with the same reader; ``reason`` explains why it is ``read/``."""
 
     name: str
     tasks: tuple[FileScanTask, ...]
@@ -301,7 +301,7 @@ def group_files(
     *,
     stores: bool = False,
 ) -> tuple[FileGroup, ...]:
-    """The groups of a scan's files; every file is in exactly one. Touches no file.
+    """The groups of a scan's files; every file is in exactly one. Opens no file.
 
     With ``stores`` DuckDB reads object stores, too.
     """
@@ -322,7 +322,7 @@ def group_files(
 def columns_to_read(
     context: ScanContext, tasks: Sequence[FileScanTask] = ()
 ) -> tuple[NestedField, ...]:
-    """The columns of files a reader needs: projected ones and the keys of equality deletes."""
+    """The columns of files that a reader needs: projected ones and keys of equality deletes."""
     projected = [
         column
         for column in context.projection.fields

@@ -1,6 +1,6 @@
-"""KeptRelations: small scans that are read again and again, as tables in the engine's memory.
+"""Small scans that are read repeatedly, kept as tables in the engine's memory.
 
-Opening a Parquet file and unpacking its pages is most of what a point lookup costs.
+A point lookup spends most of its time on opening a Parquet file and decoding its pages.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from icesql.engine.duckdb.types import quoted
 from icesql.iceberg import types as t
 from icesql.scan.tasks.task import FileScanTask, ScanContext
 
-# How often a scan is read from its files before it is kept.
+# How often a scan is read from its files before it is kept in memory.
 USES_BEFORE: Final = 12
 _MOST_NOTED: Final = 256
 _MOST_FILES: Final = 16
 _MOST_FILE_BYTES: Final = 8 << 20
-# In memory: of one table, and of all as far as that is a small part of the memory limit.
+# In memory: of one table, and of all tables, which is also limited to a part of the memory limit.
 _MOST_BYTES_EACH: Final = 48 << 20
 _MOST_BYTES: Final = 128 << 20
 _PART: Final = 16
-# What a value takes at most, without the bytes of a text.
+# The maximum size of a value, without the bytes of a string.
 _VALUE_BYTES: Final = 16
 _PLAIN: Final = (
     t.BooleanType, t.IntegerType, t.LongType, t.FloatType, t.DoubleType, t.DecimalType, t.DateType,
@@ -38,21 +38,21 @@ _LENGTHS: Final[dict[type[t.IcebergType], str]] = {
 
 
 class _Table:
-    """A table and how many open queries read it; ``name`` is None until it is made."""
+    """A table and the number of open queries that read it; ``name`` is None until it exists."""
 
     def __init__(self) -> None:
         self.name: str | None = None
         self.size = self.uses = self.leases = 0
-        # It is being made, or cannot be.
+        # True while it is being created, and if it cannot be.
         self.is_taken = False
 
 
 class KeptRelations:
-    """The tables of one DuckDB instance. Safe for threads.
+    """The tables of one DuckDB instance. Thread-safe.
 
-    A table is known by the SQL of its scan and by the path, size and time of change of its files,
-    so a file in the place of another is read anew. What was not used for longest goes first;
-    nothing goes while a query reads it.
+    The key of a table is the SQL of its scan with the path, size and modification time of its
+    files, so a replaced file is read again. The least recently used table is dropped first, but
+    never while a query reads it.
     """
 
     def __init__(self, memory_limit: int) -> None:
@@ -63,9 +63,10 @@ class KeptRelations:
         self._made = 0
 
     def use(self, key: Hashable) -> tuple[_Table, bool]:
-        """The kept table of a scan that is read once more, leased if there is one.
+        """Count a use of a scan and return its table, which is leased if it exists.
 
-        Then whether the caller is to make it, who calls ``made`` or ``not_made``.
+        The second value is True if the caller has to create it, and then call ``made`` or
+        ``not_made``.
         """
         with self._lock:
             table = self._tables.get(key)
@@ -83,7 +84,7 @@ class KeptRelations:
             return table, is_due
 
     def room(self, table: _Table, size: int) -> tuple[str | None, list[str]]:
-        """The name of a table of ``size`` bytes, None without room; the tables to drop for it."""
+        """Reserve ``size`` bytes: the table's name, None without room; the tables to drop first."""
         names: list[str] = []
         with self._lock:
             for key, each in list(self._tables.items()):
@@ -101,20 +102,20 @@ class KeptRelations:
             return f"__kept_{self._made}", names
 
     def made(self, table: _Table, name: str) -> None:
-        """The table is there, and leased."""
+        """Record that the table exists, and lease it."""
         with self._lock:
             table.name = name
             table.leases += 1
 
     def not_made(self, table: _Table, *, again: bool) -> None:
-        """It is not; ``again``: it may be later."""
+        """Record that the table does not exist; ``again``: it may be created later."""
         with self._lock:
             self.bytes_used -= table.size
             table.size = table.uses = 0
             table.is_taken = not again
 
     def give_back(self, table: _Table) -> None:
-        """A query does not read a table any more."""
+        """End a query's lease on a table."""
         with self._lock:
             table.leases -= 1
 
@@ -126,7 +127,7 @@ class KeptRelations:
 
 
 class KeptLease:
-    """The kept tables that one query reads. For the thread of the query."""
+    """The kept tables that one query reads. Used only in the query's thread."""
 
     def __init__(self, kept: KeptRelations) -> None:
         self._kept = kept
@@ -135,9 +136,9 @@ class KeptLease:
     def relation(
         self, cursor: Any, found: Relation, tasks: Sequence[FileScanTask], context: ScanContext
     ) -> Relation:
-        """The same rows from memory, where they are kept; ``found`` where they are not.
+        """The same rows from memory if they are kept; else ``found``.
 
-        Raises the engine's errors where the query was cancelled or the instance broke.
+        Raises the engine's errors if the query was cancelled or the instance broke.
         """
         if found.registered or not _is_small(tasks, context):
             return found
@@ -177,13 +178,13 @@ class KeptLease:
             again = isinstance(error, duckdb.InterruptException)
             if again or is_fatal(error):
                 raise
-            # Whoever reads the files says what is wrong.
+            # Reading the files will raise the error again.
         finally:
             if not is_made:
                 self._kept.not_made(table, again=again)
 
     def close(self) -> None:
-        """Give all of them back. Harmless when repeated."""
+        """End all leases. May be called again."""
         while self._used:
             self._kept.give_back(self._used.pop())
 
@@ -198,7 +199,7 @@ def _key(found: Relation, tasks: Sequence[FileScanTask], context: ScanContext) -
 
 
 def _is_small(tasks: Sequence[FileScanTask], context: ScanContext) -> bool:
-    """Whether metadata has it that the files are small and hold plain columns."""
+    """True if, according to metadata, the files are small and have only plain columns."""
     columns = context.projection.fields
     if not columns or not 0 < len(tasks) <= _MOST_FILES:
         return False
@@ -214,7 +215,7 @@ def _is_small(tasks: Sequence[FileScanTask], context: ScanContext) -> bool:
 
 
 def _size(cursor: Any, found: Relation, tasks: Sequence[FileScanTask], context: ScanContext) -> int:
-    """About how many bytes the rows take: a small file may hold one long text a million times."""
+    """An estimate of the rows' bytes: a small file may contain one long string a million times."""
     columns = context.projection.fields
     rows = sum(task.data_file.record_count for task in tasks)
     texts = [
@@ -225,5 +226,5 @@ def _size(cursor: Any, found: Relation, tasks: Sequence[FileScanTask], context: 
     count = f"count(*) * {len(columns) * _VALUE_BYTES}"
     sql = f"SELECT {' + '.join([count, *texts])} FROM ({found.sql})"
     ((size,),) = cursor.execute(sql, dict(found.parameters)).fetchall()
-    # Counts that metadata has wrong are for whoever reads the files.
+    # Wrong counts in metadata are reported when the files are read.
     return max(int(size), rows * len(columns) * _VALUE_BYTES)

@@ -1,8 +1,9 @@
-"""OpenedFiles: what DuckDB opens for each data file, and what of object stores is fetched for it.
+"""The paths that DuckDB opens for data files, and the bytes that are fetched for them from stores.
 
-Small files of a store are fetched whole, at once, and DuckDB reads the copies. Of larger ones the
-footers are, and DuckDB reads them through a file system that fetches what it asks for: a copy with
-holes would give it zeros where it expects, say, a bloom filter, and rows would be lost.
+Small files of a store are fetched whole, and DuckDB reads the copies. For larger ones only the
+footers are fetched, and DuckDB reads the files through a file system that fetches each range that
+DuckDB reads: a sparse copy would return zeros where DuckDB expects, for example, a Bloom filter,
+and rows would be lost.
 """
 
 from __future__ import annotations
@@ -29,10 +30,10 @@ if TYPE_CHECKING:
 SCHEME: Final = "icesql"
 STORE_FOLDER: Final = f"{SCHEME}://stores"
 _FOOTER_BYTES: Final = 128 << 10
-# Small files beyond this are read through the file system, as far as they are needed.
+# If small files exceed this in sum, the file system fetches only the ranges that are read.
 _MOST_COPIED: Final = 2 << 30
-# What one scan asks for before DuckDB does, which waits in memory, and how much less with a low
-# memory limit; bytes between two ranges that are read with them.
+# The most bytes that one scan fetches ahead into memory, and the part of a low memory limit that
+# it may use; the most bytes between two ranges that are fetched with them.
 _MOST_AHEAD: Final = 128 << 20
 _AHEAD_PART: Final = 16
 _AHEAD_GAP: Final = 64 << 10
@@ -40,10 +41,10 @@ _BYTES_OF_CHUNK: Final = 400
 
 
 class OpenedFiles:
-    """The files of one query by location; local ones are opened as they are.
+    """The files of one query by location; local ones are opened directly.
 
-    ``begin`` makes the file system known to DuckDB, when the first file of a store is met.
-    ``reads_all``: the query is likely to read all that its conditions leave.
+    ``begin`` registers the file system with DuckDB, at the first file in a store. ``reads_all``:
+    the query is likely to read all rows that satisfy its conditions.
     """
 
     def __init__(
@@ -54,7 +55,7 @@ class OpenedFiles:
         self._files: QueryFiles | None = None
         self._paths: dict[str, str] = {}
         self._stored: dict[str, StoredFile] = {}
-        # Of what is read: what to ask for when a footer is there, and how much more may be.
+        # By location: the ranges to fetch, from the footer. How many more bytes may be fetched.
         self._expected: dict[str, Callable[[RowCounts], list[tuple[int, int]]]] = {}
         self._left = 0
 
@@ -63,7 +64,7 @@ class OpenedFiles:
         return self._paths.get(location, location)
 
     def open(self, location: str) -> BinaryIO:
-        """The file, to look at its footer. Raises OSError and what reading a store raises."""
+        """Open a file to read its footer. Raises OSError, and the errors of reading a store."""
         stored = self._stored.get(location)
         if stored is None:
             return open(self.path(location), "rb", buffering=0)
@@ -72,13 +73,13 @@ class OpenedFiles:
         return cast(BinaryIO, StoredStream(stored))
 
     def is_here(self, location: str) -> bool:
-        """Whether all of a file can be read without a request."""
+        """True if the whole file can be read without a request."""
         return location not in self._stored
 
     def note_footer(self, location: str, length: int, counts: RowCounts) -> None:
-        """Keep, while there is room, what the footer of a file says of its columns.
+        """Cache the column chunks that a footer lists, if there is room.
 
-        What is expected to be read of these is asked for.
+        Requests the ranges of the file that DuckDB will probably read.
         """
         if self._cache is not None and counts.groups is not None:
             chunks = sum(len(group) for _, group in counts.groups)
@@ -88,9 +89,9 @@ class OpenedFiles:
     def read_ahead(
         self, context: ScanContext, tasks: Sequence[FileScanTask], columns: Iterable[NestedField]
     ) -> None:
-        """Ask stores for what DuckDB will read of large files, of all of them at once.
+        """Request the ranges that DuckDB will read of large files, for all files at once.
 
-        Of a file whose footer is not known yet that is asked for as soon as it is.
+        If a file's footer is not known yet, its ranges are requested after the footer arrives.
         """
         cache = context.storage.cache
         if not self._stored or cache is None or not self._reads_all:
@@ -114,7 +115,7 @@ class OpenedFiles:
                 self._ask(location, counts)
 
     def _ask(self, location: str, counts: RowCounts) -> None:
-        """Ask for what is expected to be read of a file, once."""
+        """Request the expected ranges of a file, once."""
         ranges_of = self._expected.pop(location, None)
         if ranges_of is None or self._left < 0:
             return
@@ -129,7 +130,7 @@ class OpenedFiles:
             self._files.at_end(function)
 
     def fetch(self, context: ScanContext, tasks: Sequence[FileScanTask]) -> None:
-        """Fetch small files and the footers of large ones. Raises StorageError."""
+        """Fetch small files, and the footers of large ones. Raises StorageError."""
         storage = context.storage
         self._cache = storage.cache
         wanted: dict[str, int] = {}
@@ -210,7 +211,7 @@ class OpenedFiles:
             try:
                 file.read_at(file.length - 8, 8)
             except OtherLength as other:
-                # Some writers record a wrong length; whether it is the same file is looked at.
+                # Some writers record a wrong length; the check of the footer compares the rest.
                 file = StoredFile(remote, location, other.length, query=self._query)
             self._stored[location] = file
             self._paths[location] = self._files.announce(file)
@@ -220,7 +221,7 @@ def _copying(
     remote: RemoteFiles, shelf: Shelf, location: str, length: int
 ) -> Callable[[Request[str | None]], str | None]:
     def copy(request: Request[str | None]) -> str | None:
-        """The place of the copy; None where it cannot be kept, or has another length."""
+        """The path of the copy; None if it cannot be stored, or has another length."""
         body = remote.get(location, left=request.left)
         if len(body.data) != length:
             return None
@@ -232,7 +233,7 @@ def _copying(
 
 
 def local_files() -> OpenedFiles:
-    """Where no file lies in an object store."""
+    """An OpenedFiles for files of which none is in an object store."""
 
     def begin() -> Any:
         raise AssertionError("a file in an object store")
@@ -241,5 +242,5 @@ def local_files() -> OpenedFiles:
 
 
 def locations(files: Iterable[FileScanTask], context: ScanContext) -> list[str]:
-    """Where each file is."""
+    """The location of each file."""
     return [context.storage.location(task.data_file.path) for task in files]

@@ -1,8 +1,8 @@
-"""Which bytes of a large file in an object store DuckDB will read, by its footer and the filter.
+"""Predict the byte ranges that DuckDB will read of a large file in an object store.
 
-DuckDB opens one file after the other and reads a row group when it comes to it: a round of requests
-each time. What a footer says of the rest is asked for at once. It decides about requests alone:
-what is not asked for ahead DuckDB asks for itself.
+DuckDB opens one file after the other and reads each row group when it reaches it, with new requests
+each time. These ranges, from the footer and the filter, are requested all at once. The prediction
+affects only requests: DuckDB requests any other range itself.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from icesql.scan.pruning.metrics_evaluator import metrics_mask
 
 Range = tuple[int, int]
 
-# Types whose values a footer and a manifest write in the same bytes.
+# Types whose bounds have the same bytes in a footer and in a manifest.
 _SAME_BYTES: Final = (
     t.BooleanType, t.IntegerType, t.LongType, t.FloatType, t.DoubleType, t.DateType, t.TimeType,
     t.TimestampType, t.TimestamptzType, t.StringType, t.BinaryType,
@@ -31,7 +31,7 @@ def ranges_to_read(
 ) -> list[Range]:
     """Bytes (first, end) of ``columns`` (field ids) in row groups that may hold a matching row.
 
-    Where Bloom filters decide about a row group only these.
+    If Bloom filters decide about a row group, only the filters.
     """
     groups = counts.groups or ()
     conditions = tuple(leaves(condition))
@@ -53,7 +53,7 @@ def ranges_to_read(
         else:
             wanted_chunks = [chunks[leaf] for leaf in leaf_columns if leaf < len(chunks)]
             found.extend((each.first, each.first + each.size) for each in wanted_chunks)
-    # A footer is a stranger's: what it says of sizes is taken for no more than a hint.
+    # Sizes in a footer are a stranger's: they are only used as hints.
     return [each for each in found if 0 <= each[0] < each[1]]
 
 
@@ -103,6 +103,6 @@ def _may_match(
 
 
 def _chunk(counts: RowCounts, chunks: Sequence[Chunk], field_id: int) -> Chunk | None:
-    """The chunk of a top-level column of one leaf."""
+    """The chunk of a top-level column that has a single leaf."""
     found = counts.layout.columns.get(field_id, ())
     return chunks[found[0]] if len(found) == 1 and found[0] < len(chunks) else None

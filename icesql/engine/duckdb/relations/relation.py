@@ -1,4 +1,4 @@
-"""The SQL with which DuckDB reads a TableScan: Parquet by field id, the rest as Arrow streams."""
+"""The SQL that reads a TableScan in DuckDB: Parquet by field id, the rest as Arrow streams."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from icesql.scan.tasks.task import FileScanTask, ScanContext
 if TYPE_CHECKING:
     from icesql.query.bound import FileScan
 
-# A scan of no columns still has rows, and SQL has no SELECT of nothing.
+# A scan without columns still has rows, but SQL cannot select zero columns.
 _NO_COLUMNS: Final = '1 AS "__row"'
 
-# Above every ``file_index``, and not the end of its type: no optimizer knows that all are below.
+# Above every ``file_index`` but not its type's maximum, so the optimizer cannot drop the test.
 _MORE_THAN_FILES: Final = 1 << 40
 
 _WILDCARD: Final = re.compile(r"[*?\[]")
@@ -39,12 +39,12 @@ class Relation(Struct, frozen=True):
 
 
 def stored_name(field_id: int) -> str:
-    """The name of a column below its own one; ids may be negative, so quote it in SQL."""
+    """The internal name of a column; field ids may be negative, so quote it in SQL."""
     return f"c{field_id}"
 
 
 def escape_glob(path: str) -> str:
-    """A path that DuckDB's file functions take literally: no character is a wildcard."""
+    """A path without wildcards for DuckDB's file functions: special characters are escaped."""
     return _WILDCARD.sub(r"[\g<0>]", path)
 
 
@@ -56,7 +56,7 @@ def parquet_function(files: str, columns: Sequence[t.NestedField], options: str 
         f"default_value: {_default(column)}}}"
         for column in columns
     )
-    # A field id that no file has: DuckDB then reads nothing but counts the rows.
+    # A field id that no file has: DuckDB then only counts the rows.
     entries = entries or "2147483000: {name: 'none', type: 'INTEGER', default_value: NULL::VARCHAR}"
     schema = f"schema = MAP {{{entries}}}"
     return f"read_parquet(${files}, {schema}, hive_partitioning = false{options})"
@@ -95,11 +95,12 @@ def stream_relation(projection: Schema, name: str, source: Any) -> Relation:
 
 
 class PlainFiles(Struct, frozen=True):
-    """How ``read_parquet`` is called for some files of a scan.
+    """The call of ``read_parquet`` for some files of a scan.
 
-    ``function`` yields columns ``c<field id>``, or those that ``names`` gives by field id, where a
-    missing one is NULL or its default. ``file_index`` and ``file_row_number`` name the position of
-    a row. ``prefix`` keeps the parameters of several calls apart. ``opened`` says what is opened.
+    ``function`` returns columns ``c<field id>``, or columns with the ``names`` by field id; a
+    missing column is NULL or its default. ``file_index`` and ``file_row_number`` are the position
+    of a row. ``prefix`` distinguishes the parameters of several calls. ``opened`` maps locations to
+    the paths that DuckDB opens.
     """
 
     context: ScanContext
@@ -122,7 +123,7 @@ class PlainFiles(Struct, frozen=True):
 
     @property
     def _rows(self) -> int | None:
-        """The rows of all files, where DuckDB would guess them from the first one."""
+        """The rows of all files, where DuckDB would estimate them from the first file."""
         counts = [task.data_file.record_count for task in self.tasks]
         if min(counts) < 0 or (len(counts) == 1 and self.names is not None):
             return None
@@ -170,16 +171,16 @@ class PlainFiles(Struct, frozen=True):
             return self._lineage(column, value) if is_lineage else value
         name = self.stored(column)
         if self._may_have_nan(column) and not isinstance(column.type, t.StructType):
-            # DuckDB prunes row groups by bounds that leave NaN out, and so loses NaN rows. A bare
-            # column is pruned, an expression of where a row comes from is not. The file's index is
-            # one value for a whole vector, where a row's number is made for each. Of a struct that
-            # would read all fields; ``function`` says that they may be NaN, by which conditions on
-            # numbers in small files take a sixth longer.
+            # DuckDB prunes row groups by bounds that exclude NaN, and so loses NaN rows. It prunes
+            # by a bare column but not by an expression over the position of a row. The file's
+            # index is constant in a vector, while row numbers are computed one by one. For a
+            # struct, the CASE would read all its fields; ``function`` declares that they may be
+            # NaN instead, which makes conditions on numbers in small files a sixth slower.
             return f"CASE WHEN file_index < {_MORE_THAN_FILES} THEN {name} END"
         return name
 
     def _lineage(self, column: t.NestedField, of_file: str) -> str:
-        """SQL of a lineage column: stored, else by the file; NULL in a file without row ids."""
+        """SQL of a lineage column: stored, else derived; NULL in a file without row ids."""
         if all(task.data_file.first_row_id is None for task in self.tasks):
             return f"CAST(NULL AS {duckdb_type(column.type)})"
         is_id = column.field_id == metadata_columns.ROW_ID.field_id
@@ -188,11 +189,11 @@ class PlainFiles(Struct, frozen=True):
         return f"CASE WHEN {of_file} IS NOT NULL THEN coalesce({stored}, {derived}) END"
 
     def _parameter(self, column: t.NestedField) -> str:
-        # By id: a name is whatever a table calls it.
+        # By id: a name may contain any character.
         return f"{self.prefix}_c{column.field_id}"
 
     def stored(self, column: t.NestedField) -> str:
-        """SQL for what the files hold of a column, in a query that calls them ``f``."""
+        """SQL for the stored values of a column, in a query where the files have alias ``f``."""
         if self.names is None:
             return f"f.{quoted(stored_name(column.field_id))}"
         stored = self.names.get(column.field_id)
@@ -211,7 +212,7 @@ class PlainFiles(Struct, frozen=True):
         )
 
     def select(self, suffix: str = "") -> Relation:
-        """The relation of these files; ``suffix`` follows the FROM clause (aliased ``f``)."""
+        """The relation of these files; ``suffix`` follows the FROM clause (alias ``f``)."""
         columns = ", ".join(
             f"{self.expression(column)} AS {quoted(column.name)}"
             for column in self.context.projection.fields
@@ -234,7 +235,7 @@ def _last_updated(file: DataFile) -> int | None:
 
 
 def file_relation(scan: FileScan) -> Relation:
-    """The files that a query names itself, with the options it gives."""
+    """The files that a query names itself, with its options."""
     parameter = f"{scan.name.strip('_')}_paths"
     options = "".join(f", {name} = {value}" for name, value in scan.options)
     return Relation(
@@ -243,7 +244,7 @@ def file_relation(scan: FileScan) -> Relation:
     )
 
 
-# What DuckDB reads back from Arrow as it wrote it.
+# Types that DuckDB keeps when it writes Arrow and reads it again.
 _KEPT: Final = frozenset(
     {"BOOLEAN", "INTEGER", "BIGINT", "FLOAT", "DOUBLE", "VARCHAR", "BLOB", "DATE", "TIMESTAMP"}
     | {"TIMESTAMP WITH TIME ZONE", "TIME"}
@@ -251,7 +252,7 @@ _KEPT: Final = frozenset(
 
 
 def register_tables(cursor: Any, tables: Sequence[Any]) -> dict[str, str]:
-    """Let a cursor know temporary tables; the SQL of each by its name in trees."""
+    """Register temporary tables with a cursor; returns the SQL of each by its name in trees."""
     sources = {}
     for index, table in enumerate(tables):
         register(cursor, f"__rows_{index}", table.data)
@@ -260,7 +261,7 @@ def register_tables(cursor: Any, tables: Sequence[Any]) -> dict[str, str]:
 
 
 def temporary_sql(name: str, columns: Sequence[tuple[str, str, str]]) -> str:
-    """The rows that are registered as ``name``, in the types that the engine had given them."""
+    """The rows registered as ``name``, in the types that the engine gave them before."""
     chosen = ", ".join(
         quoted(column)
         if not kind or kind in _KEPT
@@ -277,7 +278,7 @@ def _default(column: t.NestedField) -> str:
 
 
 def default_text(node: t.IcebergType, value: Any) -> str:
-    """A default in the text that DuckDB casts back to the same value."""
+    """A default value as text that DuckDB casts back to the same value."""
     match node:
         case t.DateType():
             return str(date(1970, 1, 1) + timedelta(days=value))

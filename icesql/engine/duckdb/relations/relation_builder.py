@@ -1,4 +1,4 @@
-"""From a scan's groups to what DuckDB reads: footers are asked, deletes and streams made."""
+"""Build the relations of a scan's groups: check footers, apply deletes, open Arrow streams."""
 
 from __future__ import annotations
 
@@ -43,11 +43,10 @@ SMALL_SCAN_BYTES: Final = 64 << 20
 
 
 class RelationBuilder:
-    """Makes the relations of one query's scans, in the worker thread of that query.
+    """Builds the relations of one query's scans, in the worker thread of that query.
 
-    Every Arrow source that it makes is added to ``streams``, whose owner stops them. ``opened``
-    opens files of object stores, if there are any among those that DuckDB reads. ``kept`` has
-    small scans in memory.
+    It adds every Arrow source to ``streams``, whose owner stops them. ``opened`` opens files of
+    object stores, if DuckDB reads any. ``kept`` holds small scans in memory.
     """
 
     def __init__(
@@ -69,8 +68,8 @@ class RelationBuilder:
     ) -> list[FileGroup]:
         """The groups after the footer check; files that fail it move to the arrow group.
 
-        What will be read of large files in stores is asked for on the way; nothing where one file
-        has ``limit`` rows, which do.
+        On the way it requests the ranges that DuckDB will read of large files in stores, unless one
+        file alone has ``limit`` rows, which suffice.
         """
         ahead = limit is None or _file_of(groups, limit) is None
         confirmed: list[FileGroup] = []
@@ -128,15 +127,15 @@ class RelationBuilder:
     def _load_footers(
         self, keys: Sequence[tuple[str, int]], columns: Sequence[NestedField]
     ) -> bool:
-        """Learn the footers of files (location, length) and count the pages of columns.
+        """Cache the footers of files (location, length) and count the pages of columns.
 
-        False when DuckDB cannot read a schema.
+        Returns False if DuckDB cannot read a schema.
         """
         field_ids = [column.field_id for column in columns]
         return self._asks(lambda: self._footers.load(self._cursor, keys, field_ids, self._opened))
 
     def _asks(self, function: Callable[[], object]) -> bool:
-        """Whether DuckDB can answer about some footers."""
+        """False if DuckDB failed in ``function``, which reads footers."""
         import duckdb
 
         try:
@@ -144,14 +143,14 @@ class RelationBuilder:
         except (duckdb.Error, UnicodeDecodeError) as error:
             if is_fatal(error) or self._query.cancel.is_set():
                 raise
-            # Some file is not what it should be: the reference reader says which and why.
+            # Some file is corrupt: ``read/`` reports which one, and why.
             return False
         return True
 
     def _is_duckdb_group(self, group: EqualityGroup) -> bool:
-        """Whether DuckDB's Parquet reader gives all keys of a group exactly.
+        """True if DuckDB's Parquet reader reads all keys of a group exactly.
 
-        False also for files that ``read/`` would refuse, so that it says why.
+        Also False for files that ``read/`` would refuse, so that it raises its error.
         """
         keys = []
         for file in group.files:
@@ -208,9 +207,9 @@ class RelationBuilder:
         groups: Sequence[FileGroup],
         limit: int | None = None,
     ) -> Relation:
-        """The live rows of confirmed groups; ``index`` keeps the names of several scans apart.
+        """The live rows of confirmed groups; ``index`` distinguishes the names of several scans.
 
-        Where ``limit`` rows will do, whichever, there may be no more than these.
+        If any ``limit`` rows suffice, the relation may have only these.
         """
         relations: list[Relation] = []
         if limit is not None and (enough := _file_of(groups, limit)) is not None:
@@ -236,7 +235,7 @@ class RelationBuilder:
     def changes(
         self, index: int, plan: ScanPlan, found: ChangePlan, groups: Sequence[FileGroup]
     ) -> Relation:
-        """The relation of a range's row changes; ``groups`` are those of all files."""
+        """The relation of the row changes in a range; ``groups`` are those of all files."""
         from icesql.engine.duckdb.relations.changes import changes_relation
 
         reasons = {id(task): group for group in groups for task in group.tasks}
@@ -275,12 +274,12 @@ class RelationBuilder:
             yield self._footers.get(location, task.data_file.file_size_in_bytes)
 
     def take_facts(self) -> dict[str, FileFacts]:
-        """The facts of the last plan's files that the engine may read, by location."""
+        """Return and reset the facts about the last plan's files for DuckDB, by location."""
         taken, self._facts = self._facts, {}
         return taken
 
     def take_plain(self) -> list[tuple[Relation, tuple[FileScanTask, ...]]]:
-        """The relations of the last plan that the engine reads by itself, each with its files."""
+        """Return and reset the last plan's relations without Arrow sources, with their files."""
         taken, self._plain = self._plain, []
         return taken
 
@@ -310,11 +309,11 @@ class RelationBuilder:
 
         tasks = by_sequence_number(group.tasks)
         columns = grouping.columns_to_read(context, tasks)
-        # By ids DuckDB would not know how many rows join, and might hash them instead of keys.
+        # By field ids DuckDB would not know how many rows join, and might hash them, not the keys.
         named = by_footer(tasks, self._footers_of(context, tasks), columns)
         names = named[0][1] if named is not None and len(named) == 1 else None
         files = PlainFiles(context, tasks, prefix, columns, names, opened=self._opened)
-        # Data files are here by now; of a store the deletes come at once.
+        # The data files are local here; delete files of a store are fetched together.
         ahead = ReadAhead(tasks, context, self._query)
         if self._opened is not None:
             self._opened.at_end(ahead.close)
@@ -348,13 +347,13 @@ class RelationBuilder:
 
 
 def _file_of(groups: Sequence[FileGroup], rows: int) -> FileScanTask | None:
-    """A file without deletes that DuckDB reads and that has so many rows."""
+    """A file without deletes that DuckDB reads and that has at least ``rows`` rows."""
     plain = (task for group in groups if group.name == grouping.DUCKDB for task in group.tasks)
     return next((task for task in plain if task.data_file.record_count >= rows > 0), None)
 
 
 def _contradiction(facts: FileFacts | None, file: DataFile, context: ScanContext) -> str | None:
-    """Why DuckDB is not to read a file that the reference reader may refuse; None to let it."""
+    """Why DuckDB must not read a file that ``read/`` may refuse; None if it may read it."""
     if facts is None:
         return "the footer could not be read"
     if facts.problem:
