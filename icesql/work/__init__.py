@@ -1,5 +1,5 @@
-"""One machine for work on files: tasks that any process runs, here or in Spark's tasks.
+"""Work on files as tasks that any process runs: in this process, or in Spark's tasks.
 
-In: tasks of a statement, picklable. Out: what each wrote (``write.written``), in no order, and the
-files of those that were lost removed. May import: engine, write, storage, iceberg and below.
+In: picklable tasks of a statement. Out: the files that each wrote (``write.written``), in any
+order; files of lost tasks are removed. May import: engine, write, storage, iceberg and below.
 """

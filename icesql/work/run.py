@@ -1,7 +1,7 @@
 """Run the tasks of a statement: in threads of this process, or in Spark's tasks.
 
-From Spark nothing comes back but descriptions of files. What a task wrote and nobody heard of, as
-its worker was lost, is removed with what else no commit takes.
+From Spark only descriptions of files come back. Files of a lost worker, which nobody reports, are
+removed with the other files that no commit uses.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ if TYPE_CHECKING:
     from icesql.engine.spark.engine import SparkEngine
     from icesql.engine.spark.writing.task_runs import Numbered
 
-# DuckDB's share of memory on this machine; settings may allow less. As much again are rows on
-# their way to files.
+# DuckDB's share of memory on this machine; settings may lower it. Rows on their way to files take
+# about as much again.
 _MEMORY: Final = 384 << 20
-# One reads and two encode.
+# One thread reads and two encode.
 _THREADS_OF_TASK: Final = 3
-# Rows on their way to a file take some 200 MB in each.
+# Each task holds some 200 MB of rows on their way to a file.
 _MOST_AT_ONCE: Final = 2
-# A description that is longer lies in a file; Spark's driver takes a gigabyte of results in all.
+# A longer description is written to a file; Spark's driver takes a gigabyte of results in all.
 _MOST_BYTES: Final = 32 << 20
 
 
@@ -46,13 +46,13 @@ class Task(Protocol):
 
     @property
     def number(self) -> int:
-        """From 0; no other task of the statement has it."""
+        """A number from 0, unique among the statement's tasks."""
 
     def run(self, query: QueryContext, attempt: int) -> Written:
-        """Do it; what fails leaves no file.
+        """Do the work; a failed task leaves no file.
 
-        ``attempt`` is another for each repetition of a task whose end is not known. Raises what
-        reading and writing do.
+        ``attempt`` differs between repetitions of a task whose end is unknown. Raises the errors of
+        reading and writing.
         """
 
 
@@ -60,10 +60,10 @@ AnyTask = TypeVar("AnyTask", bound=Task)
 
 
 class Work(Struct, Generic[AnyTask], frozen=True):
-    """All that a runner needs: ``tasks`` makes those of a statement, for so many at once.
+    """The input of a runner: ``tasks`` creates a statement's tasks for a number of slots.
 
-    ``new`` says which files they write, of a table with ``metadata``. On this machine ``at_once``
-    may run side by side.
+    ``new`` records the files that they write to a table with ``metadata``. On this machine at most
+    ``at_once`` of them run concurrently.
     """
 
     tasks: Callable[[int], Iterable[AnyTask]]
@@ -74,11 +74,11 @@ class Work(Struct, Generic[AnyTask], frozen=True):
 
 
 def files_of_tasks(metadata: TableMetadata, storage: Storage) -> Uncommitted:
-    """The new files of a statement's tasks, with a word in their names that no other files have."""
+    """The new files of a statement's tasks; a random word in their names makes them unique."""
     return Uncommitted(storage, data_locations(metadata).folder, str(uuid.uuid4()))
 
 
-# Each task with what it wrote or why it failed, in any order; closing it ends those that still run.
+# Each task with its files or its error, in any order; closing it ends the tasks that still run.
 Results = Generator[tuple[AnyTask, Written | Exception], None, None]
 Runner = Callable[[Work[AnyTask]], Results[AnyTask]]
 
@@ -94,9 +94,9 @@ def run_here(work: Work[AnyTask]) -> Results[AnyTask]:
     count = query.settings.threads or os.cpu_count() or 1
     memory = min(query.settings.memory_limit // 2, _MEMORY)
     settings = replace(query.settings, memory_limit=memory, threads=count)
-    # Cancelled with the statement, and alone when nobody wants more results.
+    # Set when the statement is cancelled, or when no more results are wanted.
     stop = threading.Event()
-    # Without the progress of parts, which several tasks would mix up.
+    # Without progress reports, which would mix those of several tasks.
     own = QueryContext(settings, stop, query.deadline, query.now, None, query.tables)
 
     def run(task: AnyTask) -> Iterator[tuple[AnyTask, Written | Exception]]:
@@ -113,15 +113,15 @@ def run_here(work: Work[AnyTask]) -> Results[AnyTask]:
             yield from threads.results()
         finally:
             stop.set()
-            # Results that nobody takes any more.
+            # The results that nobody has read.
             for _, made in threads.join():
                 if isinstance(made, Written):
                     work.new.take(made.paths)
 
 
 def run_in_spark(engine: SparkEngine) -> Runner[AnyTask]:
-    """A runner: each task a Spark task, as many at once as there are cores, tried again where a
-    worker is lost."""
+    """A runner that makes each task a Spark task, as many at once as there are cores; Spark
+    repeats the tasks of a lost worker."""
 
     def run(work: Work[AnyTask]) -> Results[AnyTask]:
         new, types, running = work.new, types_of(work.metadata), dict[int, AnyTask]()
@@ -131,7 +131,7 @@ def run_in_spark(engine: SparkEngine) -> Runner[AnyTask]:
                 running[each.number] = each
                 yield each.number, _Job(each, new.storage, new.folder, new.mark)
 
-        # Before all have ended, any may leave files.
+        # Until all tasks have ended, any of them may leave files.
         lost, new.lost = new.lost, True
         with closing(engine.run_jobs(jobs, work.query)) as outcomes:
             for outcome in outcomes:
@@ -154,7 +154,7 @@ def _reported(data: bytes, types: Types, new: Uncommitted) -> Written:
 
 
 class _Job(Struct, frozen=True):
-    """A task as it travels to a worker, and where it writes."""
+    """A task on its way to a worker, with the folder that it writes to."""
 
     task: Task
     storage: Storage

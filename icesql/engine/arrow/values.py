@@ -1,7 +1,7 @@
-"""Python values of Arrow arrays: what each declared type becomes in a row of the DB-API.
+"""Convert Arrow arrays to the Python values of the DB-API, by declared type.
 
-Whole arrays are converted at once, by numpy where Arrow makes each value by itself: dates,
-timestamps and decimals are five to twenty times faster so.
+Whole arrays are converted at once, with numpy where Arrow creates one value at a time: this makes
+dates, timestamps and decimals five to twenty times faster.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 _DAY_MICROS: Final = 86_400_000_000
 _EPOCH: Final = datetime(1970, 1, 1)
-# What Python's datetime holds, in days and microseconds since 1970.
+# The range of Python's datetime, in days and microseconds since 1970.
 _FIRST_DAY: Final = (datetime.min - _EPOCH).days
 _LAST_DAY: Final = (datetime.max - _EPOCH).days
 _MICROSECOND: Final = timedelta(microseconds=1)
@@ -47,9 +47,9 @@ def rows_of(
     *,
     at_once: bool = False,
 ) -> Iterator[list[tuple[Any, ...]]]:
-    """The rows of a batch of these columns, ``MOST_ROWS`` at a time, or more ``at_once``.
+    """The rows of a batch of these columns, in lists of ``MOST_ROWS``, or more if ``at_once``.
 
-    ``tree`` is the query's; see ``may_be_infinite``. Raises as ``python_values``.
+    ``tree`` is the query's; see ``may_be_infinite``. Raises the errors of ``python_values``.
     """
     types = [column.type for column in columns]
     infinite = may_be_infinite(types, tree)
@@ -74,7 +74,7 @@ def python_values(
 ) -> list[Any]:
     """The Python values of an Arrow array of a declared type, NULL as None.
 
-    ``infinite`` as for ``row_expression``. Raises DataError for a value that Python has none for.
+    ``infinite`` as for ``row_expression``. Raises DataError for a value without a Python value.
     """
     if declared.is_nested:
         return _nested_values(array, declared, zone, infinite)
@@ -114,14 +114,14 @@ def _by_numpy(array: pa.Array) -> list[Any]:
 
 
 def _whole(array: pa.Array, bits: int = 64) -> pa.Array:
-    """The numbers that an array of times holds."""
+    """The integers that an array of times stores."""
     import pyarrow as pa
 
     return array.cast(pa.int32() if bits == 32 else pa.int64())
 
 
 def _check_range(numbers: pa.Array, least: int, greatest: int, declared: ResultType) -> None:
-    """Raise DataError for a number below ``least`` or above ``greatest``: numpy gives an int."""
+    """Raise DataError for a number outside of the limits, which numpy would return as an int."""
     import pyarrow.compute as pc
 
     found = pc.min_max(numbers)
@@ -146,7 +146,7 @@ def _instants(array: pa.Array, declared: ResultType, zone: tzinfo) -> list[datet
     shown = zone.fromutc
     try:
         return [None if each is None else shown(start + each) for each in _since_1970(numbers)]
-    except (OverflowError, ValueError) as error:  # the first and the last day, moved by an offset
+    except (OverflowError, ValueError) as error:  # an offset moved it out of the first or last day
         raise DataError(no_python_value(declared)) from error
 
 
@@ -161,7 +161,7 @@ def _nanoseconds(
 
 
 def _times(array: pa.Array, declared: ResultType) -> list[Any]:
-    """Times of day, which must be of whole microseconds."""
+    """Times of day; nanoseconds must be whole microseconds."""
     import pyarrow as pa
 
     numbers = _whole(array)
@@ -218,7 +218,7 @@ def _nested_values(
         for index, (_, child) in enumerate(declared.children)
     ]
     if declared.kind == "union":
-        # A NULL is one of a member; Arrow's unions have no others.
+        # Arrow's unions have no validity of their own: a NULL is the NULL of a member.
         codes = array.type_codes.to_pylist()
         return [columns[code][row] for row, code in enumerate(codes)]
     rows = zip(*columns, strict=True) if columns else iter([()] * len(array))
@@ -233,9 +233,9 @@ def _nested_values(
 
 
 def _inside(array: pa.Array, values: pa.Array) -> tuple[pa.Array, list[int]]:
-    """The values that lists hold, and where each list begins and the last one ends.
+    """The values in lists, and the offsets of the lists in these values.
 
-    ``values`` are those of the whole array that ``array`` is a part of.
+    ``values`` are those of the whole array of which ``array`` is a slice.
     """
     offsets: list[int] = array.offsets.to_pylist()
     first = offsets[0]

@@ -1,4 +1,4 @@
-"""The rows of a small scan, and the filter that its keys are for another scan."""
+"""Read the rows of a small scan, and turn its keys into a filter of another scan."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
     from icesql.query.bound import KeyEdge
     from icesql.scan.plan import ScanPlan
 
-# More keys than this are a range: a longer list takes more to look through than it leaves out.
+# More keys than this become a range: checking a longer list costs more than it saves.
 MOST_KEYS: Final = 1_000
 _MOST_RANGES: Final = 50
 _MICROS_OF_DAY: Final = 86_400_000_000
-# Timestamps of microseconds in 64 bits end some days later.
+# The last day of 64-bit microseconds is some days later.
 _LAST_DAY: Final = 106_000_000
 _INTEGERS: Final[dict[type[t.IcebergType], int]] = {t.IntegerType: 32, t.LongType: 64}
 
@@ -54,7 +54,7 @@ def read_rows(plan: ScanPlan, query: QueryContext) -> pa.Table:
 
 
 def keys_filter(edge: KeyEdge, rows: pa.Table, schema: Schema) -> Predicate:
-    """A predicate on the target's column, given the keys among ``rows``.
+    """A predicate on the target's column: its value is among the keys in ``rows``.
 
     ``schema`` is that of the target. A NULL key equals nothing.
     """
@@ -70,9 +70,9 @@ def keys_filter(edge: KeyEdge, rows: pa.Table, schema: Schema) -> Predicate:
 def values_filter(
     column: pa.ChunkedArray, field: t.NestedField, name: str | None = None
 ) -> Predicate:
-    """That a column of a table is among some values: their list, or their range if it is long.
+    """A predicate that a column is among some values: a list, or a range for many values.
 
-    ``column`` has the values that SQL compares with those of ``field`` without converting either;
+    ``column`` has values that SQL compares with those of ``field`` without converting either;
     a NULL equals nothing.
     """
     column = pc.drop_null(pc.unique(column))
@@ -95,10 +95,10 @@ def values_filter(
 
 
 def days_filter(column: pa.ChunkedArray, term: Term) -> Predicate:
-    """That a timestamp without zone is on one of some dates: a range for dates in a row.
+    """A predicate that a timestamp without zone is on one of some dates.
 
-    Of many ranges the whole is one. A NULL equals nothing; dates that no timestamp has, such as
-    infinity, say nothing of the others either.
+    Consecutive dates share a range; too many ranges become a single one. A NULL equals nothing.
+    Dates outside of all timestamps, such as infinity, make the predicate always true.
     """
     days = sorted(_values(pc.drop_null(pc.unique(column))))
     if not days:

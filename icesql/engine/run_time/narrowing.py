@@ -1,8 +1,8 @@
-"""Plans narrowed by the keys of small scans, for any engine.
+"""Narrow plans by the keys of small scans, for any engine.
 
-A scan is read first where metadata says that it is small, and where its keys reach a scan whose
-partitions or bounds differ enough for a key to rule files out. What was read stays with its plan,
-so it is read once. Keys pass through small tables in a row (region, nation, customer, orders).
+A scan is read first if it is small according to metadata, and if its keys join to a scan whose
+partitions or bounds differ enough for a key to exclude files. Its rows stay with its plan, so it is
+read only once. Keys pass through chains of small tables (region, nation, customer, orders).
 """
 
 from __future__ import annotations
@@ -20,26 +20,26 @@ if TYPE_CHECKING:
     from icesql.query.bound import BoundQuery, KeyEdge
     from icesql.scan.plan import ScanPlan
 
-# What is read first, at most: with a filter, and without one, where keys rarely are few.
+# Limits of scans that are read first: with a filter, and without one, where keys are rarely few.
 _MOST_ROWS: Final = 1_000_000
 _MOST_ROWS_UNFILTERED: Final = 100_000
 _MOST_BYTES: Final = 16 << 20
-# Of the few files that hold a greatest value, one column is read.
+# If the join uses only the least or greatest value, one column of few files is read.
 _MOST_ROWS_OF_EXTREMES: Final = 4_000_000
-# A scan of so many files, or so many times the rows, is worth a look at another one first.
+# A target needs at least this many files, and this many times the rows of the source.
 _FEWEST_FILES: Final = 3
 _TIMES: Final = 4
 
 
 def expected(bound: BoundQuery, plans: Sequence[ScanPlan]) -> tuple[KeyEdge, ...]:
-    """The edges by which running the query will leave out files, as far as metadata tells."""
+    """The edges by which the query will probably skip files, according to metadata."""
     if not bound.edges or any(each.settings.verify == "full" for each in plans):
         return ()
     rows = [_rows(each) for each in plans]
     small = {number for number, each in enumerate(plans) if _is_small(each, rows[number])}
     found: dict[KeyEdge, None] = {}
     wanted = [each for each in bound.edges if each.source in small and _is_worth(each, plans, rows)]
-    # The sources of sources bring their keys along.
+    # A source may itself be narrowed by the keys of other small scans.
     while wanted:
         edge = wanted.pop()
         if edge not in found:
@@ -57,9 +57,9 @@ def expected(bound: BoundQuery, plans: Sequence[ScanPlan]) -> tuple[KeyEdge, ...
 def narrowed(
     edges: Sequence[KeyEdge], plans: Sequence[ScanPlan], query: QueryContext
 ) -> tuple[ScanPlan, ...]:
-    """The plans after the sources of ``edges``, which ``expected`` gave, were read.
+    """Read the sources of ``edges``, which ``expected`` returned; the plans after narrowing.
 
-    Raises what reading and planning raise.
+    Raises the errors of reading and planning.
     """
     known = list(plans)
     waiting = {each.source for each in edges}
@@ -101,7 +101,7 @@ def _is_small(plan: ScanPlan, rows: int) -> bool:
 
 
 def _is_worth(edge: KeyEdge, plans: Sequence[ScanPlan], rows: Sequence[int]) -> bool:
-    """Whether the keys of a small scan may leave out files of a large one."""
+    """True if the keys of a small scan may exclude files of a large one."""
     target = plans[edge.target]
     if len(target.files) < _FEWEST_FILES or rows[edge.source] * _TIMES > rows[edge.target]:
         return False

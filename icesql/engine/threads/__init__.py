@@ -1,1 +1,1 @@
-"""Threads of a statement: one that runs it, those that work beside its reader."""
+"""Threads of a statement: one runs it, others work beside the reader of its result."""

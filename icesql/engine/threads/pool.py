@@ -1,4 +1,4 @@
-"""Threads that write side by side, none of which runs on after an error."""
+"""A thread pool for concurrent writes; no thread continues after an error."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def thread_pool(count: int, name: str) -> Iterator[ThreadPoolExecutor]:
-    """At most ``count`` threads; at the end what has not begun is cancelled, the rest awaited."""
+    """At most ``count`` threads; at the end waiting calls are cancelled, running ones awaited."""
     pool = ThreadPoolExecutor(count, name)
     try:
         yield pool

@@ -1,8 +1,8 @@
 """A thread for each open result, so that the caller can always interrupt.
 
-DuckDB holds the interpreter while it runs: a Ctrl-C in the same thread is only seen when the query
-ends. So DuckDB works here, and the caller's thread waits in short steps in which it sees signals,
-cancellation, the deadline and the memory that the process takes.
+DuckDB holds the interpreter while it runs: a Ctrl-C in the same thread has no effect until the
+query ends. So DuckDB works in a thread of this module. The caller's thread waits in short steps, in
+which it checks signals, cancellation, the deadline and the memory of the process.
 """
 
 from __future__ import annotations
@@ -22,30 +22,31 @@ from icesql.context import Progress, QueryContext
 from icesql.errors import InterfaceError, OperationalError, ScanLimitError
 from icesql.stack import start
 
-# How much memory this process has taken since a query began, against its memory limit.
+# Compare the growth of this process's memory since a query began with its memory limit.
 #
-# DuckDB counts its buffers; the bytes of texts and lists in its vectors, of rows that became Python
-# values and of Arrow batches are counted by nobody. Whoever waits for an engine asks here now and
-# then, so no thread does.
+# DuckDB counts its buffers; it does not count the bytes of texts and lists in its vectors, of rows
+# as Python values and of Arrow batches. The thread that waits for an engine checks at intervals, so
+# no further thread is needed.
 
 Item = TypeVar("Item")
 
-# What a query may take over its limit before it is stopped: modules that it is the first to
-# import, and what allocators keep.
+# How far a query may exceed its limit before it is stopped, for modules that it is the first to
+# import, and for memory that allocators keep.
 _SLACK: Final = 64 << 20
 _SLACK_PART: Final = 0.12
 
-# The limits of the connections that are at work, and how many of their queries are.
+# The memory limit of each working connection, and the number of its running queries.
 _at_work: Final[dict[Hashable, tuple[int, int]]] = {}
 _lock: Final = threading.Lock()
 
 
 class MemoryWatch:
-    """A context in which one query works; may be entered again inside.
+    """A context for the work of one query; it can be nested.
 
-    Counted is what the process grows by while a query is inside; what the program around it takes
-    between two visits is not, what it frees is. Where several connections work together, their
-    limits are added up. ``owner`` identifies the connection.
+    It counts the growth of the process while the query is inside. Between two visits it does not
+    count memory that the rest of the program takes, but does count memory that it frees. The
+    limits of connections that work at the same time are added. ``owner`` identifies the
+    connection.
     """
 
     def __init__(self, limit: int, owner: Hashable) -> None:
@@ -78,7 +79,7 @@ class MemoryWatch:
                         _at_work[self._owner] = limit, queries - 1
 
     def check(self) -> None:
-        """Raises ScanLimitError once the query has taken more than its limit."""
+        """Raise ScanLimitError if the query exceeds its limit."""
         grown = taken() - self._base
         if grown <= self._limit:
             return
@@ -92,7 +93,7 @@ class MemoryWatch:
             )
 
     def over(self, items: Iterator[Item]) -> Iterator[Item]:
-        """The same items, each made inside."""
+        """The same items; each is produced inside this context."""
         while True:
             with self:
                 item = next(items, None)
@@ -104,7 +105,7 @@ class MemoryWatch:
 def taken() -> int:
     """Bytes of private memory of the process; 0 if the system does not report it.
 
-    Away from Linux it is the most that it ever had, which grows later but grows too.
+    On systems other than Linux, the maximum so far, which grows later.
     """
     try:
         file = os.open("/proc/self/statm", os.O_RDONLY)
@@ -138,14 +139,14 @@ _PAGE: Final = _page()
 
 T = TypeVar("T")
 
-# Memory grows by some 20 MB in a step.
+# Memory grows by about 20 MB in one step.
 STEP_SECONDS: Final = 0.01
-# How long a cancelled call may take to come back before its thread is left to itself.
+# How long a cancelled call may take to return before its thread is abandoned.
 GRACE_SECONDS: Final = 0.12
 LIMIT_SECONDS: Final = 2.0
 
 
-# Threads that wait for the next query of a connection, and how long.
+# How many threads wait for the next query of a connection, and for how long.
 MOST_IDLE: Final = 16
 IDLE_SECONDS: Final = 5.0
 _BUSY_NAME: Final = "icesql-query"
@@ -155,7 +156,7 @@ _IDLE_NAME: Final = "icesql-idle"
 class _Call(Generic[T]):
     def __init__(self, function: Callable[[], T]) -> None:
         self.function = function
-        # Locked until the call has ended, which costs less than an event.
+        # Locked until the call has ended; cheaper than an event.
         self._running = threading.Lock()
         self._running.acquire()
         self.value: T | None = None
@@ -170,7 +171,7 @@ class _Call(Generic[T]):
             self._running.release()
 
     def wait(self, seconds: float) -> bool:
-        """Wait until it has ended, at most ``seconds``; whether it has. For one thread."""
+        """Wait at most ``seconds`` for the end; True if it has ended. For one thread only."""
         if self._running.acquire(timeout=seconds):
             self._running.release()
             return True
@@ -184,7 +185,7 @@ _Calls = queue.SimpleQueue[_Call[Any] | None]
 
 
 class _Task:
-    """The work of a thread for one worker: its calls, and the last call."""
+    """The work of a thread for one worker: its calls, then ``at_end``."""
 
     def __init__(self, interrupt: Callable[[], None], at_end: Callable[[], None]) -> None:
         self.interrupt, self.at_end = interrupt, at_end
@@ -195,7 +196,7 @@ class _Task:
         try:
             while (call := self.calls.get()) is not None:
                 call.run()
-                # Without this the last result lives until the next call.
+                # Without this, the result would stay alive until the next call.
                 del call
         finally:
             _Call(self.at_end).run()
@@ -203,7 +204,7 @@ class _Task:
             self.ended.set()
 
 
-# The tasks that are not at their end, in the whole process.
+# The unfinished tasks of the whole process.
 _LIVE: Final[set[_Task]] = set()
 # Threads that wait for a call.
 _CALLERS: Final[set[threading.Thread]] = set()
@@ -211,7 +212,7 @@ _EXIT_SECONDS: Final = 1.0
 
 
 class _Thread:
-    """A thread that runs tasks one after the other, until it is given None or is not needed."""
+    """A thread that runs tasks one after the other, until it receives None or is not needed."""
 
     def __init__(self, first: _Task, threads: weakref.ref[Threads] | None) -> None:
         self.tasks: queue.SimpleQueue[_Task | None] = queue.SimpleQueue()
@@ -225,7 +226,7 @@ class _Thread:
             raise OperationalError(f"cannot start a thread for the query: {error}") from error
 
     def _loop(self, threads: weakref.ref[Threads] | None) -> None:
-        # Nothing of a task outlives it here, and nothing keeps the owner of the threads.
+        # This frame must keep alive neither a finished task nor the owner of the threads.
         while self._run_next(threads) and threads is not None:
             self.thread.name = _IDLE_NAME
             owner = threads()
@@ -234,7 +235,7 @@ class _Thread:
             del owner
 
     def _run_next(self, threads: weakref.ref[Threads] | None) -> bool:
-        """Run the task that comes; False where none does."""
+        """Run the next task; False if there is none."""
         try:
             task = self.tasks.get(timeout=IDLE_SECONDS)
         except queue.Empty:
@@ -253,8 +254,8 @@ class _Thread:
 class Threads:
     """The threads of one connection, which serve its queries one after the other.
 
-    Nothing of a query is left when its thread serves the next. At most ``MOST_IDLE`` wait, for
-    ``IDLE_SECONDS``; they end with ``close``, and with this object. Safe for threads.
+    A thread keeps nothing of a query when it serves the next. At most ``MOST_IDLE`` threads wait,
+    for ``IDLE_SECONDS``; they end with ``close``, and with this object. Thread-safe.
     """
 
     def __init__(self) -> None:
@@ -266,7 +267,7 @@ class Threads:
         self._end.atexit = False
 
     def run(self, task: _Task) -> threading.Thread:
-        """Run a task in an idle thread, or in a new one. Raises OperationalError without one."""
+        """Run a task in an idle or new thread. Raises OperationalError if none can start."""
         if self._process == os.getpid():
             with self._lock:
                 while self._idle:
@@ -277,7 +278,7 @@ class Threads:
         return _Thread(task, weakref.ref(self)).thread
 
     def _take_back(self, thread: _Thread) -> bool:
-        """Whether an idle thread is to wait for another task."""
+        """True if an idle thread has to wait for another task."""
         with self._lock:
             if self._closed or len(self._idle) >= MOST_IDLE:
                 return False
@@ -285,7 +286,7 @@ class Threads:
             return True
 
     def _let_go(self, thread: _Thread) -> bool:
-        """Whether an idle thread may end; not where a task or the end was just sent to it."""
+        """True if an idle thread may end; False if it has just received a task or the end."""
         with self._lock:
             if thread not in self._idle:
                 return False
@@ -307,10 +308,10 @@ def _end_idle(idle: list[_Thread]) -> None:
 class Worker:
     """Runs calls one after the other in one daemon thread.
 
-    ``interrupt`` stops the call that runs, from any thread, and is harmless when none does.
-    ``at_end`` runs last, in the thread; its errors are dropped. The thread is given back to
-    ``threads``, or ends, when the worker is closed, or when nobody refers to it any more: so
-    neither of the two may refer to the worker's owner.
+    ``interrupt`` stops the running call, from any thread, and has no effect without one.
+    ``at_end`` runs last, in the thread; its errors are ignored. When the worker is closed or
+    collected, the thread returns to ``threads``, or ends. So neither callable may refer to the
+    worker's owner.
     """
 
     def __init__(
@@ -340,12 +341,12 @@ class Worker:
     ) -> T:
         """``function()`` in the thread of this worker; its exceptions are raised here.
 
-        ``progress`` is asked now and then while it runs, and the context told.
-        Raises QueryCancelledError when the context is cancelled or its deadline passes, at most
+        While it runs, ``progress`` is called at intervals, and its result reported to ``query``.
+        Raises QueryCancelledError if the context is cancelled or its deadline passes, at most
         0.2 s later, even if the call is blocked; its thread then ends with the call. Raises
-        InterfaceError when the worker is closed, stayed behind in another process, or the
-        interpreter is ending, and
-        ScanLimitError when the process takes more memory than the query may have.
+        InterfaceError if the worker is closed, belongs to the parent of a forked process, or the
+        interpreter is ending, and ScanLimitError if the process takes more memory than the query
+        may have.
         """
         caller = threading.current_thread()
         _CALLERS.add(caller)
@@ -362,7 +363,7 @@ class Worker:
         progress: Callable[[], Progress] | None,
     ) -> T:
         query.check()
-        # An exit function of the program may still query; it waits for its own result.
+        # An exit function of the program may still run a query; it waits for its own result.
         if _Exit.has_begun and threading.current_thread() is not threading.main_thread():
             raise InterfaceError("the interpreter is ending: no query can run any more")
         call = _Call(function)
@@ -376,7 +377,7 @@ class Worker:
                 if self._is_over() and not call.has_ended():
                     raise InterfaceError("the result is closed")
         except ScanLimitError:
-            # Its memory is freed when it ends; until then the next query would be charged for it.
+            # Its memory is freed when it ends; until then it would count for the next query.
             self._stop(call, query, LIMIT_SECONDS)
             raise
         except BaseException:
@@ -393,36 +394,36 @@ class Worker:
     def _stop(self, call: _Call[Any], query: QueryContext, seconds: float) -> None:
         query.cancel.set()
         end = time.monotonic() + seconds
-        # An interrupt that comes before the engine starts is forgotten by it: repeat.
+        # The engine ignores an interrupt that comes before it starts: repeat it.
         while not call.has_ended() and time.monotonic() < end and not self._is_over():
             self._interrupt()
             call.wait(0.005)
 
     def _is_over(self) -> bool:
-        """Whether no call is run any more; in a fork the thread is not there."""
+        """True if no call can run any more; a forked process does not have the thread."""
         return self._ended.is_set() or not self._thread.is_alive()
 
     def close(self) -> None:
-        """End the thread after the call under way, without waiting. Harmless when repeated."""
+        """End the thread after the current call, without waiting. May be called again."""
         self._end()
 
     def join(self, seconds: float) -> bool:
-        """Wait until the last call and ``at_end`` have, at most ``seconds``; whether they have."""
+        """Wait at most ``seconds`` for the last call and ``at_end``; True if both have ended."""
         if seconds and threading.current_thread() is not self._thread:
             self._ended.wait(seconds)
         return self._is_over()
 
 
 class _Exit:
-    """Whether the interpreter ends: from then on no thread but the main one begins a query."""
+    """``has_begun``: the interpreter is ending, and only the main thread may begin a query."""
 
     has_begun = False
 
 
 def end_before_others() -> None:
-    """Stop running queries at exit before the exit functions that are registered so far run.
+    """Make running queries stop at exit before the exit functions that are already registered.
 
-    One of them is that of DuckDB's module, which waits for each result that is being computed.
+    One of these is DuckDB's, which waits for each result that is being computed.
     """
     atexit.unregister(_end_all)
     atexit.register(_end_all)
@@ -430,7 +431,7 @@ def end_before_others() -> None:
 
 @atexit.register
 def _end_all() -> None:
-    """End all threads; an engine that outlives the interpreter reports on standard error."""
+    """End all threads: an engine that outlives the interpreter writes to standard error."""
     _Exit.has_begun = True
     tasks = list(_LIVE)
     for task in tasks:
@@ -439,12 +440,12 @@ def _end_all() -> None:
     while (running := [each for each in tasks if not each.ended.is_set()]) and (
         time.monotonic() < end
     ):
-        # An interrupt that comes before the engine starts is forgotten by it: repeat.
+        # The engine ignores an interrupt that comes before it starts: repeat it.
         for task in running:
             with suppress(Exception):
                 task.interrupt()
         running[0].ended.wait(STEP_SECONDS)
-    # Other threads of the program still hold what their queries gave, until they hear of the end.
+    # Other threads of the program hold results of their queries until they notice the end.
     while _CALLERS - {threading.current_thread()} and time.monotonic() < end:
         time.sleep(STEP_SECONDS)
     if tasks:

@@ -1,4 +1,4 @@
-"""Threads that take items from one iterable; what they make of them comes as one iterator."""
+"""Threads that process the items of one iterable; their results form one iterator."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ class _Mark(Enum):
 
 
 class SideThreads(Generic[Item, Made]):
-    """``count`` threads run ``work`` on items, each item once; what it yields comes in no order.
+    """``count`` threads run ``work`` on items, each item once; results come in any order.
 
-    Items are taken under a lock, one at a time. ``most_waiting``: results that wait for their
-    reader, 0 for any number; the threads wait beyond it. What an item or its work raises is raised
-    to the reader and ends all threads.
+    Items are taken under a lock, one at a time. ``most_waiting`` limits the results that wait for
+    the reader, 0 for no limit; at the limit the threads wait. An error of the items or of the work
+    is raised to the reader and ends all threads.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class SideThreads(Generic[Item, Made]):
     def results(self) -> Generator[Made, None, None]:
         """The results of the threads as they come; closing it stops them without waiting.
 
-        Raises QueryCancelledError once ``stop`` was called, and what ``query.check`` raises.
+        Raises QueryCancelledError after ``stop``, and the errors of ``query.check``.
         """
         for each in self._threads:
             each.start()
@@ -77,20 +77,20 @@ class SideThreads(Generic[Item, Made]):
 
     @property
     def ended(self) -> bool:
-        """Whether every thread has come to its end, and the reader has seen it."""
+        """True if every thread has ended, and the reader has seen it."""
         return not self._running
 
     @property
     def stopped(self) -> bool:
-        """Whether nobody wants more."""
+        """True if no more results are wanted."""
         return self._stop.is_set()
 
     def stop(self) -> None:
-        """Have the threads end after what they are at."""
+        """Make the threads end after their current result."""
         self._stop.set()
 
     def join(self, seconds: float | None = None) -> Iterator[Made]:
-        """Wait for the threads, at most so long; what they made and nobody has read."""
+        """Wait for the threads, at most ``seconds``; yields the results that nobody has read."""
         for each in self._threads:
             if each.ident is not None:
                 each.join(None if seconds is None else seconds / len(self._threads))

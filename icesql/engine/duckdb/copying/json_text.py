@@ -1,10 +1,11 @@
 """SQL that writes a row as a line of JSON.
 
-DuckDB's own to_json takes decimals inside of others for doubles and writes NaN as no JSON has it.
-Here decimals are exact numbers, FLOAT and DOUBLE the shortest number that reads back as the same
-value, NaN and infinities the texts "NaN", "Infinity" and "-Infinity". Bytes are hexadecimal: what
-DuckDB writes it does not read back as bytes. Everything else is as DuckDB writes it: a struct or
-map is an object, a list or tuple an array, a union an object of its member, times DuckDB's texts.
+DuckDB's own to_json turns decimals inside of other values into doubles, and writes a NaN that is
+not valid JSON. Here decimals are exact numbers, FLOAT and DOUBLE the shortest number that reads
+back as the same value, NaN and infinities the strings "NaN", "Infinity" and "-Infinity". Bytes are
+hexadecimal: DuckDB cannot read its own form back as bytes. Everything else is as DuckDB writes it:
+a struct or map is an object, a list or tuple an array, a union an object of its member, times
+DuckDB's strings.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ def json_line(
 ) -> str:
     """An expression for one row as a JSON object, whose values are ``expressions``.
 
-    ``formats`` are those of dates and of timestamps for strftime, None for DuckDB's own text.
+    ``formats`` are strftime formats of dates and of timestamps, None for DuckDB's own form.
     """
     text = _JsonText(*formats)
     keys = unique_names([column.name for column in columns])
@@ -48,7 +49,7 @@ def json_line(
 
 
 def unique_names(names: Sequence[str], *, ignore_case: bool = False) -> list[str]:
-    """The names with ``_1``, ``_2`` … after those that are taken, as DuckDB's COPY has them."""
+    """The names, made unique by suffixes ``_1``, ``_2`` …, as DuckDB's COPY does."""
     taken: set[str] = set()
     made = []
     for name in names:
@@ -86,7 +87,7 @@ class _JsonText:
         if kind in _PLAIN:
             return f"'\"' || CAST({value} AS VARCHAR) || '\"'"
         if kind == "variant":
-            # JSON already; line ends stand between its parts only.
+            # The value is JSON already; it has line ends only between its tokens.
             return f"replace(replace(CAST({value} AS VARCHAR), chr(10), ' '), chr(13), ' ')"
         if kind == "blob":
             return f"'\"' || lower(hex({value})) || '\"'"

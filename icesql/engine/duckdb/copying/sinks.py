@@ -1,7 +1,7 @@
-"""A file system for DuckDB to write to: whatever takes bytes is a file of it.
+"""A file system for DuckDB to write to: each of its files is a sink for bytes.
 
-DuckDB opens ``icesql-output://files/<token>``; the token is known to one statement alone, and
-nothing can be read here.
+DuckDB opens ``icesql-output://files/<token>``; only one statement knows the token, and no file can
+be read.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
     from icesql.engine.protocol import Sink
 
 _SCHEME: Final = "icesql-output"
-# What an instance has to allow.
+# The directory that an instance has to allow.
 OUTPUT_FOLDER: Final = f"{_SCHEME}://files"
 
 
 class OutputFiles:
     """The sinks that statements of one DuckDB instance write to.
 
-    ``register`` makes a file system known to DuckDB; it is called for the first sink, not before.
+    ``register`` registers a file system with DuckDB; it is not called before the first sink.
     """
 
     def __init__(self, register: Callable[[Any], None]) -> None:
@@ -33,7 +33,7 @@ class OutputFiles:
 
     @contextmanager
     def path_of(self, sink: Sink) -> Iterator[str]:
-        """The path by which DuckDB may write to ``sink`` in this block."""
+        """The path under which DuckDB may write to ``sink`` in this block."""
         with self._lock:
             register, self._register = self._register, None
             if register is not None:
@@ -46,7 +46,7 @@ class OutputFiles:
             del self._sinks[path]
 
     def _file_system(self) -> Any:
-        """An fsspec file system; fsspec is imported here, where it is needed."""
+        """An fsspec file system; fsspec is imported only when it is needed."""
         from fsspec import AbstractFileSystem
 
         sinks = self._sinks
@@ -80,7 +80,7 @@ class OutputFiles:
 
 
 class _Handle:
-    """A file object that DuckDB writes to; the owner of the sink ends it."""
+    """A file object that DuckDB writes to; the sink's owner finishes it."""
 
     def __init__(self, sink: Sink) -> None:
         self._sink = sink
@@ -95,7 +95,7 @@ class _Handle:
         return self._position
 
     def flush(self) -> None:
-        """Nothing: the sink is flushed when it is finished."""
+        """Does nothing: the sink is flushed when it is finished."""
 
     def close(self) -> None:
-        """Nothing: a statement that failed closes it, too."""
+        """Does nothing: DuckDB closes the file also after a failed statement."""

@@ -21,9 +21,10 @@ _ONE_COLUMN: Final[tuple[tuple[str, Value], ...]] = (
 
 
 def copy_statement(query: str, columns: Sequence[ResultColumn], form: FileFormat, path: str) -> str:
-    """COPY the rows of ``query``, whose columns have the declared types of ``columns``, to a path.
+    """The statement that copies the rows of ``query`` to a path.
 
-    Raises UnsupportedSqlError for columns that the format cannot hold as they are.
+    The query's columns have the declared types of ``columns``. Raises UnsupportedSqlError for
+    columns that the format cannot represent.
     """
     own = [f"c{place}" for place in range(len(columns))]
     if form.name == "json":
@@ -56,7 +57,7 @@ def copy_statement(query: str, columns: Sequence[ResultColumn], form: FileFormat
 def columns_to_write(
     columns: Sequence[ResultColumn], engine_types: Sequence[Any]
 ) -> list[ResultColumn]:
-    """The columns with JSON documents as such: their text is no text of a document."""
+    """The columns with DuckDB's JSON type declared as variant, so they are written as documents."""
     return [
         ResultColumn(column.name, ResultType("variant")) if str(kind).upper() == "JSON" else column
         for column, kind in zip(columns, engine_types, strict=True)
@@ -64,7 +65,7 @@ def columns_to_write(
 
 
 def _force(value: Value, names: Sequence[str]) -> Value:
-    """The columns of FORCE_QUOTE, which have to be there."""
+    """The value of FORCE_QUOTE with the columns' own spelling. Raises if a column is missing."""
     if not isinstance(value, tuple) or value == ("*",):
         return value
     by_lower = {name.lower(): name for name in names}

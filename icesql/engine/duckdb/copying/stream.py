@@ -1,4 +1,4 @@
-"""Rows that another engine gives as Arrow batches, written by DuckDB."""
+"""Write the Arrow batches of another engine to a file with DuckDB."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ def copy_stream(
     sink: Sink,
     query: QueryContext,
 ) -> int:
-    """Write the rows of ``reader``, which has the declared schema of ``columns``; how many.
+    """Write the rows of ``reader``, in the declared schema of ``columns``; returns their number.
 
-    Raises what the reader raises, and what a result does.
+    Raises the errors of the reader and of a result.
     """
     import duckdb
 
@@ -66,7 +66,7 @@ def copy_stream(
 
 
 def _stream(reader: pa.RecordBatchReader) -> ArrowStream:
-    """The rows once, columns named c0, c1 … and fields of structs as the engine has them."""
+    """The rows for one scan, with columns c0, c1 … and struct fields under the engine's names."""
     import pyarrow as pa
 
     schema = pa.schema(

@@ -1,4 +1,4 @@
-"""How DuckDB's functions are called, as its own catalog says: names in, arguments out."""
+"""The signatures of DuckDB's functions, from its own catalog."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Signature(Struct, frozen=True):
 
 
 class _Form(Struct, frozen=True):
-    """One of the forms in which a function can be called; a macro's arguments have no types."""
+    """An overload of a function; arguments of a macro have no types."""
 
     names: tuple[str, ...]
     types: tuple[str | None, ...]
@@ -30,9 +30,9 @@ class _Form(Struct, frozen=True):
 
 
 def signatures() -> dict[str, Signature]:
-    """Every function of an expression by its name in lower case.
+    """The signatures of all functions for expressions, by name in lower case.
 
-    An instance of its own is asked, without access to files: 50 ms once.
+    They come from a separate instance without access to files, which takes 50 ms once.
     """
     import duckdb
 
@@ -56,14 +56,14 @@ def signatures() -> dict[str, Signature]:
 
 
 def _arguments(forms: Sequence[_Form]) -> str:
-    """The longest form, with what a shorter one leaves out in brackets."""
+    """The longest overload, with arguments that a shorter one omits in brackets."""
     longest = max(forms, key=lambda each: len(each.names))
     least = min(len(each.names) for each in forms if _begins(longest.names, each.names))
     text = ""
     for index, name in enumerate(longest.names):
         kinds = {each.types[index] for each in forms if index < len(each.types)}
         kind = kinds.pop() if len(kinds) == 1 else None
-        # Names that tell nothing (col0) stand for their types.
+        # Without a common type, the name of the argument has to do.
         known = name if not kind or kind == "ANY" else f"{name} {kind}"
         comma = ", " if index else ""
         text += f"[{comma}{known}" if index >= least else f"{comma}{known}"

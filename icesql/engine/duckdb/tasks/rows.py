@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 
 _BATCH_ROWS: Final = 65_536
 _STEP_SECONDS: Final = 0.1
-# As many footers take about as long as encoding the rows that are on their way; at first there are
-# none, and each part has twice as many files as the one before.
+# Checking this many footers takes about as long as encoding the rows of the part before. The first
+# part has none before it, so parts start small and double in size.
 _FIRST_FILES, _PART_FILES = 32, 256
-# How many times the bytes of its deletes a task has that is read in parts.
+# A task is read in parts if it has this many times the bytes of its deletes.
 _PART_DELETES: Final = 50
 
 
@@ -38,13 +38,13 @@ _users = 0
 
 @functools.cache
 def _instances() -> InstancePool:
-    """DuckDB is kept for the next task of this process."""
+    """The pool whose DuckDB instance is kept for the next task of this process."""
     return InstancePool()
 
 
 @contextmanager
 def one_engine() -> Iterator[None]:
-    """Let the tasks in it share an instance that ends, with its spilled files, when all have."""
+    """Let tasks share an instance; after the last one it ends and deletes its spilled files."""
     global _users
     with _lock:
         _users += 1
@@ -89,10 +89,10 @@ def task_rows(task: CombinedScanTask, query: QueryContext) -> Iterator[pa.Record
 
 
 def _parts(task: CombinedScanTask) -> Iterator[CombinedScanTask]:
-    """The task in parts, so that whoever takes the rows of one works while the next is opened.
+    """The task in parts, so that the consumer of one part's rows works while the next is opened.
 
-    The footers of a part are checked before its first row comes. Deletes are loaded for each part
-    again, so many of them keep the task whole.
+    The footers of a part are checked before its first row is returned. Each part loads the deletes
+    again, so a task with many deletes stays whole.
     """
     size = sum(each.length for each in task.tasks)
     deletes = sum(
@@ -108,7 +108,7 @@ def _parts(task: CombinedScanTask) -> Iterator[CombinedScanTask]:
 
 
 def reads_exactly(task: CombinedScanTask, query: QueryContext) -> bool:
-    """Whether DuckDB reads all files of a task itself, as far as metadata tells."""
+    """True if, according to metadata, DuckDB reads all files of a task itself."""
     groups = group_files(task.tasks, task.context, query.settings)
     return all(each.name != ARROW for each in groups)
 
@@ -119,7 +119,7 @@ def engine_batches(
     tasks: Sequence[CombinedScanTask],
     query: QueryContext,
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of the SQL that ``relation`` makes for a cursor; ``tasks`` are what it reads."""
+    """The rows of the SQL that ``relation`` makes for a cursor; the SQL reads ``tasks``."""
     import duckdb
 
     with_relations()
@@ -142,7 +142,7 @@ def engine_batches(
             _instances().discard(instance)
         names = [f.data_file.path.rsplit("/", 1)[-1] for each in tasks for f in each.tasks]
         found = translate(error, names)
-        # DuckDB does not always say which file is bad.
+        # DuckDB's error does not always name the corrupt file.
         name_bad_file(found, tasks, query)
         raise found from error
     finally:
@@ -153,7 +153,7 @@ def engine_batches(
 
 @contextmanager
 def _interrupted(cursor: Any, query: QueryContext) -> Iterator[None]:
-    """Let a cancelled statement end what the cursor does, which may take long for one batch."""
+    """Interrupt the cursor if the statement is cancelled: one batch may take long."""
     ended = threading.Event()
 
     def watch() -> None:

@@ -1,4 +1,4 @@
-"""Rows in the order of key columns, in bounded memory: DuckDB sorts and spills."""
+"""Sort rows by key columns in bounded memory: DuckDB sorts and spills."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ def sorted_batches(
 ) -> Iterator[pa.RecordBatch]:
     """The rows of ``batches`` (of ``schema``, each with its keys), ordered by the keys.
 
-    What DuckDB would change travels as something else and comes back as it was. Raises
-    UnsupportedTableError for a nested column that cannot.
+    Columns that DuckDB would change are converted before sorting and converted back after. Raises
+    UnsupportedTableError for a nested column that cannot be converted.
     """
     import pyarrow as pa
 
@@ -75,7 +75,7 @@ def sorted_batches(
 
 
 def _carried(kind: pa.DataType, name: str) -> pa.DataType:
-    """The type in which a column travels: DuckDB has no nanoseconds with a zone, nor FIXED."""
+    """The type of a column for sorting: DuckDB has no nanoseconds with a zone, and no FIXED."""
     import pyarrow as pa
 
     if _has_zoned_nanos(kind):

@@ -1,4 +1,4 @@
-"""The rows of one combined task as a relation: splits by their rows, the rest as a scan has it."""
+"""The rows of one combined task as a relation: splits as ranges of rows, the rest as in a scan."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def task_relation(
     streams: list[ArrowStream],
     footers: FooterCache,
 ) -> Relation:
-    """The live rows of a task whose files are local; ``index`` keeps several relations apart."""
+    """The live rows of a task of local files; ``index`` distinguishes several relations."""
     context = task.context
     builder = RelationBuilder(cursor, footers, query, streams)
     relations: list[Relation] = []
@@ -36,7 +36,7 @@ def task_relation(
                 first, end = _row_range(part, context)
                 relations.append(builder.rows(context, part, f"p{index}_{number}", first, end))
         elif parts:
-            # A split of a file with deletes: only ``read/`` knows the row numbers in it.
+            # A split of a file with deletes: only ``read/`` knows its row numbers.
             rest.append(FileGroup(grouping.ARROW, parts, "a split with deletes"))
         if whole:
             rest.append(FileGroup(group.name, whole, group.reason))
@@ -52,7 +52,7 @@ def _merge_arrow(groups: Sequence[FileGroup]) -> list[FileGroup]:
 
 
 def _row_range(task: FileScanTask, context: ScanContext) -> tuple[int, int]:
-    """First row and end of a split: the row groups whose midpoint lies in its bytes."""
+    """The first row and the end of a split: the row groups whose midpoint is in its byte range."""
     import pyarrow.parquet as pq
 
     from icesql.read.formats.row_groups import RowGroups
