@@ -1,4 +1,4 @@
-"""The engines of one connection: which one a query runs on, each started when first needed."""
+"""The engines of one connection: chooses one for each query, and starts it when first needed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class EngineChoice(Struct, frozen=True):
-    """The name of an engine; ``reason`` says why ``auto`` chose it, None where it was set."""
+    """The name of an engine; ``reason`` is why ``auto`` chose it, None if the user set it."""
 
     name: str
     reason: str | None = None
@@ -46,24 +46,24 @@ def engine_for(size: int, settings: Settings) -> EngineChoice:
 
 
 def engine_note(choice: EngineChoice) -> str:
-    """The note of EXPLAIN CALL on work of tasks: "" on this machine, if that was set."""
+    """The note of EXPLAIN CALL on work in tasks; "" if the user chose the local engine."""
     if choice.reason is None and choice.name == "local":
         return ""
     return f"; {choice.reason or 'in tasks of Spark'}"
 
 
 class Engines:
-    """Starts each engine once. The only place that names concrete engines."""
+    """Starts each engine once. Only this class refers to concrete engines."""
 
     def __init__(self, spark: Any) -> None:
-        """``spark`` says which Spark session to use, or how to start one."""
+        """``spark`` is the Spark session to use, or a description of how to start one."""
         self.started: dict[str, Engine] = {}
         self._spark = spark
         self._lock = threading.Lock()
         self._closed = False
 
     def named(self, name: str) -> Engine:
-        """The engine "local" or "spark". Raises InterfaceError once these are closed."""
+        """The engine "local" or "spark". Raises InterfaceError after ``close``."""
         with self._lock:
             if self._closed:
                 raise InterfaceError("the connection is closed")
@@ -72,7 +72,7 @@ class Engines:
             return self.started[name]
 
     def serialize(self, text: str, settings: Settings) -> str:
-        """See ``LocalEngine.serialize``: DuckDB reads the text, whatever engine runs it."""
+        """See ``LocalEngine.serialize``: DuckDB parses the text for every engine."""
         return self.local().serialize(text, settings)
 
     def evaluate(
@@ -82,7 +82,7 @@ class Engines:
         return self.local().evaluate(sql, values, query)
 
     def local(self) -> LocalEngine:
-        """The local engine, which writes files whatever engine gave the rows."""
+        """The local engine, which writes files with the rows of any engine."""
         from icesql.engine.duckdb.engine import LocalEngine
 
         local = self.named("local")
@@ -90,7 +90,7 @@ class Engines:
         return local
 
     def spark(self) -> SparkEngine:
-        """The Spark engine, which also runs work that is no query in its tasks."""
+        """The Spark engine, whose tasks also do work other than queries."""
         from icesql.engine.spark.engine import SparkEngine
 
         spark = self.named("spark")
@@ -107,12 +107,12 @@ class Engines:
         return LocalEngine()
 
     def forget(self) -> None:
-        """Have the engines keep nothing of what they read or ran."""
+        """Clear the caches of the engines."""
         for engine in list(self.started.values()):
             engine.forget()
 
     def close(self) -> None:
-        """End open results and the engines; nobody is waited for."""
+        """End open results and the engines, without waiting."""
         self._closed = True
         for engine in list(self.started.values()):
             engine.close()

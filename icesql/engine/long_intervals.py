@@ -1,6 +1,6 @@
-"""Intervals too long for Arrow, which counts the part below days in nanoseconds of 64 bits.
+"""Reject intervals that Arrow cannot represent: it has nanoseconds in 64 bits for the time part.
 
-The engine's own export lets longer ones wrap around without an error.
+DuckDB's export to Arrow overflows for longer intervals without an error.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _PROBLEM: Final = (
 
 
 def without_long_intervals(column: str, declared: ResultType) -> str:
-    """SQL for ``column`` that ends in an error where a value, at any depth, is too long."""
+    """SQL for ``column`` that raises an error if a value, at any depth, is too long."""
     too_long = _too_long(column, declared, 0)
     return (
         column
@@ -30,7 +30,7 @@ def without_long_intervals(column: str, declared: ResultType) -> str:
 
 
 def _too_long(value: str, declared: ResultType, depth: int) -> str | None:
-    """SQL for whether ``value`` holds an interval that is too long, None where it holds none."""
+    """SQL that is true if ``value`` contains too long an interval; None for other types."""
     match declared.kind:
         case "interval":
             return f"abs(date_part('hour', {value})) >= {_MOST_HOURS}"

@@ -27,16 +27,16 @@ class Sink(Protocol):
     error: BaseException | None
 
     def write(self, data: bytes) -> Any:
-        """Take some more bytes, from any thread; raises what ``error`` then is."""
+        """Write more bytes, from any thread; raises the exception that ``error`` then is."""
 
     def restart(self) -> bool:
-        """Forget what was written; False where it is with a reader already."""
+        """Discard the written bytes; False if a reader has received them already."""
 
 
 class Result(Protocol):
     """Rows of one query. Reading begins at the first fetch; rows and Arrow exclude each other.
 
-    What it holds ends with the last row or an error. Several threads may fetch.
+    Its resources are released after the last row or an error. Several threads may fetch.
     """
 
     columns: tuple[ResultColumn, ...]
@@ -48,25 +48,25 @@ class Result(Protocol):
 
     @property
     def ready(self) -> deque[tuple[Any, ...]]:
-        """The next rows, as far as they have come: take them with ``popleft``, else ``fetch``."""
+        """The next rows that have arrived: take them with ``popleft``; if empty, call ``fetch``."""
 
     @property
     def row_count(self) -> int | None:
-        """How many rows there are in all, None while that is unknown."""
+        """The total number of rows, None while it is unknown."""
 
     def arrow_reader(self) -> pa.RecordBatchReader:
         """All rows as a stream in the declared Arrow schema."""
 
     def cancel(self) -> None:
-        """Stop, from any thread; whoever waits gets a QueryCancelledError."""
+        """Stop the query, from any thread; a waiting call raises QueryCancelledError."""
 
     def close(self) -> None:
-        """Give everything back; whoever reads is interrupted. Harmless when repeated."""
+        """Release all resources and interrupt readers. May be called again."""
 
     def abandon(self) -> None:
-        """Nobody fetches rows any more: give everything back, unless an Arrow reader is out.
+        """Release all resources, unless an Arrow reader exists: no more rows will be fetched.
 
-        For finalizers: waits for nothing.
+        For finalizers: it does not wait.
         """
 
 
@@ -74,18 +74,18 @@ class WritableResult(Result, Protocol):
     """A result whose engine writes files itself."""
 
     def write(self, form: FileFormat, sink: Sink) -> int:
-        """Write all rows in a format, in bounded memory; how many there were."""
+        """Write all rows in a format, in bounded memory; returns their number."""
 
 
 class TableWritingResult(Result, Protocol):
     """A result whose engine can write the data files of a table itself."""
 
     def write_files(self, task: WriteTask) -> Written | None:
-        """Write all rows as data files; None where it cannot, and then nothing was read."""
+        """Write all rows as data files; None, with nothing read, if it cannot."""
 
 
 class RowsJob(Protocol):
-    """Something picklable that takes the rows of a part of a result where they are."""
+    """A picklable function that processes the rows of a part of a result where they are."""
 
     def __call__(
         self,
@@ -94,11 +94,11 @@ class RowsJob(Protocol):
         query: QueryContext,
         numbers: tuple[int, int],
     ) -> bytes:
-        """Work on a part of the rows; return its report. ``numbers``: of the part, of this try."""
+        """Process a part of the rows; returns a report. ``numbers``: of the part, of the try."""
 
 
 class RowsResult(Result, Protocol):
-    """A result whose rows need not come here."""
+    """A result whose rows can be processed where they are, without transfer to this process."""
 
     def run_over_rows(
         self,
@@ -108,27 +108,27 @@ class RowsResult(Result, Protocol):
     ) -> T | None:
         """Run the job over each part of the rows, pass reports to ``collect``, close the result.
 
-        Rows of one value in the column ``together``, if it is given, are in one part. With each
-        part comes whether it may have been tried before; ``collect`` is called again where its rows
-        are lost on the way. None where rows are put together here, and then nothing was read.
+        Rows with the same value in the column ``together``, if any, are in one part. Each report
+        comes with True if its part may have been tried before; ``collect`` is called again if its
+        rows are lost on the way. None, with nothing read, if the rows are combined here.
         """
 
 
 class PlannedResult(Result, Protocol):
-    """A result whose engine tells how it will run the query."""
+    """A result whose engine can show its own plan for the query."""
 
     def engine_plan(self) -> list[str]:
-        """The engine's own plan, line by line; footers are read for it, and no rows."""
+        """The engine's own plan, line by line; reads footers but no rows."""
 
 
 class Engine(Protocol):
-    """Something that evaluates a bound query over its scan plans."""
+    """An engine that evaluates a bound query over its scan plans."""
 
     def execute(self, bound: BoundQuery, plans: Sequence[ScanPlan], query: QueryContext) -> Result:
-        """Start a query; raises for whatever is found before the first row."""
+        """Start a query; raises the errors that are found before the first row."""
 
     def forget(self) -> None:
-        """Keep nothing of what was read or run."""
+        """Clear caches of data and of earlier queries."""
 
     def close(self) -> None:
         """End every open result."""

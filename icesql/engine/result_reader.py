@@ -1,4 +1,4 @@
-"""How a result is read: as rows or as Arrow, once, and what has failed stays failed."""
+"""Read a result once, as rows or as Arrow; after an error every further read raises it again."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 Row = tuple[Any, ...]
 
 
-# When the interpreter ends Arrow leaves Python alone: what its reader holds then is never freed.
+# At exit, Arrow never calls back into Python: the resources of its readers would not be released.
 _READ_AS_ARROW: Final[WeakSet[Reading]] = WeakSet()
 
 
@@ -32,12 +32,12 @@ def _close_all() -> None:
 
 
 class Reading:
-    """Reads one result of an engine, once; several threads may, and each row comes to one of them.
+    """Reads one result of an engine, once; several threads may share it, each row goes to one.
 
     ``chunks`` and ``batches`` begin the reading as lists of rows and as Arrow batches; one of them
-    is called, once. ``ended`` is called when nothing more is wanted of the engine: after the last
-    row, an error, or ``close``. What ends the rows early is raised again for whoever asks for more:
-    an iterator that has failed would say that there are none.
+    is called, once. ``ended`` is called when the engine is no longer needed: after the last row, an
+    error, or ``close``. An error that ends the rows early is raised again at each further read: a
+    failed iterator would look exhausted instead.
     """
 
     def __init__(
@@ -50,8 +50,8 @@ class Reading:
         self._lock = threading.RLock()
         self._mode: str | None = None
         self._items: Iterator[Any] = iter(())
-        # Rows received but not yet returned: `ready` comes first, for whoever takes them one by one
-        # (popleft() is atomic: it needs no lock), then the chunk from `_at` on.
+        # Rows received but not yet returned: first `ready`, for callers that take single rows
+        # (popleft() is atomic and needs no lock), then the chunk from `_at` on.
         self.ready: deque[Row] = deque()
         self._chunk: list[Row] = []
         self._at = 0
@@ -67,7 +67,7 @@ class Reading:
 
     @property
     def is_arrow(self) -> bool:
-        """Whether the result is read as Arrow batches, whose reader keeps it alive."""
+        """True if the result is read as Arrow batches, whose reader keeps it alive."""
         return self._mode == "arrow"
 
     def rows(self, count: int | None) -> list[Row]:
@@ -81,7 +81,7 @@ class Reading:
             try:
                 rows = self._taken(count)
             except KeyboardInterrupt:
-                # Rows taken so far are lost to the caller.
+                # The caller does not receive the rows taken so far.
                 self._failure = QueryCancelledError("the query was cancelled")
                 raise
             if self._closed:
@@ -93,7 +93,7 @@ class Reading:
         ready, rows = self.ready, list[Row]()
         if ready:
             wanted = len(ready) if count is None else count
-            with suppress(IndexError):  # others take rows meanwhile, too
+            with suppress(IndexError):  # other threads take rows at the same time
                 rows.extend(starmap(ready.popleft, repeat((), wanted)))
         while count is None or len(rows) < count:
             if not self._chunk:
@@ -119,8 +119,8 @@ class Reading:
     def arrow(self, columns: Callable[[], Sequence[ResultColumn]]) -> pa.RecordBatchReader:
         """All rows in the declared schema of ``columns``, which is called once rows exist.
 
-        Raises as ``rows``, also on a second call. The engine finishes when the reader is
-        exhausted or dropped.
+        Raises the errors of ``rows``, also on a second call. The engine ends when the reader is
+        exhausted or deleted.
         """
         import pyarrow as pa
 
@@ -128,8 +128,8 @@ class Reading:
             if not self._enter("arrow"):
                 raise self._is_read()
             self._items = self._batches()
-            # The first batch is asked for now, so that errors of the query are icesql's own and not
-            # Arrow's wrapping of them.
+            # Fetch the first batch now, so that errors of the query are icesql's own and not
+            # wrapped by Arrow.
             first = self._next_batch()
         _READ_AS_ARROW.add(self)
         return pa.RecordBatchReader.from_batches(arrow_schema(columns()), _Batches(self, first))
@@ -144,9 +144,9 @@ class Reading:
             return batch
 
     def whole(self, function: Callable[[], int]) -> int:
-        """All rows at once by ``function``, which writes them and says how many there were.
+        """Read all rows at once with ``function``, which writes them and returns their number.
 
-        Raises as ``rows``.
+        Raises the errors of ``rows``.
         """
         with self._lock:
             if not self._enter("a file"):
@@ -158,27 +158,27 @@ class Reading:
             return count
 
     def last(self) -> None:
-        """Let the chunk or batch that is there now be the last one of ``chunks`` or ``batches``."""
+        """Make the current chunk or batch the last one of ``chunks`` or ``batches``."""
         self._complete = True
         self._end()
 
     def close(self) -> None:
-        """Let nobody read any more. Whoever does is not waited for."""
+        """Refuse further reads; does not wait for one that is running."""
         self._closed = True
         self._forget_rows()
         self._end()
 
     def _end(self) -> None:
-        # Also from a finalizer, in any thread: no lock.
+        # A finalizer may call this in any thread: use no lock.
         ended, self._ended = self._ended, _nothing
         ended()
-        # The result and its reading refer to each other no more. An iterator that is just running
-        # ends with its step.
+        # Remove the references between the result and its reading. An iterator that is running
+        # ends after its current step.
         self._chunks = self._batches = _no_items
         self._items = iter(())
 
     def _enter(self, mode: str) -> bool:
-        """Whether reading begins; raises when it may not be read so."""
+        """True if the reading begins now; raises if this way of reading is not possible."""
         if self._closed:
             raise InterfaceError("the result is closed")
         if self._failure is not None:
@@ -207,7 +207,7 @@ class Reading:
             self._end()
             own = isinstance(error, InterfaceError | QueryCancelledError)
             if self._closed and isinstance(error, Exception) and not own:
-                # It was taken apart while it was read.
+                # The close came during the read and removed its resources.
                 raise InterfaceError("the result is closed") from error
             raise
         if item is None:
@@ -221,7 +221,7 @@ def _called(function: Callable[[], int]) -> int:
 
 
 class ReadResult:
-    """``protocol.Result`` over a source of rows, which each kind of result has."""
+    """Implements ``protocol.Result`` over a source of rows that each subclass provides."""
 
     columns: tuple[ResultColumn, ...] = ()
     groups: tuple[str, ...] = ()
@@ -237,7 +237,7 @@ class ReadResult:
         self._reading = Reading(chunks, batches, ended)
 
     def fetch(self, count: int | None) -> list[Row]:
-        """See ``protocol.Result``; so are all that follow."""
+        """See ``protocol.Result``, also for the methods below."""
         return self._reading.rows(count)
 
     @property
@@ -268,7 +268,7 @@ class ReadResult:
 
 
 class _Batches:
-    """The batches of a reading for an Arrow reader; dropping it ends the reading."""
+    """The batches of a reading for an Arrow reader; deleting it ends the reading."""
 
     def __init__(self, reading: Reading, first: pa.RecordBatch | None) -> None:
         self._reading, self._first = reading, first
@@ -279,7 +279,7 @@ class _Batches:
 
     def __next__(self) -> pa.RecordBatch:
         if os.getpid() != self._process:
-            # Whoever reads in the other process may hold the lock for ever.
+            # A thread of the parent process may hold the lock for ever.
             raise InterfaceError("the result belongs to the process that this one was forked from")
         batch, self._first = self._first, None
         if batch is None:

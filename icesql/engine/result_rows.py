@@ -1,4 +1,4 @@
-"""The engine's own Python values as rows: how many at once, what declared types make of them."""
+"""The engine's own Python values as rows: sizes of chunks, and conversion to declared types."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ if TYPE_CHECKING:
 Converter = Callable[[Any], Any]
 
 
-# Kinds whose values inside of others the engine's own Python values would lose or change.
+# Kinds that lose or change values in the engine's own Python values of nested types.
 _LOSSY_INSIDE: Final = frozenset(
     {
         "date", "time", "time_ns", "timetz", "timestamp", "timestamptz", "timestamp_ns",
         "timestamptz_ns", "interval", "hugeint", "map",
     }
 )  # fmt: skip
-# DuckDB's infinities; Arrow has the same numbers for them, and so have the last times of a table.
+# DuckDB's infinities; in Arrow and in tables the same numbers are finite times.
 INFINITE_NANOS: Final = ((1 << 63) - 1, 1 - (1 << 63))
 
 
 def need_arrow_rows(types: Iterable[ResultType]) -> bool:
-    """Whether the engine's own Python values would lose something of one of these types."""
+    """True if the engine's own Python values would lose part of a value of these types."""
     return any(map(_needs_arrow_rows, types))
 
 
@@ -51,10 +51,10 @@ def _needs_arrow_rows(declared: ResultType) -> bool:
 
 
 def may_be_infinite(types: Iterable[ResultType], tree: exp.Expr) -> bool:
-    """Whether the nanoseconds of a result may be infinite, and not only times of a table.
+    """True if nanosecond times of a result may be infinite, rather than from a table.
 
-    A table has no infinity. The engine makes one of texts and of other times, where it casts them
-    or where a UNION, a CASE or a function has to give one type to both.
+    A table contains no infinity. The engine makes one from texts and from other times, where it
+    casts them or where a UNION, a CASE or a function converts both to one type.
     """
     if not any(map(_has_nanoseconds, types)):
         return False
@@ -83,16 +83,16 @@ def _has_nanoseconds(declared: ResultType) -> bool:
 
 
 def row_expression(column: str, declared: ResultType, *, infinite: bool = False) -> str:
-    """SQL that fetches a declared column without loss; ``row_converter`` undoes it.
+    """SQL that fetches a declared column without loss; ``row_converter`` converts it back.
 
-    ``infinite``: nanoseconds that the engine takes for infinity are that.
+    ``infinite``: the engine's infinite nanoseconds are infinite, not a table's last times.
     """
     problem = "'" + no_python_value(declared) + "'"
     match declared.kind:
         case "timestamptz":
             return f"CASE WHEN isinf({column}) THEN error({problem}) ELSE epoch_us({column}) END"
         case "date" | "timestamp":
-            # Beyond these the engine gives the last moment of 9999 for infinity, and text.
+            # Outside of this range the engine returns text, and the end of 9999 for infinity.
             kind, last = declared.kind.upper(), "9999-12-31"
             last += " 23:59:59.999999" if kind == "TIMESTAMP" else ""
             return (
@@ -100,7 +100,7 @@ def row_expression(column: str, declared: ResultType, *, infinite: bool = False)
                 f"THEN error({problem}) ELSE {column} END"
             )
         case "timestamp_ns" if not infinite:
-            # The engine has no number for what it takes for infinity.
+            # The engine has no number for its infinities.
             greatest, least = INFINITE_NANOS
             side = (
                 f"CASE WHEN {column} > TIMESTAMP_NS '1970-01-01' THEN {greatest} ELSE {least} END"
@@ -111,14 +111,14 @@ def row_expression(column: str, declared: ResultType, *, infinite: bool = False)
         case "time":
             return f"CASE WHEN {column} = TIME '24:00:00' THEN error({problem}) ELSE {column} END"
         case "hugeint":
-            # The engine gives an int for it, which is what a sum of integers is.
+            # The engine returns an int for it, as a sum of integers should be.
             return f"CAST({column} AS HUGEINT)"
         case _:
             return column
 
 
 def no_python_value(declared: ResultType) -> str:
-    """Why a value of a declared type cannot be in a row, and what to do."""
+    """Why a value of a declared type cannot be in a row, and how to avoid that."""
     match declared.kind:
         case "time" | "timetz":
             what = f"a {declared.name} of 24:00:00 has no Python value"
@@ -135,7 +135,7 @@ def no_python_value(declared: ResultType) -> str:
 def converted(
     rows: list[tuple[Any, ...]], converters: Sequence[Converter | None]
 ) -> list[tuple[Any, ...]]:
-    """Rows whose values are those of ``row_expression``, through the ``row_converter`` of each."""
+    """Rows fetched by ``row_expression``, with each column's ``row_converter`` applied."""
     if not any(converters):
         return rows
     return [
@@ -148,7 +148,7 @@ def converted(
 
 
 def row_converter(declared: ResultType, zone: tzinfo) -> Converter | None:
-    """A converter of fetched values to Python values, None if they need none."""
+    """A converter from fetched values to Python values, None if they need none."""
     match declared.kind:
         case "timestamptz":
             return lambda value: None if value is None else microseconds_to_datetime(value, zone)
@@ -161,7 +161,7 @@ def row_converter(declared: ResultType, zone: tzinfo) -> Converter | None:
 
 
 def zoned_time(text: str) -> time:
-    """A time of day with an offset from DuckDB's text of it, such as ``15:30:00.5+02``.
+    """A time of day with an offset from DuckDB's text, such as ``15:30:00.5+02``.
 
     Raises DataError for 24:00:00.
     """
@@ -171,36 +171,35 @@ def zoned_time(text: str) -> time:
         raise DataError(no_python_value(ResultType("timetz"))) from error
 
 
-# How many rows are taken at once: many while they are narrow, few where they are wide.
-
-# So many stay in the processor's cache from one step to the next: 8,192 take half as long again.
+# How many rows are taken at once: many narrow ones, few wide ones.
+# This many stay in the processor's cache from one step to the next: 8,192 take half as long again.
 MOST_ROWS: Final = 2_048
-# Waiting for another thread takes as long as many rows: it brings what comes in a moment at once.
+# Waiting for another thread takes as long as many rows, so it returns all that arrive in a moment.
 _MOMENT_SECONDS: Final = 0.005
 _MOST_STEPS: Final = 8
 _FIRST_ROWS: Final = 64
 _CHUNK_BYTES: Final = 8 << 20
-# Rows measured in a long chunk.
+# The number of rows that are measured in a long chunk.
 _SAMPLE: Final = 16
 
 _MOST_BATCH_ROWS: Final = 65_536
 _BATCH_BYTES: Final = 64 << 20
-# A file's bytes are packed.
+# Estimated size of unpacked data, relative to a file's bytes.
 _PACKED: Final = 4
-# What a tuple and each value in it take beside the bytes that Arrow has for it, and what those of
-# nested values become.
+# The size of a tuple and of each value in it, beside its bytes in Arrow, and the growth of nested
+# values as Python objects.
 _ROW_BYTES, _VALUE_BYTES, _UNPACKED = 64, 40, 4
 
-# Their Python values take as long as Arrow takes to be imported.
+# Converting this many rows to Python values takes as long as importing Arrow.
 _MANY_ROWS: Final = 100_000
 
 _VARYING: Final = frozenset({"varchar", "blob", "list", "struct", "tuple", "map", "union"})
 
 
 class ChunkSize:
-    """``rows`` to ask for next, by the widths of the rows that came.
+    """``rows`` is the next number of rows to fetch, by the widths of earlier rows.
 
-    ``is_over`` is whether fewer came.
+    ``is_over`` is true if the last fetch returned fewer.
     """
 
     def __init__(self, types: Sequence[ResultType]) -> None:
@@ -223,7 +222,7 @@ class ChunkSize:
         return rows
 
     def measure(self, rows: Sequence[tuple[Any, ...]]) -> None:
-        """Learn from rows whose varying columns are text or bytes."""
+        """Set ``rows`` by the widths of texts and bytes in these rows."""
         if not self._varying or not rows:
             return
         sample = rows[:: max(len(rows) // _SAMPLE, 1)]
@@ -251,14 +250,14 @@ def batches(reader: Iterator[pa.RecordBatch], *, several: bool) -> list[pa.Recor
 
 
 def rows_at_once(batch: pa.RecordBatch) -> int:
-    """Rows of a batch whose Python values take about as much as a chunk may have."""
+    """Rows of a batch whose Python values take about the maximum size of a chunk."""
     inside = _UNPACKED * batch.nbytes // max(batch.num_rows, 1)
     width: int = _ROW_BYTES + _VALUE_BYTES * batch.num_columns + inside
     return max(_CHUNK_BYTES // width, 1)
 
 
 def batch_rows(types: Sequence[ResultType], plans: Sequence[ScanPlan]) -> int:
-    """Rows of an Arrow batch, by how wide the rows of the scanned files are."""
+    """Rows of an Arrow batch, by the width of the rows in the scanned files."""
     if not any(each.kind in _VARYING for each in types):
         return _MOST_BATCH_ROWS
     widest = 1
@@ -270,11 +269,11 @@ def batch_rows(types: Sequence[ResultType], plans: Sequence[ScanPlan]) -> int:
 
 
 def are_many(bound: BoundQuery, plans: Sequence[ScanPlan], *, at_once: bool) -> bool:
-    """Whether a query seems to give many rows: no aggregate and no LIMIT over a long scan.
+    """True if a query probably returns many rows: no aggregate and no LIMIT over a long scan.
 
-    They are read as Arrow, whose columns become Python values in three quarters of the time that
-    the engine takes. With a WHERE they may be few, and whoever does not ask for all ``at_once`` may
-    stop: only where Arrow was imported already.
+    Such rows are read as Arrow, whose columns become Python values in three quarters of the time
+    that the engine needs. With a WHERE they may be few, and a caller that does not fetch all
+    ``at_once`` may stop: then Arrow is only used if it is imported already.
     """
     is_imported = "pyarrow.compute" in sys.modules
     if not (at_once or is_imported):

@@ -1,4 +1,4 @@
-"""The declared result contract: what type every result column has, whichever way it came.
+"""The declared result contract: the type of every result column, whichever engine made it.
 
 The engine's own types are mapped to one Arrow type and one Python value each:
 
@@ -37,7 +37,7 @@ class ResultType(Struct, frozen=True):
     children: tuple[tuple[str, ResultType], ...] = ()
 
     def __post_init__(self) -> None:
-        # Arrow's interface cuts names of fields there, as C does.
+        # Arrow's C interface ends names of fields at this character.
         if any("\0" in name for name, _ in self.children):
             raise DataError("a key with the character NUL cannot be the name of a field")
 
@@ -61,12 +61,12 @@ class ResultType(Struct, frozen=True):
 
     @property
     def is_nested(self) -> bool:
-        """Whether values hold values of other types."""
+        """True if values contain values of other types."""
         return self.kind in ("list", "struct", "tuple", "map", "union")
 
 
 class ResultColumn(Struct, frozen=True):
-    """A column of a result: its name as the statement gives it, and its declared type."""
+    """A column of a result: its name in the statement, and its declared type."""
 
     name: str
     type: ResultType
@@ -110,7 +110,7 @@ _KINDS: Final[dict[str, str]] = {
     "interval": "interval",
     "null": "null",
 }
-# What the engine has to cast so that a column has its declared type.
+# The type that the engine has to cast to, so that a column has its declared type.
 _SQL_TYPES: Final[dict[str, str]] = {
     "tinyint": "TINYINT",
     "smallint": "SMALLINT",
@@ -123,7 +123,7 @@ _SQL_TYPES: Final[dict[str, str]] = {
     "timetz": "VARCHAR",
     "variant": "JSON",
 }
-# Types that the engine has no Arrow type for: it gives them as one of the above.
+# Types for which the engine has no Arrow type: they are cast to one of the types above.
 _CARRIED: Final = frozenset({"hugeint", "timetz", "variant"})
 
 
@@ -141,7 +141,7 @@ def declare(engine_type: Any) -> ResultType:
             return ResultType("list", children=(("element", declare(engine_type.children[0][1])),))
         case "map":
             (_, key), (_, item) = engine_type.children
-            # Arrow has no map with keys of type null; there is no such key either.
+            # Arrow has no map with keys of type null, and such a map is always empty.
             keys = ResultType("varchar") if str(key.id) == "null" else declare(key)
             return ResultType("map", children=(("key", keys), ("value", declare(item))))
         case "struct":
@@ -150,7 +150,7 @@ def declare(engine_type: Any) -> ResultType:
             )
             return ResultType("struct", children=inner)
         case "tuple":
-            # Arrow's fields have names: these are the engine's for fields without.
+            # Arrow's fields need names: use the engine's names for unnamed fields.
             fields = enumerate(engine_type.children, start=1)
             inner = tuple((f"element{place}", declare(child)) for place, (_, child) in fields)
             return ResultType("tuple", children=inner)
@@ -166,7 +166,7 @@ def declare(engine_type: Any) -> ResultType:
 
 
 def declared_expression(column: str, engine_type: Any) -> str:
-    """SQL that turns ``column`` of an engine type into its declared type."""
+    """SQL that converts ``column`` of an engine type to its declared type."""
     kind = str(engine_type.id).lower()
     declared = declare(engine_type)
     if declared.is_nested:

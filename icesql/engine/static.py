@@ -1,4 +1,4 @@
-"""Results that are known without an engine, and counts of which metadata has a part."""
+"""Results that need no engine, and counts of which one part comes from metadata."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def _type(kind: str) -> ResultType:
-    """``varchar[]`` is the list of a kind."""
+    """The type of a kind; ``varchar[]`` is a list of ``varchar``."""
     if kind.endswith("[]"):
         return ResultType("list", children=(("element", _type(kind.removesuffix("[]"))),))
     return ResultType(kind)
@@ -54,11 +54,11 @@ class StaticResult(ReadResult):
         self._rows = []
 
 
-# A result of counts, of which metadata has counted a part.
+# A result of counts, where metadata provides a part of each count.
 
 
 class CountedResult(ReadResult):
-    """The one row of an engine with ``counts`` added, by output. See ``protocol.Result``."""
+    """The only row of an engine, with ``counts`` added to its columns. See ``protocol.Result``."""
 
     def __init__(self, result: Result, counts: Sequence[int]) -> None:
         super().__init__(self._chunks, self._batches, self._finish)

@@ -1,7 +1,7 @@
 """Names of struct fields inside DuckDB, which ignores case.
 
-A field whose name differs from an earlier one only in case gets a suffix. Results lose the suffix
-again, so nothing outside the engine sees it.
+A field whose name differs from an earlier one only in case gets a suffix. Results do not have the
+suffix, so it is not visible outside of the engine.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from icesql.iceberg.types import NestedField, StructType, walk
 if TYPE_CHECKING:
     import pyarrow as pa
 
-# From Unicode's private use area: no name of a real table has it.
+# From Unicode's private use area: no name in a real table contains it.
 _MARK: Final = "\ue0c5"
 _SUFFIX: Final = re.compile(f"{_MARK}[0-9]+{_MARK}$")
 
 
 def engine_names(names: Iterable[str]) -> list[str]:
-    """The names of one struct's fields as the engine has them."""
+    """The engine's names for the fields of one struct."""
     given, taken = list(names), set[str]()
     made = []
     for position, name in enumerate(given):
@@ -32,17 +32,17 @@ def engine_names(names: Iterable[str]) -> list[str]:
 
 
 def true_name(name: str) -> str:
-    """The name of a field behind its name in the engine."""
+    """The field name that the engine's name represents."""
     return _SUFFIX.sub("", name) if name.endswith(_MARK) else name
 
 
 def are_alike(names: Sequence[str]) -> bool:
-    """Whether some of the names have another name in the engine."""
+    """True if some of the names differ from the engine's names."""
     return engine_names(names) != list(names)
 
 
 def has_alike(fields: tuple[NestedField, ...]) -> bool:
-    """Whether a struct at any depth below ``fields`` has fields that the engine confuses."""
+    """True if a struct at any depth below ``fields`` has names that differ only in case."""
     return any(
         are_alike([child.name for child in each.type.fields])
         for each in walk(fields)
@@ -51,7 +51,7 @@ def has_alike(fields: tuple[NestedField, ...]) -> bool:
 
 
 def engine_arrow_type(given: pa.DataType) -> pa.DataType:
-    """An Arrow type with the engine's names in its structs."""
+    """An Arrow type with the engine's field names in its structs."""
     import pyarrow as pa
 
     if pa.types.is_struct(given):
@@ -73,7 +73,7 @@ def engine_arrow_type(given: pa.DataType) -> pa.DataType:
 
 
 def optional_type(given: pa.DataType) -> pa.DataType:
-    """An Arrow type in which any field may be NULL: a required one is where its struct is NULL."""
+    """An Arrow type with all fields nullable: even a required one is NULL if its struct is."""
     import pyarrow as pa
 
     if pa.types.is_struct(given) and not _is_variant(given):
@@ -91,7 +91,7 @@ def _optional(field: pa.Field) -> pa.Field:
 
 
 def _is_variant(kind: pa.DataType) -> bool:
-    """Whether a struct is a variant as files hold it, whose parts are always there."""
+    """True for a struct that is a variant as files store it, whose fields are never NULL."""
     import pyarrow as pa
 
     return [each.name for each in kind] == ["metadata", "value"] and all(
@@ -100,7 +100,7 @@ def _is_variant(kind: pa.DataType) -> bool:
 
 
 def renamed(array: Any, wanted: pa.DataType) -> Any:
-    """``array`` with the names of ``wanted`` in its structs, field by field in order."""
+    """``array`` with the field names of ``wanted`` in its structs, field by field in order."""
     import pyarrow as pa
 
     given = array.type
@@ -131,7 +131,7 @@ def renamed(array: Any, wanted: pa.DataType) -> Any:
 
 
 def _offsets(array: Any) -> Any:
-    """The offsets of a list or map, null where the list is."""
+    """The offsets of a list or map array, null where the list is null."""
     import numpy as np
     import pyarrow as pa
 

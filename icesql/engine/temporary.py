@@ -10,18 +10,18 @@ from icesql.errors import ProgrammingError
 if TYPE_CHECKING:
     from icesql.engine.protocol import Result
 
-# The type of a column of nothing but NULL, and what DuckDB makes of it in a table.
+# DuckDB's type of a column of NULLs only, and the type that a table gives to it.
 _NULL, _INTEGER = '"NULL"', "INTEGER"
 
 
 def keep_rows(
     result: Result, columns: Sequence[str], check: Callable[[int], None]
 ) -> tuple[tuple[tuple[str, str, str], ...], Any]:
-    """Columns (name, type as told, type of the engine) of a result, and its Arrow table.
+    """Columns (name, declared type, type of the engine) of a result, and its Arrow table.
 
-    ``columns`` are names for the first of them; names that come twice get a number as DuckDB
-    gives them. ``check`` is told how many bytes there are by then, and raises where they are too
-    many. The result is closed.
+    ``columns`` are names for the first of them; repeated names get a number as in DuckDB.
+    ``check`` receives the number of bytes so far, and raises an error if there are too many. The
+    result is closed.
     """
     import pyarrow as pa
 
@@ -30,7 +30,7 @@ def keep_rows(
             raise ProgrammingError(
                 f"{len(columns)} columns are named; the query has {len(result.columns)}"
             )
-        # Gone with the last row.
+        # The last row ends the result, and its types with it.
         kinds = dict(enumerate(map(str, getattr(result, "engine_types", ()))))
         reader = result.arrow_reader()
         batches, size = [], 0
@@ -58,7 +58,7 @@ def keep_rows(
 
 
 def apart(names: Sequence[str]) -> list[str]:
-    """Names that differ without regard to case."""
+    """Names made unique without regard to case."""
     seen: set[str] = set()
     found = []
     for name in names:

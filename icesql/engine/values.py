@@ -12,7 +12,7 @@ from icesql.errors import DataError
 from icesql.interval import Interval
 
 _EPOCH: Final = datetime(1970, 1, 1)
-# The digits of a fraction that a datetime has no room for.
+# The digits of a fraction beyond a datetime's microseconds.
 _FINE: Final = r"([.,][0-9]{6})([0-9]{1,3})(?![0-9])"
 _EPOCH_UTC: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -37,7 +37,7 @@ class Timestamp(datetime):
 
     @classmethod
     def _of(cls, base: datetime, nanosecond: int) -> Timestamp:
-        # combine() forgets the fold of a class of its own.
+        # combine() loses the fold for a subclass.
         made = cls(
             base.year,
             base.month,
@@ -62,7 +62,7 @@ class Timestamp(datetime):
         return cls._of(base, int(found[2].ljust(3, "0")))
 
     def replace(self, *args: Any, nanosecond: int | None = None, **changes: Any) -> Timestamp:
-        """With other fields; ``nanosecond`` stays unless it is given, also beside a microsecond."""
+        """Replace fields; ``nanosecond`` stays unless it is given, even with a new microsecond."""
         if nanosecond is None:
             nanosecond = self.nanosecond
         elif not 0 <= nanosecond <= 999:
@@ -80,7 +80,7 @@ class Timestamp(datetime):
     __radd__ = __add__
 
     def __sub__(self, other: Any) -> Any:
-        """A Timestamp less a timedelta; the whole microseconds (rounded down) between two."""
+        """A Timestamp minus a timedelta; for two times, the whole microseconds (rounded down)."""
         if isinstance(other, timedelta):
             return self._of(super().__sub__(other), self.nanosecond)
         between = super().__sub__(other)
@@ -145,7 +145,7 @@ class Timestamp(datetime):
         return mine < others if below else mine > others
 
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
-        # datetime pickles its own bytes, which have no room for nanoseconds.
+        # datetime's pickle format has no room for nanoseconds.
         base = datetime.combine(self.date(), self.timetz())
         return _restore, (base, self.nanosecond)
 

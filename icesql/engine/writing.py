@@ -1,4 +1,4 @@
-"""The rows of any result as a file: who writes them, in one place for every way out."""
+"""Write the rows of any result as a file, by the right writer for every kind of output."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ if TYPE_CHECKING:
     from icesql.engine.protocol import Result, Sink, WritableResult
     from icesql.file_format import FileFormat
 
-# What DuckDB's CSV writer puts in quotes, beside the delimiter and an empty text.
+# Characters that DuckDB's CSV writer quotes, beside the delimiter; it also quotes an empty text.
 _QUOTED: Final = re.compile(r'[\n\r"#]')
 _CONTROLS: Final = re.compile("[\x00-\x1f]")
-# Types whose text ``_write_rows`` knows.
+# Types that ``_write_rows`` can write.
 _PLAIN: Final = frozenset({"varchar", "bigint", "integer", "boolean", "timestamptz"})
-# Options of text that ``_write_rows`` has itself.
+# Options that ``_write_rows`` implements.
 _OWN: Final = frozenset({"delimiter", "array"})
 
 
 def write(
     result: Result, engines: Engines, form: FileFormat, sink: Sink, query: QueryContext
 ) -> int:
-    """Write all rows of ``result`` to ``sink``, in bounded memory; how many there were.
+    """Write all rows of ``result`` to ``sink``, in bounded memory; returns their number.
 
-    DuckDB writes csv, json and Parquet whichever engine gave the rows, Arrow its own format. A
-    result that was known without an engine starts none for csv and json.
+    DuckDB writes csv, json and Parquet for every engine, Arrow writes its own format. Writing
+    csv or json starts no engine for a result that needed none.
     """
     if form.name == "arrow":
         return _write_arrow(result, sink, query)
@@ -48,7 +48,7 @@ def write(
 def write_texts(
     columns: Sequence[str], rows: Iterable[Sequence[str | None]], form: FileFormat, sink: Sink
 ) -> None:
-    """Write rows of texts, None for NULL, as csv or json."""
+    """Write rows of strings, None for NULL, as csv or json."""
     kinds = [(column, "varchar") for column in columns]
     _write_rows(StaticResult(kinds, map(tuple, rows)), form, sink)
 
@@ -71,7 +71,7 @@ def _write_arrow(result: Result, sink: Sink, query: QueryContext) -> int:
 
 
 class _ArrowTarget:
-    """A sink as pyarrow writes to it."""
+    """A file object for pyarrow that writes to a sink."""
 
     closed = False
 
@@ -88,17 +88,17 @@ class _ArrowTarget:
         return self._position
 
     def flush(self) -> None:
-        """No-op; the sink's creator closes it."""
+        """Does nothing; the sink's creator closes it."""
 
     def close(self) -> None:
-        """Nothing, likewise."""
+        """Does nothing; the sink's creator closes it."""
 
 
 # ------------------------------------------------------------------ rows without an engine
 
 
 def _write_rows(result: StaticResult, form: FileFormat, sink: Sink) -> int:
-    """Write csv or json as DuckDB does, of the few types that such a result has."""
+    """Write csv or json as DuckDB does, for the few types of such a result."""
     names = [column.name for column in result.columns]
     rows = result.fetch(None)
     if form.name == "csv":
@@ -132,7 +132,7 @@ def _csv_cell(delimiter: str) -> Callable[[Any], str]:
 
 
 def _text(value: Any) -> str:
-    """The text of a value in DuckDB's SQL."""
+    """A value's text in DuckDB's SQL."""
     match value:
         case bool():
             return "true" if value else "false"
@@ -143,7 +143,7 @@ def _text(value: Any) -> str:
 
 
 def _time_text(value: datetime) -> str:
-    """Such as ``2026-01-02 03:04:05.5+01``."""
+    """A time in DuckDB's form, such as ``2026-01-02 03:04:05.5+01``."""
     text = value.replace(tzinfo=None).isoformat(" ")
     text = text.rstrip("0") if value.microsecond else text
     offset = value.utcoffset()
@@ -168,7 +168,7 @@ def _json_value(value: Any) -> str:
 
 
 def _json_text(text: str) -> str:
-    """A JSON string as DuckDB writes it: digits of escapes in upper case."""
+    """A JSON string as DuckDB writes it: escapes have upper-case digits."""
     quoted = json.dumps(text, ensure_ascii=False)
     if not _CONTROLS.search(text):
         return quoted
