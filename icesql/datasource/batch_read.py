@@ -1,4 +1,4 @@
-"""A batch read of ``format("icesql")``: filters taken in, a scan planned into packed tasks."""
+"""Plan a batch read of ``format("icesql")``: accept filters, and pack a scan into tasks."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class BatchPlanning:
-    """Plans one read of a table; the table is looked up once, so it is one moment in time."""
+    """Plans one read of a table; the table is loaded once, so the read is consistent."""
 
     def __init__(self, request: ReadRequest) -> None:
         request.options.check_batch()
@@ -33,10 +33,10 @@ class BatchPlanning:
         return self._request.table()
 
     def push(self, filters: Sequence[Any]) -> None:
-        """Prune by these filters of PySpark, all of which Spark evaluates again.
+        """Prune by these filters of PySpark; Spark evaluates all of them again.
 
-        Only where the option push-filters says so: to 4.3 Spark keeps the partitions that a
-        filter left for every other scan of the DataFrame, in the same query and in later ones, so
+        This needs the option push-filters: Spark up to 4.3 reuses the partitions that one filter
+        left for every other scan of the DataFrame, in the same query and in later ones, so
         ``df.where("x = 1").union(df.where("x = 2"))`` would lose rows.
         """
         if self._request.options.push_filters and self._request.fixed is not None:
@@ -60,7 +60,7 @@ class BatchPlanning:
         return plan(scan, request.query()).tasks
 
     def _end(self, snapshot_id: int | None) -> Snapshot:
-        """The last snapshot of an incremental read: the one that was asked for, or the newest."""
+        """The last snapshot of an incremental read: the requested one, or the newest."""
         table = self._table
         head = self._request.head(table)
         if head is None:

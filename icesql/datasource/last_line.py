@@ -1,4 +1,4 @@
-"""Errors in the processes that plan for Spark: their last line is icesql's own."""
+"""Errors in the processes that plan for Spark: the last line of their text is icesql's own."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from icesql.errors import Error
 
 
 class ReadError(Exception):
-    """An error as Spark's text shows it: behind the name of this class, one line to read.
+    """An error that Spark shows with a readable last line, after the name of this class.
 
-    Spark puts the text of Python's traceback into its error, and its SQLSTATE right behind, on a
-    line of its own as each line of a traceback ends. Notes that are no list are printed as they
-    are, without such an end.
+    Spark puts the text of Python's traceback into its error, and its SQLSTATE right after it, on a
+    new line, since each line of a traceback ends with a line end. Notes that are not a list are
+    printed unchanged, without a line end, so that icesql's error and the SQLSTATE share a line.
     """
 
     def __init__(self, error: Error) -> None:

@@ -1,4 +1,4 @@
-"""The options of ``format("icesql")``: each known by name, read at ``load()``, none ignored.
+"""The options of ``format("icesql")``: read at ``load()``; an unknown one is an error.
 
     both           path · catalog, uri, warehouse (win over those of ``register_spark``) · branch
                    columns ("a, `b,c`, _file") · split-size · lookback · file-open-cost
@@ -12,7 +12,7 @@
                    stream-from-timestamp: ms since 1970, the first snapshot at or after it
                    max-files-per-batch · max-rows-per-batch (one file may have more)
 
-Names of Iceberg's Spark reader are taken too, and its switches for speed, which change nothing.
+Names of Iceberg's Spark reader are accepted too, and its options for speed, which have no effect.
 Source: Iceberg Java ``SparkReadOptions``.
 """
 
@@ -40,7 +40,7 @@ _BATCH: Final = (
 _STREAM: Final = (
     "stream-from", "stream-from-timestamp", "max-files-per-batch", "max-rows-per-batch",
 )  # fmt: skip
-# Iceberg's names for the same.
+# Iceberg's names for the same options.
 _LIMITS: Final = {
     "streaming-max-files-per-micro-batch": "max-files-per-batch",
     "streaming-max-rows-per-micro-batch": "max-rows-per-batch",
@@ -105,10 +105,10 @@ class ReadOptions(Struct, frozen=True):
 
 
 def read_options(options: Mapping[str, str]) -> ReadOptions:
-    """Options of any case as values.
+    """Read options, whose names may have any case.
 
-    Raises ProgrammingError for unknown ones, unusable values and pairs that contradict each other.
-    Values of unknown options, which may be secrets, are not repeated.
+    Raises ProgrammingError for unknown options, invalid values and conflicting options. The values
+    of unknown options, which may be secrets, are not in the error.
     """
     given = _named(options)
     _exclude(given, "snapshot-id", "as-of-timestamp", "branch", "tag")
@@ -151,7 +151,7 @@ def read_options(options: Mapping[str, str]) -> ReadOptions:
 
 
 def _named(options: Mapping[str, str]) -> dict[str, str]:
-    """The options by icesql's names, Iceberg's translated."""
+    """The options by icesql's names; Iceberg's names are translated."""
     given: dict[str, str] = {}
     for spelled, value in options.items():
         name, text = spelled.lower(), str(value)
@@ -170,14 +170,14 @@ def _named(options: Mapping[str, str]) -> dict[str, str]:
 
 
 def unknown_option(spelled: str, known: Sequence[str]) -> ProgrammingError:
-    """The error for an option that is none of ``known``; its value may be a secret."""
+    """The error for an option that is not in ``known``; its value may be a secret."""
     near = similar_names(spelled.lower(), known)
     hint = f"did you mean {near[0]}?" if near else f"there are: {', '.join(sorted(known))}"
     return ProgrammingError(f'format("icesql") has no option "{spelled}"; {hint}')
 
 
 def flag(name: str, text: str) -> bool:
-    """A switch. Raises ProgrammingError."""
+    """A boolean option. Raises ProgrammingError."""
     if text.lower() not in ("true", "false"):
         raise ProgrammingError(f'option "{name}": {text!r} is not true or false')
     return text.lower() == "true"
@@ -223,7 +223,7 @@ def _skips(given: Mapping[str, str], operation: str) -> bool:
 
 
 def connect_options(given: Mapping[str, str]) -> dict[str, str]:
-    """The arguments of ``open_catalog`` among options. Raises ProgrammingError for a password."""
+    """The arguments of ``open_catalog`` from options. Raises ProgrammingError for a password."""
     if "@" in given.get("uri", ""):
         raise ProgrammingError(
             'option "uri" with a password would show in plans; give it to register_spark(uri=…)'
@@ -233,7 +233,7 @@ def connect_options(given: Mapping[str, str]) -> dict[str, str]:
 
 
 def _columns(text: str | None) -> tuple[str, ...] | None:
-    """Names between commas, in backticks where they hold commas."""
+    """Names between commas; names that contain commas are in backticks."""
     if text is None:
         return None
     names = []
@@ -247,7 +247,7 @@ def _columns(text: str | None) -> tuple[str, ...] | None:
 
 
 def split_identifier(text: str) -> tuple[str, ...]:
-    """The parts of "catalog.db.table", each in backticks where it holds a dot."""
+    """The parts of "catalog.db.table"; parts that contain dots are in backticks."""
     if not re.fullmatch(r"(?:`(?:[^`]|``)+`|[^.`]+)(?:\.(?:`(?:[^`]|``)+`|[^.`]+))*", text):
         raise ProgrammingError(f'load("{text}"): neither "catalog.db.table" nor a path')
     parts = re.findall(r"`((?:[^`]|``)+)`|([^.`]+)", text)
@@ -255,5 +255,5 @@ def split_identifier(text: str) -> tuple[str, ...]:
 
 
 def merged(connect: Mapping[str, Any], options: ReadOptions) -> dict[str, Any]:
-    """The arguments of ``open_catalog``: the registered ones with the options on top."""
+    """The arguments of ``open_catalog``: the registered ones, overridden by the options."""
     return {**connect, **options.connect}

@@ -1,7 +1,8 @@
 """``format("icesql")`` of PySpark's readers and writers: a Python Data Source over scan tasks.
 
-PySpark's classes are nested here, so that they travel by value to where icesql must be found; what
-do is in ``batch_read``, ``stream_read`` and ``write``, which has the options of writers.
+PySpark's classes are nested in functions, so that they are pickled by value and work in processes
+that first have to find icesql. The work is in ``batch_read``, ``stream_read`` and ``write``, which
+defines the options of writers.
 """
 
 from __future__ import annotations
@@ -34,9 +35,9 @@ _CONNECT = (*CONNECT, "properties")
 def register(session: Any, **connect: Any) -> None:
     """Let ``format("icesql")`` of a session read and write Iceberg tables, also as streams.
 
-    ``connect`` says where names are looked up, as in ``icesql.connect``: catalog, uri, warehouse,
-    properties. It travels inside the source, not in options, so no plan or log shows it. Raises
-    ProgrammingError for another name, NotSupportedError where the release cannot.
+    ``connect`` defines where names are looked up, as in ``icesql.connect``: catalog, uri,
+    warehouse, properties. It is part of the source, not of its options, so no plan or log shows it.
+    Raises ProgrammingError for another name, NotSupportedError if PySpark is too old.
     """
     unknown = set(connect) - set(_CONNECT)
     if unknown:
@@ -75,7 +76,7 @@ def _finder(folder: str) -> Callable[[], None]:
 
 
 def _planner(find: Callable[[], None]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """A method that runs in a process of Spark's, where its errors end with icesql's own line."""
+    """A method that runs in Spark's processes, where its errors end with icesql's own line."""
 
     def planned(method: Callable[..., Any]) -> Callable[..., Any]:
         def called(*given: Any, **named: Any) -> Any:
@@ -108,7 +109,7 @@ def _data_source(find: Callable[[], None], connect: dict[str, Any], facts: bytes
 
         def __init__(self, options: dict[str, str]) -> None:
             super().__init__(options)
-            # Of load(): Spark keeps this object, as bytes until icesql can be imported.
+            # From load(): Spark keeps this object; bytes do not need icesql to be unpickled.
             self._columns: bytes | None = None
 
         def _request(self) -> Any:
@@ -169,7 +170,7 @@ def _data_source(find: Callable[[], None], connect: dict[str, Any], facts: bytes
 
 
 def _writers(find: Callable[[], None]) -> tuple[Any, Any]:
-    """The classes of writers, of a batch and, from PySpark 4.1 on, of a stream."""
+    """The classes of writers: for a batch and, from PySpark 4.1 on, for a stream."""
     from pyspark.sql import datasource
 
     planned = _planner(find)
@@ -209,7 +210,7 @@ def _writers(find: Callable[[], None]) -> tuple[Any, Any]:
 
 def _rows(find: Callable[[], None]) -> Callable[[Any], Iterator[Any]]:
     def read(partition: Any) -> Iterator[Any]:
-        """The batches of a packed job; of an empty one, which Spark makes when there are none."""
+        """The batches of a packed job; none for the empty job that Spark adds if there are none."""
         if partition is None or partition.value is None:
             return iter(())
         find()
@@ -227,7 +228,7 @@ def _batch_reader(find: Callable[[], None]) -> Any:
     rows, planned = _rows(find), _planner(find)
 
     class Pushing:
-        """``pushFilters`` as something that PySpark takes for the inherited one.
+        """A ``pushFilters`` that PySpark takes for the inherited method.
 
         PySpark refuses to run a reader that implements it while
         ``spark.sql.python.filterPushdown.enabled`` is off, without informing the reader.
@@ -239,7 +240,7 @@ def _batch_reader(find: Callable[[], None]) -> Any:
 
         def __call__(self, filters: list[Any]) -> Iterable[Any]:
             self._push(filters)
-            # Pruning only leaves out what cannot match: Spark evaluates all of them again.
+            # Pruning only excludes files without a match: Spark evaluates all filters again.
             return filters
 
     class IcesqlReader(DataSourceReader):
@@ -247,7 +248,7 @@ def _batch_reader(find: Callable[[], None]) -> Any:
             self._planning = planning
 
         def __getstate__(self) -> dict[str, Any]:
-            # Planning is done before the reader travels to the workers.
+            # Planning ends before the reader is sent to the workers.
             return {}
 
         @property
@@ -280,7 +281,7 @@ def _stream_reader(find: Callable[[], None]) -> Any:
 
         @property
         def _planning(self) -> Any:
-            # What is raised before there is a reader PySpark hides behind an error of its own.
+            # PySpark hides errors that are raised before the reader exists.
             if self._planned is None:
                 self._planned = self._start()
             return self._planned
@@ -322,7 +323,7 @@ def _stream_reader(find: Callable[[], None]) -> Any:
         return IcesqlStreamReader
 
     class IcesqlLimitedReader(IcesqlStreamReader, SupportsTriggerAvailableNow):
-        """One that PySpark asks for limits, and to stop at what is newest when it starts."""
+        """A reader with limits for each batch, and with a stop at the newest snapshot."""
 
         takes_limits = True
 

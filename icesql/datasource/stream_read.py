@@ -1,9 +1,9 @@
 """A table as a stream: the files that each new snapshot appends, exactly once.
 
-The position of a stream is a snapshot and how many of its files are done; all before it is done.
-Spark asks again for the first position when it repeats a first batch, and by then a table may have
-lost or won snapshots. So a stream starts at START, whatever the options say, and the end of
-its first batch remembers what that turned out to be.
+The offset of a stream is a snapshot and the number of its files that are done; all snapshots before
+it are done. Spark requests the first offset again when it repeats a first batch, and by then the
+table may have lost or gained snapshots. So a stream starts at START, whatever the options are, and
+the end offset of its first batch records the snapshot at which it really began.
 Source: Iceberg Java ``SparkMicroBatchStream`` and ``InitialOffsetStore``.
 """
 
@@ -30,14 +30,14 @@ if TYPE_CHECKING:
     from icesql.iceberg.manifest.data_file import DataFile
     from icesql.iceberg.metadata.snapshot import Snapshot
 
-# How offsets are written; Spark keeps them as JSON in the checkpoint.
+# The form of offsets in the checkpoint, which Spark keeps as JSON.
 Json = dict[str, int]
 
 
 class Offset(Struct, frozen=True):
-    """``files`` of ``snapshot_id`` are done, and all of its ancestors.
+    """``files`` of ``snapshot_id`` are done, and all files of its ancestors.
 
-    ``first`` is where the stream began, in the end of its first batch.
+    The end offset of the first batch has the stream's beginning in ``first``.
     """
 
     snapshot_id: int
@@ -45,7 +45,7 @@ class Offset(Struct, frozen=True):
     first: Offset | None = None
 
     def json(self) -> Json:
-        """The form that Spark keeps."""
+        """The form that Spark keeps in the checkpoint."""
         found = {"snapshot_id": self.snapshot_id, "files": self.files}
         if self.first is not None:
             found |= {
@@ -69,25 +69,25 @@ class Offset(Struct, frozen=True):
 
     @property
     def place(self) -> tuple[int, int]:
-        """The offset without what it remembers."""
+        """The offset without ``first``."""
         return self.snapshot_id, self.files
 
 
-# More than any snapshot has: where the end of one is known without reading its manifests.
+# More files than any snapshot has: the end of a snapshot without reading its manifests.
 ALL: Final = 2**31 - 1
-# Before anybody looked; and before the first snapshot of a table that had none.
+# The offsets before the start is determined, and before the first snapshot of an empty table.
 START: Final = Offset(-1, -1)
 EMPTY: Final = Offset(-1, 0)
 
 
 class Limits(Struct, frozen=True):
-    """How much a batch may read; one file may have more rows."""
+    """The maximum size of a batch; a single file may have more rows."""
 
     files: int | None = None
     rows: int | None = None
 
     def exceeded(self, files: int, rows: int) -> bool:
-        """Whether a batch of so much is too large."""
+        """True if a batch of this size is too large."""
         return (self.files is not None and files > self.files) or (
             self.rows is not None and rows > self.rows and files > 1
         )
@@ -96,8 +96,8 @@ class Limits(Struct, frozen=True):
 class StreamPlanning:
     """Plans the micro batches of one stream.
 
-    ``takes_limits`` says whether Spark asks for batches within limits. Raises ProgrammingError for
-    options of batch reads, UnsupportedSqlError for limits that Spark would not keep.
+    ``takes_limits``: Spark calls for batches within limits. Raises ProgrammingError for options
+    of batch reads, UnsupportedSqlError for limits that Spark would not respect.
     """
 
     def __init__(self, request: ReadRequest, *, takes_limits: bool = True) -> None:
@@ -112,19 +112,19 @@ class StreamPlanning:
 
     @property
     def limits(self) -> Limits:
-        """The limits of a batch by the options."""
+        """The limits of a batch, from the options."""
         return Limits(self._request.options.max_files, self._request.options.max_rows)
 
     # ------------------------------------------------------------------ offsets
 
     def initial(self) -> Json:
-        """Where a new query starts; a restarted one goes on from its checkpoint."""
+        """The first offset of a new query; a restarted query continues from its checkpoint."""
         return START.json()
 
     def latest(self, start: Json | None, limits: Limits) -> Json:
-        """The offset up to which the next batch may read; ``start`` when there is nothing new.
+        """The offset up to which the next batch may read; ``start`` if there is nothing new.
 
-        ``start`` is None for a PySpark before 4.2, which neither says it nor knows limits.
+        ``start`` is None before PySpark 4.2, which neither passes it nor supports limits.
         """
         table = self._request.table()
         self._request.columns_now(table, table.metadata.schema)
@@ -141,12 +141,12 @@ class StreamPlanning:
         return replace(self._advanced(table, history, begin, limits), first=begin).json()
 
     def stop_at_newest(self) -> None:
-        """End this run at the newest snapshot of now."""
+        """End this run at the snapshot that is the newest now."""
         table = self._request.table()
         self._target = self._end_of(ancestors(table, self._request.head(table)))
 
     def _begin(self, table: Table, history: Sequence[Snapshot]) -> Offset | None:
-        """Where the options start; None while no snapshot is as new as asked for."""
+        """The first offset by the options; None until a snapshot is new enough for them."""
         options = self._request.options
         if options.stream_from_timestamp is not None:
             for snapshot in history:
@@ -171,7 +171,7 @@ class StreamPlanning:
         return Offset(history[0].snapshot_id, 0)
 
     def _check_start(self, table: Table, history: Sequence[Snapshot], start: Snapshot) -> None:
-        """Raise SnapshotNotFoundError for a start where rows of before are expired snapshots'."""
+        """Raise SnapshotNotFoundError if rows before the start belong to expired snapshots."""
         if start is not history[0] or start.parent_snapshot_id is None:
             return
         raise SnapshotNotFoundError(
@@ -189,12 +189,12 @@ class StreamPlanning:
         try:
             begin = self._begin(table, history)
         except SnapshotNotFoundError:
-            # A stream that is long past it does not need it.
+            # A stream that is past its start does not need it.
             return self._end_of(history)
         return START if begin is None else replace(self._end_of(history), first=begin)
 
     def _end_of(self, history: Sequence[Snapshot]) -> Offset:
-        """After all that is there."""
+        """The offset after the last snapshot."""
         return Offset(history[-1].snapshot_id, ALL) if history else EMPTY
 
     def _advanced(
@@ -202,7 +202,7 @@ class StreamPlanning:
     ) -> Offset:
         """The end of a batch that starts at ``start``.
 
-        A snapshot that may not be read ends a batch that has something; the next one raises.
+        A batch with content ends before a snapshot that must not be read; the next batch raises.
         """
         files = rows = 0
         end = start
@@ -248,7 +248,7 @@ class StreamPlanning:
             return
         first, last = (self._position(table, history, each) for each in (start, end))
         if end.place == START.place or (first, start.files) > (last, end.files):
-            # What would come next was read already.
+            # Rows after ``end`` have been read already.
             raise self._lost(f"snapshot {start.snapshot_id}", table, history, start.snapshot_id)
         for snapshot in history[first : last + 1]:
             at = start.files if snapshot.snapshot_id == start.snapshot_id else 0
@@ -256,11 +256,11 @@ class StreamPlanning:
             yield from self._left(table, snapshot, at)[: upto - at]
 
     def _left(self, table: Table, snapshot: Snapshot, done: int) -> tuple[DataFile, ...]:
-        """The appended files of a snapshot that come after the first ``done``."""
+        """The appended files of a snapshot after the first ``done`` of them."""
         if done == 0:
             return self._request.appended(table, snapshot)
         if done == ALL or operation_of(snapshot, table.name) != APPEND:
-            # The stream began after this snapshot, or left it out.
+            # The stream began after this snapshot, or skipped it.
             return ()
         return added_files(table, snapshot, self._request.query())[done:]
 
@@ -304,7 +304,7 @@ class StreamPlanning:
 
 
 def _reach(history: Sequence[Snapshot]) -> dict[str, str]:
-    """The ends of a history, for errors."""
+    """The ends of a history, as arguments of errors."""
     if not history:
         return {}
     return {"oldest": str(history[0].snapshot_id), "newest": str(history[-1].snapshot_id)}

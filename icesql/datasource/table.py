@@ -1,6 +1,6 @@
-"""A table as ``format("icesql")`` names it: found, put at a snapshot, and planned.
+"""Find the table of ``format("icesql")``, select its snapshot, and plan its tasks.
 
-Runs in the Python processes that plan for Spark, never on a query's way.
+Runs in the Python processes that plan for Spark, never in icesql's own queries.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ MAIN: Final = "main"
 
 
 class Columns(Struct, frozen=True):
-    """The schema to read by and the columns that come out, as they were at ``load()``.
+    """The schema to read by and the columns of the result, as they were at ``load()``.
 
-    Spark keeps them for as long as the DataFrame or the query lives, whatever becomes of the table.
+    Spark keeps them while the DataFrame or the query lives, whatever happens to the table.
     """
 
     schema: Schema
@@ -53,7 +53,7 @@ class Columns(Struct, frozen=True):
 
 
 class ReadRequest(Struct, frozen=True):
-    """Options of a read, and how to connect; ``connect`` may hold credentials and shows nothing."""
+    """Options and connection of a read; ``connect`` may hold credentials, so the repr is empty."""
 
     options: ReadOptions
     connect: Mapping[str, Any]
@@ -63,7 +63,7 @@ class ReadRequest(Struct, frozen=True):
     def of(
         cls, options: Mapping[str, str], connect: Mapping[str, Any], fixed: Columns | None = None
     ) -> ReadRequest:
-        """Raises ProgrammingError for options that ``read_options`` refuses."""
+        """Read the options. Raises ProgrammingError as ``read_options`` does."""
         chosen = read_options(options)
         return cls(chosen, merged(connect, chosen), fixed)
 
@@ -73,7 +73,7 @@ class ReadRequest(Struct, frozen=True):
     # ------------------------------------------------------------------ the table
 
     def table(self) -> Table:
-        """The table of ``load("catalog.db.table" | path)``, as it is now.
+        """The table of ``load("catalog.db.table" | path)`` in its current state.
 
         Raises TableNotFoundError, CatalogError.
         """
@@ -89,7 +89,7 @@ class ReadRequest(Struct, frozen=True):
     def head(self, table: Table) -> Snapshot | None:
         """The newest snapshot of the option ``branch``, or of main; None before the first one.
 
-        Raises SnapshotNotFoundError for a branch that is not there.
+        Raises SnapshotNotFoundError for a branch that does not exist.
         """
         branch = self.options.branch
         ref = table.metadata.refs.get(branch or MAIN)
@@ -112,7 +112,7 @@ class ReadRequest(Struct, frozen=True):
     def selected(self, table: Table) -> tuple[Snapshot | None, Schema]:
         """The snapshot of a batch read and the schema to read it by.
 
-        A branch is read by the table's schema, a tag and other snapshots by their own.
+        A branch is read by the table's schema, a tag or another snapshot by its own schema.
         """
         from icesql.query.snapshot_selection import select_snapshot
         from icesql.sql.time_travel import AsOf, SnapshotId
@@ -146,11 +146,11 @@ class ReadRequest(Struct, frozen=True):
         return Columns(schema, projection, table.metadata.table_uuid)
 
     def columns_now(self, table: Table, schema: Schema) -> Columns:
-        """The columns of ``load()`` for reading by what is ``schema`` now.
+        """The columns of ``load()`` for a read by the current ``schema``.
 
-        A column that was dropped since is still read where files have it, else NULL. Raises
-        TypeMismatchError for one whose type is another now, TableNotFoundError when another table
-        has the name.
+        A column that was dropped since ``load()`` is still read from files that have it, else it is
+        NULL. Raises TypeMismatchError for a column whose type has changed, TableNotFoundError if
+        another table has the name now.
         """
         fixed = self.fixed
         if fixed is None:
@@ -193,9 +193,9 @@ class ReadRequest(Struct, frozen=True):
     # ------------------------------------------------------------------ appended files
 
     def takes(self, table: Table, snapshot: Snapshot) -> bool:
-        """Whether rows of a snapshot are read as appended; False for one to be left out.
+        """True if a snapshot's rows are read as appended; False if the snapshot is skipped.
 
-        Raises UnsupportedTableError for one that overwrote or deleted rows, unless that is skipped.
+        Raises UnsupportedTableError if it overwrote or deleted rows, unless such ones are skipped.
         """
         operation = operation_of(snapshot, table.name)
         if operation in (APPEND, REPLACE) or operation in self.options.skipped:
@@ -208,7 +208,7 @@ class ReadRequest(Struct, frozen=True):
         )
 
     def appended(self, table: Table, snapshot: Snapshot) -> tuple[DataFile, ...]:
-        """The files of rows that a snapshot appended, () if it is to be left out."""
+        """The data files that a snapshot appended, () if the snapshot is skipped."""
         if not self.takes(table, snapshot):
             return ()
         return added_files(table, snapshot, self.query())
@@ -216,7 +216,7 @@ class ReadRequest(Struct, frozen=True):
     def whole_files(
         self, table: Table, files: Iterable[DataFile], columns: Columns
     ) -> list[CombinedScanTask]:
-        """Tasks that read files as they were appended, without deletes."""
+        """Tasks that read whole files as they were appended, without deletes."""
         context = scan_context(TableScan(table, None, columns.schema, columns.projection))
         packing = Packing.choose(self.options.settings, table.metadata.properties)
         bare = map(without_metrics, files)
@@ -225,7 +225,7 @@ class ReadRequest(Struct, frozen=True):
 
 
 def find_table(name: str, connect: Mapping[str, Any]) -> tuple[Catalog, Table]:
-    """The table "catalog.db.table" as it is now, and its catalog, to be closed.
+    """The table "catalog.db.table" in its current state, and its catalog, which the caller closes.
 
     Raises TableNotFoundError, CatalogError.
     """
@@ -237,7 +237,7 @@ def find_table(name: str, connect: Mapping[str, Any]) -> tuple[Catalog, Table]:
     except (TableNotFoundError, CatalogError) as error:
         from icesql.catalog.configuration import configuration
 
-        # The first part may name another catalog of the user's configuration.
+        # The first part may be another catalog in the user's configuration.
         tried = isinstance(error, CatalogError) and connect
         if tried or len(parts) < 3 or not configuration().catalog(parts[0]):
             raise
@@ -331,7 +331,7 @@ _OPERATIONS: Final = {
 
 
 def _column(path: Sequence[str], schema: Schema) -> NestedField | None:
-    """The column of a filter; nested ones and those that Spark holds otherwise are not used."""
+    """The column of a filter; None for nested ones and those that Spark has in another type."""
     from icesql.engine.spark.types import is_carried
 
     if len(path) != 1:

@@ -1,12 +1,12 @@
-"""A DataFrame or a stream into a table: planned and committed by the driver, written in tasks.
+"""Write a DataFrame or a stream to a table: the driver plans and commits, tasks write.
 
     both           path · catalog, uri, warehouse · branch · merge-schema (mergeSchema)
                    snapshot-property.NAME: keys of the snapshot's summary
     batch          wap-id · overwrite-mode: static (default) or dynamic, with mode("overwrite")
-    stream         txn-app-id: who writes; with the number of the batch each row comes once
+    stream         txn-app-id: the writer's name; with the batch number, each row comes once
 
-The planning process, the workers and the committing process share nothing but the bytes that Spark
-carries. Spark aborts after a commit that failed, too: what a commit was given is its own to remove.
+The planning process, the workers and the committing process share only the bytes that Spark
+passes on. Spark also calls abort after a failed commit: the commit itself removes its files.
 Source: Iceberg Java ``SparkWriteOptions``, ``SparkWrite`` (the keys of a stream's snapshots).
 """
 
@@ -65,7 +65,7 @@ _BATCH: Final = ("wap-id", "overwrite-mode")
 _STREAM: Final = ("txn-app-id",)
 _KNOWN: Final = ("path", *CONNECT, "branch", "merge-schema", *_BATCH, *_STREAM)
 _SPELLED: Final = {"mergeschema": "merge-schema"}
-# Spark's own, and Iceberg's for what is done anyhow.
+# Spark's own options, and Iceberg's for behaviour that icesql always has.
 _WITHOUT_EFFECT: Final = ("checkpointlocation", "fanout-enabled", "check-ordering")
 _APP: Final = "spark.sql.streaming.queryId"
 _EPOCH: Final = "spark.sql.streaming.epochId"
@@ -75,7 +75,7 @@ _ZONE_PROPERTY: Final = "spark.sql.session.timeZone"
 
 
 class SessionFacts(Struct, frozen=True):
-    """Facts of the session that registered the source, which its processes cannot ask."""
+    """Facts about the session that registered the source; its processes have no session."""
 
     memory: TaskMemory
     zone: str
@@ -83,7 +83,7 @@ class SessionFacts(Struct, frozen=True):
 
 
 class WriteOptions(Struct, frozen=True):
-    """The options of one ``save()`` or ``start()``; "" and None for what was not given."""
+    """The options of one ``save()`` or ``start()``; "" and None for options that were not given."""
 
     path: str
     connect: Mapping[str, str]
@@ -96,7 +96,7 @@ class WriteOptions(Struct, frozen=True):
 
 
 def write_options(options: Mapping[str, str], *, overwrites: bool, streams: bool) -> WriteOptions:
-    """Options of any case as values. Raises ProgrammingError, which shows no value."""
+    """Read options, whose names may have any case. Raises ProgrammingError, without any value."""
     given, properties = dict[str, str](), dict[str, str]()
     for spelled, text in options.items():
         name = _SPELLED.get(spelled.lower(), spelled.lower())
@@ -137,7 +137,7 @@ def write_options(options: Mapping[str, str], *, overwrites: bool, streams: bool
 
 
 class FrameWrite(Struct, frozen=True):
-    """A planned write. ``connect`` may hold credentials and shows nothing."""
+    """A planned write. ``connect`` may hold credentials, so the repr is empty."""
 
     options: WriteOptions
     connect: Mapping[str, Any]
@@ -145,7 +145,7 @@ class FrameWrite(Struct, frozen=True):
     session: SessionFacts
     task: WriteTask
     columns: tuple[ResultColumn, ...]
-    # The metadata that the files are written for.
+    # The metadata file for which the data files are written.
     location: str
 
     def __repr__(self) -> str:
@@ -153,7 +153,7 @@ class FrameWrite(Struct, frozen=True):
 
 
 class Report(Struct, frozen=True):
-    """The files of a task, and its plan: that of a stream's batch is planned again to commit."""
+    """The files of a task and its plan: each batch of a stream has a plan of its own."""
 
     written: bytes
     repeated: bool
@@ -173,9 +173,9 @@ def plan_write(
     *,
     overwrites: bool,
 ) -> FrameWrite:
-    """Plan to write rows of a StructType of PySpark, by the names of their columns.
+    """Plan to write rows of a PySpark StructType, by the names of their columns.
 
-    Raises what INSERT … BY NAME raises before it reads a row.
+    Raises the errors that INSERT … BY NAME raises before it reads a row.
     """
     connect = {**connect, **options.connect}
     if "/" in options.path or options.path.endswith(".json"):
@@ -208,14 +208,14 @@ def plan_write(
 
 
 def _statement(options: WriteOptions, *, overwrites: bool) -> Insert:
-    """The statement that would do the same with a query of these rows."""
+    """The INSERT statement that would do the same with a query of these rows."""
     table = TableName(split_identifier(options.path))
     query: Any = None
     return Insert(table, query, by_name=True, overwrite=overwrites, evolves=options.merges)
 
 
 def _branch(options: WriteOptions, table: Table) -> Branch:
-    """Where rows go. Raises SnapshotNotFoundError, ProgrammingError."""
+    """The branch to write to. Raises SnapshotNotFoundError, ProgrammingError."""
     if options.branch is not None:
         check_branch(table, options.branch)
         return options.branch
@@ -229,7 +229,7 @@ def _branch(options: WriteOptions, table: Table) -> Branch:
 
 
 def _carried(given: ResultType, own: t.IcebergType, name: str) -> ResultType:
-    """The type of values that Spark has no type for, which are read as numbers, too."""
+    """The type of values that Spark passes as numbers because it lacks the table's type."""
     match own, given.kind:
         case t.VariantType(), "varchar":
             raise UnsupportedSqlError(f'writing the column "{name}" (variant) from a DataFrame')
@@ -256,7 +256,7 @@ def _carried(given: ResultType, own: t.IcebergType, name: str) -> ResultType:
 
 
 def write_rows(packed: bytes, batches: Iterable[pa.RecordBatch]) -> bytes:
-    """Write the rows of a Spark partition; if that fails, no file is left."""
+    """Write the rows of a Spark partition; a failure leaves no file."""
     from pyspark import TaskContext
 
     plan: FrameWrite = unpack(packed)
@@ -265,7 +265,7 @@ def write_rows(packed: bytes, batches: Iterable[pa.RecordBatch]) -> bytes:
     begun = () if first is None else (first,)
     context = TaskContext.get()
     said = None if context is None else context.getLocalProperty(_ZONE_PROPERTY)
-    # Instants come in the session's time zone, as it is now.
+    # Instants are in the session's current time zone.
     zones = [getattr(each.type, "tz", None) for batch in begun for each in batch.schema]
     zone = next(filter(None, (*zones, said)), plan.session.zone)
     task = replace(plan.task, assignment=replace(plan.task.assignment, zone=zone))
@@ -282,20 +282,20 @@ def write_rows(packed: bytes, batches: Iterable[pa.RecordBatch]) -> bytes:
 
 
 class _Delivered(Exception):
-    """The table has the batch already."""
+    """The table already contains the batch."""
 
 
 def commit_rows(packed: bytes, reports: Sequence[bytes], batch: int | None = None) -> None:
-    """Commit what all tasks wrote, in one snapshot; ``batch`` is the number of a stream's.
+    """Commit the files of all tasks in one snapshot; ``batch`` is a stream's batch number.
 
-    Raises what a commit does. Where nobody can know whether it was applied its files stay, else a
-    failed one leaves none.
+    Raises the errors of a commit. Files stay if it is unknown whether the commit was applied; any
+    other failed commit removes them.
     """
     plan: FrameWrite = unpack(packed)
     options, made = plan.options, [_REPORTS.decode(each) for each in reports]
     mark, location = made[0].mark, made[0].location
     with Uncommitted(plan.task.storage, plan.task.locations.folder, mark) as new:
-        new.lost = True  # as long as it is not known what there is
+        new.lost = True  # until the written files are known
         catalog, table = find_table(options.path, plan.connect)
         try:
             found = table
@@ -351,7 +351,7 @@ def _commit(
 
 
 def _check_new(table: Table, head: Snapshot | None, app_id: str, query_id: str, batch: int) -> None:
-    """Raise _Delivered for a batch that a snapshot in the history of ``head`` has."""
+    """Raise _Delivered for a batch that is in a snapshot in the history of ``head``."""
     for each in reversed(ancestors(table, head)):
         if each.summary.get(_APP) != app_id:
             continue
@@ -366,9 +366,9 @@ def _check_new(table: Table, head: Snapshot | None, app_id: str, query_id: str, 
 
 
 def abort_rows(packed: bytes, reports: Sequence[bytes | None]) -> None:
-    """Remove what the tasks of a job wrote of which some failed.
+    """Remove the files of a job in which some tasks failed.
 
-    If none did, a commit failed, which has removed its files, or must not.
+    If no task failed, the commit failed, and has removed its files or must keep them.
     """
     plan: FrameWrite = unpack(packed)
     if None not in reports:
@@ -388,6 +388,6 @@ def planned(
     overwrites: bool,
     streams: bool,
 ) -> bytes:
-    """A write as bytes, for whoever has no icesql yet."""
+    """A planned write as bytes, for processes that cannot import icesql yet."""
     chosen = write_options(options, overwrites=overwrites, streams=streams)
     return pack(plan_write(chosen, connect, schema, unpack(session), overwrites=overwrites))
