@@ -1,4 +1,4 @@
-"""The Arrow batches of a DataFrame as a stream, the way that its session allows."""
+"""Stream the Arrow batches of a DataFrame, by the method that its session supports."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ if TYPE_CHECKING:
     from icesql.scan.plan import ScanPlan
 
 
-# What a byte of a data file comes to in Arrow, roughly: lineitem of TPC-H has 4.3.
+# Bytes in Arrow per byte of a data file, roughly: lineitem of TPC-H has 4.3.
 _ARROW_BYTES: Final = 4
 
 
 def stream(
     frame: Any, jobs: SparkJobs, expected_bytes: int | None
 ) -> Generator[pa.RecordBatch, None, None]:
-    """The rows of ``frame`` in its order, read as they are asked for; closing it ends the jobs.
+    """The rows of ``frame`` in its order, computed as they are read; closing it ends the jobs.
 
-    ``expected_bytes`` is what they are thought to come to, None for no idea.
+    ``expected_bytes`` is an estimate of their size, None without one.
     """
     with jobs.watched():
         if is_connect(frame.sparkSession):
@@ -42,7 +42,7 @@ def stream(
 
 
 def expected_bytes(tree: exp.Expr, plans: Sequence[ScanPlan]) -> int | None:
-    """A rough upper bound of the bytes of a query's rows in Arrow; None if it is hard to find."""
+    """A rough upper bound of the bytes of a query's rows in Arrow; None if there is none."""
     from sqlglot import exp
 
     size = _ARROW_BYTES * sum(plan.report.projected_bytes for plan in plans)
@@ -51,11 +51,11 @@ def expected_bytes(tree: exp.Expr, plans: Sequence[ScanPlan]) -> int | None:
 
 
 def _connect_batches(frame: Any, jobs: SparkJobs) -> Iterator[pa.RecordBatch]:
-    """Batches from the server as they come: partition by partition, flow controlled by gRPC."""
+    """Batches from the server as they arrive: partition by partition, with gRPC's flow control."""
     from pyspark.sql.types import StructType
 
     try:
-        # The methods behind DataFrame.toLocalIterator.
+        # The methods that implement DataFrame.toLocalIterator.
         tables = received(frame, frame.sparkSession.client.to_table_as_iterator)
     except AttributeError:
         yield from table_of(frame).to_batches(max_chunksize=65_536)
@@ -81,7 +81,7 @@ def plan_lines(frame: Any) -> list[str]:
     if is_connect(frame.sparkSession):
         text = frame._explain_string(mode="formatted")
     else:
-        # What is behind DataFrame.explain, which prints.
+        # The method behind DataFrame.explain, which prints instead.
         jvm = frame.sparkSession.sparkContext._jvm
         text = jvm.PythonSQLUtils.explainString(frame._jdf.queryExecution(), "formatted")
     return str(text).splitlines()

@@ -1,4 +1,4 @@
-"""The columns of a query, by DuckDB over empty tables: its types are the contract."""
+"""The columns of a query, bound by DuckDB over empty tables: its types are the contract."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ if TYPE_CHECKING:
 def declared_columns(
     bound: BoundQuery, plans: Sequence[ScanPlan], cursor: Any, settings: Settings
 ) -> tuple[exp.Expr, tuple[ResultColumn, ...]]:
-    """The qualified tree of a query, and its columns as the local engine would give them.
+    """The qualified tree of a query, and its columns as the local engine would return them.
 
-    Raises ProgrammingError for what DuckDB refuses, UnsupportedSqlError where the qualified tree
-    would not mean the same.
+    Raises ProgrammingError for SQL that DuckDB refuses, UnsupportedSqlError if the qualified
+    tree would have another meaning.
     """
     wanted = _local_types(bound, plans, cursor, settings)
     written = bound.tree
@@ -50,7 +50,7 @@ def declared_columns(
 def _local_types(
     bound: BoundQuery, plans: Sequence[ScanPlan], cursor: Any, settings: Settings
 ) -> list[tuple[str, Any]]:
-    """Names and types as the local engine has them, which runs the user's own words."""
+    """Names and types in the local engine, which binds the user's own text."""
     import duckdb
 
     def run(sql: str, _: object) -> Any:

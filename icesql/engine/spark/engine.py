@@ -1,8 +1,8 @@
-"""The Spark engine: the same bound query, its scans read by Spark's workers, the rest Spark's own.
+"""The Spark engine: Spark's workers read the scans of a bound query, Spark does the rest.
 
-Each scan is a view over a DataFrame: rows of packed jobs, one for each combined task, that
-``mapInArrow`` turns into the rows of the task. (A Python Data Source plans in Python processes of
-its own, which measured 0.3 s a scan on two cores: ``format("icesql")`` pays that, a query not.)
+Each scan is a view over a DataFrame: its rows are packed jobs, one for each combined task, which
+``mapInArrow`` turns into the rows of the task. (A Python Data Source plans in separate Python
+processes, which takes 0.3 s a scan on two cores; only ``format("icesql")`` pays for that.)
 """
 
 from __future__ import annotations
@@ -52,10 +52,10 @@ T = TypeVar("T")
 
 
 class SparkEngine:
-    """Runs bound queries on Spark; one for each icesql connection, safe for threads.
+    """Runs bound queries on Spark; one for each icesql connection. Thread-safe.
 
-    ``chosen`` holds one of "session" (a SparkSession), "master" and "remote"; none of them means
-    ``local[*]``.
+    ``chosen`` has one of "session" (a SparkSession), "master" and "remote"; without any of them the
+    master is ``local[*]``.
     """
 
     def __init__(self, chosen: Mapping[str, Any] | None = None) -> None:
@@ -63,13 +63,13 @@ class SparkEngine:
         self._pool = InstancePool()
         self._footers, self._frames = FooterCache(), ReaderFrames()
         self._open: WeakSet[SparkResult] = WeakSet()
-        # Whether results are for ``SparkResult.data_frame``: then nothing is put together here.
+        # True if results are for ``SparkResult.data_frame``: then this process combines no rows.
         self.for_frames = False
 
     def execute(
         self, bound: BoundQuery, plans: Sequence[ScanPlan], query: QueryContext
     ) -> SparkResult:
-        """Translate a query and return its result; Spark starts it when rows are asked for."""
+        """Translate a query and return its result; Spark runs it when rows are read."""
         result = SparkResult(
             bound,
             plans,
@@ -90,8 +90,8 @@ class SparkEngine:
     ) -> Generator[TaskOutcome, None, None]:
         """Run jobs in Spark's tasks; see ``TaskRuns``.
 
-        ``jobs`` is given how many tasks run at once. Raises what a session that cannot be had
-        does; an error of a job stands in its outcome.
+        ``jobs`` receives the number of tasks that run at once. Raises an error if there is no
+        session; an error of a job is part of its outcome.
         """
         from icesql.engine.spark.tasks import parallelism
         from icesql.engine.spark.writing.task_runs import TaskRuns
@@ -101,23 +101,23 @@ class SparkEngine:
         return TaskRuns(session, jobs(slots), slots, query, new_mark()).results()
 
     def forget(self) -> None:
-        """See ``protocol.Engine``. Workers of Spark keep footers, by path and length."""
+        """See ``protocol.Engine``. Spark's workers keep footers, by path and length."""
         self._footers, self._frames = FooterCache(), ReaderFrames()
 
     def close(self) -> None:
-        """End every open result; a session of the user stays."""
+        """End every open result; a session of the user stays open."""
         results = list(self._open)
         for result in results:
             result.close()
         self._pool.close()
         for result in results:
-            # A Connect client that is closed can stop nothing any more.
+            # After the client of Connect is closed, it cannot cancel jobs any more.
             result.wait(_CLOSE_SECONDS)
         self._sessions.close()
 
 
 class _OpenQuery:
-    """A query's resources in Spark, without a reference to its result: the worker holds this."""
+    """A query's resources in Spark, without a reference to its result: the worker refers to it."""
 
     def __init__(self) -> None:
         self.jobs: SparkJobs | None = None
@@ -130,7 +130,7 @@ class _OpenQuery:
             self.jobs.cancel()
 
     def release(self) -> None:
-        """End the jobs and take the views away. For the thread in which Spark is used."""
+        """End the jobs and drop the views. Call it in the thread that uses Spark."""
         stream, scans = self.stream, self.scans
         self.stream = self.scans = None
         try:
@@ -144,7 +144,7 @@ class _OpenQuery:
 class SparkResult(ReadResult):
     """One query on one Spark session in one worker thread. See ``protocol.Result``.
 
-    The thread and its jobs end with the last row, an error, ``close`` or the collection.
+    The thread and its jobs end with the last row, an error, ``close`` or collection.
     """
 
     def __init__(
@@ -164,7 +164,7 @@ class SparkResult(ReadResult):
         self._bound, self._plans = bound, tuple(plans)
         self._pool, self._footers = pool, footers
         self._zone = time_zone(query.settings.timezone)
-        # Known to the driver and to this query's tasks alone. Of a DataFrame nobody reads errors.
+        # Only the driver and this query's tasks know it. Nothing decodes errors of a DataFrame.
         self._mark = "" if for_frame else new_mark()
         self._open = _OpenQuery()
         self._frame: Any = None
@@ -214,14 +214,14 @@ class SparkResult(ReadResult):
         jobs.own_tasks, jobs.own_bytes = scans.own_tasks, scans.own_bytes
 
     def _run(self, function: Any, *, planning: bool = False) -> Any:
-        """``function()`` in the worker; Spark's exceptions become icesql's."""
+        """Run ``function()`` in the worker; Spark's exceptions become icesql's."""
         self._busy = True
         try:
             return self._worker.call(function, self._query)
         except Error:
             raise
         except BaseException as error:
-            # Which classes Spark raises is only known where PySpark is installed.
+            # The classes of Spark's exceptions can only be imported if PySpark is installed.
             if not isinstance(error, spark_exceptions()):
                 if isinstance(error, AttributeError):
                     self._sessions.check()
@@ -281,16 +281,16 @@ class SparkResult(ReadResult):
         return None if self._open.stream is None else next(self._open.stream, None)
 
     def data_frame(self, session: Any) -> Any:
-        """The rows as a DataFrame of the user's ``session``; Spark runs it later, without this.
+        """The rows as a DataFrame of the user's ``session``; Spark runs it later on its own.
 
-        Through Spark Connect it is of the session in which icesql works. Only of an engine
+        Through Spark Connect, the DataFrame belongs to icesql's session. The engine has to be
         ``for_frames``. Raises UnsupportedSqlError.
         """
         if self._bound.spark is None and must_have_rows(self._bound.tree):
             raise refuse("ROLLUP, CUBE and GROUPING SETS with a grand total in a DataFrame")
         frame = self._run(lambda: self._frame.toDF(*(each.name for each in self.columns)))
         if is_connect(session):
-            # The server looks the views up each time that it runs the DataFrame, or one made of it.
+            # The server resolves the views each time that it runs this or a derived DataFrame.
             scans, self._open.scans = self._open.scans, None
             if scans is not None:
                 self._sessions.drop_later(self._frame, scans.kept_views())
@@ -304,14 +304,14 @@ class SparkResult(ReadResult):
     def write_files(self, task: WriteTask) -> Written | None:
         """See ``protocol.TableWritingResult``.
 
-        None where few rows are put together here, and on Connect where rows are to be spread.
+        None if this process combines partial results, and on Connect if rows have to be spread.
         """
         from icesql.engine.spark.writing.frame import collect_written, written_frame
 
         if self._open.scans is None or self._open.scans.rest is not None:
             return None
         if is_connect(self._frame.sparkSession) and task.distribution != "none":
-            # The functions of columns that spread rows are those of a Spark in this process.
+            # Spreading rows uses column functions of a Spark driver in this process.
             return None
         task.assignment.check(arrow_schema(self.columns))
         self._run(self._open.scans.check_grand_totals)
@@ -334,7 +334,7 @@ class SparkResult(ReadResult):
         if self._open.scans is None or self._open.scans.rest is not None:
             return None
         if self._bound.spark is None and must_have_rows(self._bound.tree):
-            return None  # whether there was a row is known to whoever takes them all
+            return None  # only a reader of all rows sees whether there are any
         self._run(self._open.scans.check_grand_totals)
         return self._in_tasks(
             lambda: outcome_frame(self._frame, self.columns, job, self._mark, together), collect
@@ -343,7 +343,7 @@ class SparkResult(ReadResult):
     def _in_tasks(
         self, make_frame: Callable[[], Any], collect: Callable[[Iterable[tuple[bytes, bool]]], T]
     ) -> T:
-        """Collect the reports of a frame's tasks, each with whether the task was repeated."""
+        """Collect the reports of a frame's tasks, each with True if the task may be repeated."""
         try:
             try:
                 return collect(self._described(make_frame))
@@ -355,7 +355,7 @@ class SparkResult(ReadResult):
             self.close()
 
     def _loses_workers(self, error: OperationalError) -> bool:
-        """Whether a Python worker ended on a local master, which tries no task again."""
+        """True if a Python worker ended on a local master, which does not repeat tasks."""
         session = self._frame.sparkSession
         if is_connect(session) or "Python worker exited" not in str(error):
             return False
@@ -391,7 +391,7 @@ class SparkResult(ReadResult):
             self._open.interrupt()
 
     def _finish(self) -> None:
-        """Nothing more is wanted of Spark. Also from a finalizer: it waits for nothing."""
+        """End the use of Spark. A finalizer may call this, so it waits for nothing."""
         self._frame = None
         self._worker.close()
 
@@ -403,7 +403,7 @@ class SparkResult(ReadResult):
 
 
 def _unsliced(array: pa.Array) -> pa.Array:
-    """The array with its own buffers: offsets of nested slices point into the whole."""
+    """A copy of the array without an offset: the offsets of nested slices refer to the whole."""
     import pyarrow as pa
 
     return pa.concat_arrays([array]) if array.offset else array

@@ -1,9 +1,9 @@
-"""Errors of Spark's workers as data: one of icesql's classes and its fields, behind a mark.
+"""Errors of Spark's workers as data: one of icesql's classes and its fields, after a mark.
 
-An error crosses Spark as text, and that text quotes rows, paths and names that strangers wrote.
-So only what stands behind the mark of the query counts: a random word, made on the driver for this
-query alone, which no data can know. What is read there becomes an error of a fixed list of classes
-with plain values in it, or nothing.
+An error crosses Spark as text, and that text quotes rows, paths and names of strangers. So only the
+text after the query's mark is decoded: the mark is a random word that the driver makes for this
+query, which no data can contain. The decoded error has one of a fixed list of classes and plain
+values; any other content is ignored.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any, Final
 import icesql.errors
 from icesql.errors import Error
 
-# The classes that an error may be decoded to, by name.
+# The classes that a text may be decoded to, by name.
 CLASSES: Final[dict[str, type[Error]]] = {
     name: each
     for name, each in vars(icesql.errors).items()
@@ -28,12 +28,12 @@ _PLAIN = str | int | float | bool | None
 
 
 def new_mark() -> str:
-    """A mark for one query; it must never reach a file, a name or a row."""
+    """A new mark for one query; it must not get into a file, a name or a row."""
     return f"icesql-{secrets.token_hex(16)}:"
 
 
 def encode_error(error: Error, mark: str) -> str:
-    """``error`` as text that begins with the mark and survives any quoting."""
+    """``error`` as text that begins with the mark and contains no character that is quoted."""
     cls = next(each for each in type(error).__mro__ if CLASSES.get(each.__name__) is each)
     content = {
         "class": cls.__name__,
@@ -51,9 +51,9 @@ def _plain(value: Any) -> Any:
 
 
 def decode_error(text: str, mark: str) -> Error | None:
-    """The error that a worker of the query with this mark raised; None where the text holds none.
+    """The error that a worker of the query with this mark raised; None if the text has none.
 
-    The last one counts, as messages come before what Spark adds. A malformed one is none.
+    The last one counts, since Spark adds text after messages. A malformed one counts as none.
     """
     payloads = re.findall(re.escape(mark) + r"([A-Za-z0-9+/=]+);", text)
     if not payloads:
@@ -65,7 +65,7 @@ def decode_error(text: str, mark: str) -> Error | None:
 
 
 def _restored(data: Any) -> Error | None:
-    """An error out of parsed JSON; None unless it has exactly the form of ``encode_error``."""
+    """The error from parsed JSON; None unless it has exactly the form of ``encode_error``."""
     match data:
         case {"class": str(name), "message": str(message), "fields": dict(fields)}:
             cls = CLASSES.get(name)
@@ -81,8 +81,8 @@ def _restored(data: Any) -> Error | None:
 
 
 def _is_field(cls: type[Error], name: str, value: Any) -> bool:
-    """Whether an error may carry this: plain, and under a name that hides nothing of its class but
-    a plain default."""
+    """True if an error may have this field: a plain value, and a name that overrides at most a
+    plain default of its class."""
     values = value if isinstance(value, list) else [value]
     return (
         name.isidentifier()

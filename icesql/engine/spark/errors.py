@@ -1,4 +1,4 @@
-"""Spark's errors as icesql's: what a worker raised comes back as itself, not as a Java trace."""
+"""Translate Spark's errors into icesql's; a worker's error is restored without a Java trace."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from icesql.errors import (
     UnsupportedSqlError,
 )
 
-# Conditions of Spark's ANSI mode that the local engine calls errors of the data too.
+# Conditions of Spark's ANSI mode for which the local engine raises DataError, too.
 _DATA = re.compile(
     r"\b(ARITHMETIC_OVERFLOW|CAST_INVALID_INPUT|CAST_OVERFLOW|DIVIDE_BY_ZERO|DATETIME_OVERFLOW|"
     r"NUMERIC_VALUE_OUT_OF_RANGE|INVALID_PARAMETER_VALUE|CANNOT_PARSE_TIMESTAMP|INVALID_FRACTION|"
@@ -27,10 +27,10 @@ _DATA = re.compile(
 )
 _FILE = re.compile(
     r"while reading file (\S+?)\.?\s|Path does not exist: (\S+?)\.?\s|"
-    # Of Spark 3.5.
+    # From Spark 3.5.
     r"SparkFileNotFoundException: File (\S+) does not exist"
 )
-# Exception classes that do not mean a damaged file.
+# Exception classes that do not indicate a damaged file.
 _UNREACHABLE = re.compile(r"FileNotFound|Access|Permission|Connect|Socket|UnknownHost|S3|Timeout")
 _CAUSE = re.compile(
     r"^(?:Caused by|.*\bexecutor \w+\)|(?>.*most recent failure).*?\)): ([\w.$]+): (.+)"
@@ -57,7 +57,7 @@ _MEMORY: Final = (
         "read fewer columns and rows",
     ),
 )
-# Said of Spark itself, in the beginning of a message.
+# Messages about Spark itself, matched at the beginning of a text.
 _GONE = re.compile(
     r"SparkContext was shut down|stopped SparkContext|Error while (sending|receiving)|"
     r"Answer from Java side is empty|failed to connect to all addresses|StatusCode.UNAVAILABLE|"
@@ -73,16 +73,16 @@ def spark_exceptions() -> tuple[type[BaseException], ...]:
     try:
         from py4j.protocol import Py4JError
     except ImportError:
-        # A PySpark that only speaks Spark Connect has no Java at its side.
+        # A PySpark with only Spark Connect has no JVM in this environment.
         return (PySparkException, ConnectionError, EOFError)
     return (PySparkException, Py4JError, ConnectionError, EOFError)
 
 
 def is_gone(error: BaseException) -> bool:
-    """Whether Spark itself has ended, or the session in it, and will answer nothing more."""
+    """True if Spark itself, or its session, has ended and will not respond any more."""
     if isinstance(error, ConnectionError | EOFError):
         return True
-    # Spark names the conditions of a statement; what it says beside them quotes data.
+    # Messages with a condition are about a statement; the rest of their text quotes data.
     said = error_condition(error) or _text(error).partition("Traceback")[0][:500]
     return bool(_GONE.search(said))
 
@@ -93,7 +93,7 @@ def sentence(error: BaseException) -> str:
 
 
 def has_crossed(error: BaseException, mark: str) -> bool:
-    """Whether this error carries one of icesql's that a worker of the query of ``mark`` raised."""
+    """True if this error contains one that a worker of the query with ``mark`` raised."""
     return decode_error(_text(error), mark) is not None
 
 
@@ -105,12 +105,12 @@ def translate(
     planning: bool = False,
     of_text: bool = False,
 ) -> Error:
-    """The icesql error for something that Spark raised.
+    """The icesql error for an exception that Spark raised.
 
-    Only the text after ``mark``, which is unique to the query, is trusted.
-    ``planning`` says that Spark was only asked to understand the statement, which the local
-    engine already has: what it does not take is then not supported there. ``of_text`` says that
-    Spark runs the user's own text, of which it may refuse anything.
+    Only the text after ``mark``, which is unique to the query, is trusted. ``planning``: Spark
+    was only analysing the statement, which the local engine has accepted; if Spark refuses it,
+    the statement is not supported on Spark. ``of_text``: Spark runs the user's own text, and may
+    refuse any part of it.
     """
     if cancelled:
         return QueryCancelledError("the query was cancelled")
@@ -120,7 +120,7 @@ def translate(
         return raised
     condition = error_condition(error)
     if condition is not None and _DATA.search(condition):
-        # What such a message quotes is data, whatever it says.
+        # The rest of such a message quotes data, which must not be interpreted.
         return DataError(_brief(text))
     short_of = _memory(text)
     if short_of is not None:
@@ -137,7 +137,7 @@ def translate(
     if condition is None and _DATA.search(text[:2000]):
         return DataError(brief)
     if condition == "UNSUPPORTED_DATA_TYPE_FOR_ARROW_CONVERSION":
-        # Intervals with months, for one.
+        # For example, intervals with months.
         return UnsupportedSqlError(
             f"a result of this type on Spark ({_brief(text)})", hint="run it with engine = 'local'"
         )
@@ -158,7 +158,7 @@ def translate(
 
 
 def refusal_of_text(error: BaseException) -> Error:
-    """The error for a condition that Spark finds in the user's own text, or in what it computes."""
+    """The error for a condition that Spark reports about the user's own text or its values."""
     said = re.sub(r"^\[[\w.]+\] ", "", " ".join(_text(error).partition("SQLSTATE")[0].split()))
     said = said[:400].strip()
     state = str(getattr(error, "getSqlState", lambda: "")())
@@ -175,7 +175,7 @@ def _memory(text: str) -> Error | None:
 
 
 def _file_error(text: str) -> Error | None:
-    """An error of Spark's own reader about a file."""
+    """The error if Spark's own reader failed on a file, else None."""
     found = _FILE.search(text + "\n")
     if found is None:
         return None
@@ -189,7 +189,7 @@ def _file_error(text: str) -> Error | None:
 
 
 def _text(error: BaseException) -> str:
-    """The message; that of an error in Java is asked of Java, which may have ended."""
+    """The message; py4j fetches that of a Java error from the JVM, which may have ended."""
     try:
         return str(error)
     except spark_exceptions():
@@ -212,14 +212,14 @@ def _brief(text: str) -> str:
     if not lines:
         return "it gave no reason"
     if "Traceback (most recent call last)" in text:
-        # Of Python in a worker: its last line says what it was.
+        # A traceback of Python in a worker: its last line has the error.
         after = text.rpartition("Traceback (most recent call last)")[2].splitlines()[1:]
         named = [each for each in after if re.match(r"\w[\w.]*(Error|Exception|Interrupt)\b", each)]
         if named:
             return _sentence(named[-1])
     details = re.search(r'^\s*details = "(.+)"', text, re.MULTILINE)
     if details is not None and text.lstrip().startswith("<"):
-        # Of gRPC.
+        # An error of gRPC.
         return _sentence(details[1])
     kind, cause = _deepest(text)
     if kind:

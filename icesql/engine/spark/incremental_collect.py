@@ -1,11 +1,11 @@
 """The rows of a DataFrame in waves: jobs over some of its partitions, a few ahead of the reader.
 
-Collecting everything in one job holds the whole result in the JVM, and a reader that pauses would
-block Spark's scheduler, which writes it. A wave is a job of its own over partitions of one RDD:
-shuffles below it ran once and stay. The waves in flight keep the cluster busy, the reader gets
-their rows in order, and what nobody has read yet is bounded.
+Collecting all partitions in one job keeps the whole result in the JVM, and a reader that pauses
+would block Spark's scheduler, which writes it. A wave is a separate job over partitions of one RDD:
+shuffles below it run only once. The running waves keep the cluster busy, the reader gets their rows
+in order, and the amount of unread rows is limited.
 
-Every use of PySpark internals is in this file; ``open_waves`` returns None if they are missing.
+All uses of PySpark's internals are in this file; ``open_waves`` returns None if they are missing.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ if TYPE_CHECKING:
 
     from icesql.engine.spark.progress import SparkJobs
 
-# Waves that run or wait for the reader; the one being read comes on top.
+# Waves that run or wait for the reader, in addition to the one that is being read.
 _LANES: Final = 3
 WAVE_BYTES: Final = 64 << 20
 _LENGTH: Final = struct.Struct("!i")
 
 
 def open_waves(frame: Any, jobs: SparkJobs, expected_bytes: int | None) -> Waves | None:
-    """The rows of ``frame``; runs the stages below its last, in this thread.
+    """The rows of ``frame``; this thread runs the stages below its last one.
 
-    ``expected_bytes`` is what the rows are thought to come to, None for no idea. None comes back
-    where this PySpark cannot: threads of Java that are not those of Python, methods that are gone.
+    ``expected_bytes`` is an estimate of their size, None without one. Returns None if this PySpark
+    lacks the methods, or if its threads in Java are not those of Python.
     """
     from py4j.clientserver import ClientServer
     from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
@@ -60,12 +60,12 @@ def open_waves(frame: Any, jobs: SparkJobs, expected_bytes: int | None) -> Waves
         if "does not exist" in str(error):
             return None
         raise
-    # The batches of the JVM come without.
+    # Messages from the JVM contain batches without their schema.
     return Waves(jvm, rdd, arrow_schema(frame.schema), jobs, expected_bytes)
 
 
 class _Jvm(Struct, frozen=True):
-    """Spark's own methods behind ``DataFrame.toArrow`` and ``SparkContext.runJob``."""
+    """Spark's own methods that implement ``DataFrame.toArrow`` and ``SparkContext.runJob``."""
 
     session: Any
     context: Any
@@ -91,7 +91,7 @@ class _Jvm(Struct, frozen=True):
         )
 
     def adopt_thread(self) -> None:
-        """Jobs of this thread run under the session's settings, as every action of Spark does."""
+        """Make jobs of this thread run under the session's settings, as Spark's actions do."""
         self.session._jvm.SparkSession.setActiveSession(self.session._jsparkSession)
         self.context.setLocalProperties(self.settings.clone())
 
@@ -107,7 +107,7 @@ class Waves:
         self._slots = int(jvm.context.defaultParallelism())
         self._next = 0
         self._size = self._first_size(expected_bytes)
-        # The bytes of a partition, as far as they are thought of or waves have shown them.
+        # The estimated bytes of a partition; waves that were read correct it.
         self._expected = (expected_bytes or 0) / max(1, self._partitions)
         self._read_bytes = self._read_partitions = 0
         self._flying: deque[tuple[range, Future[_Wave]]] = deque()
@@ -154,7 +154,7 @@ class Waves:
             self._flying.append((partitions, self._submit(partitions)))
 
     def _halve(self, partitions: range) -> None:
-        """Run again in two what was too much for the driver."""
+        """Run partitions again in two waves, if they were too large for the driver."""
         middle = partitions.start + len(partitions) // 2
         for part in (range(middle, partitions.stop), range(partitions.start, middle)):
             self._flying.appendleft((part, self._submit(part)))
@@ -170,7 +170,7 @@ class Waves:
 
     def _submit(self, partitions: range) -> Future[_Wave]:
         if len(partitions) == self._partitions:
-            # All at once needs no other thread.
+            # A single wave needs no other thread.
             future: Future[_Wave] = Future()
             _settle(future, lambda: self._run(partitions))
             return future
@@ -192,7 +192,7 @@ class Waves:
         return _Wave(server[2], file, sock)
 
     def close(self) -> None:
-        """Stop the waves in flight and give everything back."""
+        """Cancel the running waves and release all resources."""
         if self._flying or self._next < self._partitions:
             self._jobs.cancel()
         self._next = self._partitions
@@ -207,7 +207,7 @@ class Waves:
 
 
 class _Wave:
-    """The rows of one finished job, waiting in the JVM behind a socket."""
+    """The rows of one finished job, which the JVM sends through a socket."""
 
     def __init__(self, server: Any, file: Any, sock: Any) -> None:
         self._server, self._file, self._sock = server, file, sock
@@ -219,7 +219,7 @@ class _Wave:
         try:
             while (data := self._message()) is not None:
                 yield pa.ipc.read_record_batch(pa.py_buffer(data), schema)
-            # The stream has no end mark: only Java knows whether it wrote everything.
+            # The stream has no end mark: only Java can confirm that it wrote everything.
             self._server.getResult()
         finally:
             self.close()
@@ -286,5 +286,5 @@ def _settle(future: Future[_Wave], function: Callable[[], _Wave]) -> None:
     try:
         future.set_result(function())
     except BaseException as error:
-        # It is raised where the result is asked for.
+        # ``Future.result`` raises it.
         future.set_exception(error)

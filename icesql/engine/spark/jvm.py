@@ -1,8 +1,8 @@
-"""How a JVM started here runs: cheap to start, which is most of what a small query costs.
+"""Options of a local JVM that make it start cheaply, which is most of a small query's cost.
 
-Measured on two cores, from nothing to the rows of five small queries, in seconds of CPU:
-as Java and Spark choose 19.3, with these options 11.7, with the archive of classes too 6.5.
-Long queries win as well: TPC-H SF1 Q1 and Q9 warm 6.8 and 6.6 before, 5.2 and 4.5 after.
+Seconds of CPU on two cores, from the start to the rows of five small queries: 19.3 with the
+defaults of Java and Spark, 11.7 with these options, 6.5 with the archive of classes, too.
+Long queries are faster as well: TPC-H SF1 Q1 and Q9 warm 6.8 and 6.6 before, 5.2 and 4.5 after.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ import tempfile
 from pathlib import Path
 from typing import Any, Final
 
-# Code is optimised (C2) after ten times as many calls: what runs for seconds still is, what only
-# starts Spark is not, where it took more than what it saved. G1's barriers cost what they save
-# only in heaps that are larger than those of a local master.
+# Code is optimised (C2) after ten times as many calls: code that runs for seconds still is, but not
+# the code that only starts Spark, whose compilation takes more than it saves. G1's barriers pay off
+# only in heaps that are larger than a local master's.
 OPTIONS: Final = (
     "-XX:+IgnoreUnrecognizedVMOptions",
     "-XX:+UseParallelGC",
@@ -27,32 +27,32 @@ OPTIONS: Final = (
     "-XX:Tier4CompileThreshold=150000",
     "-XX:Tier4BackEdgeThreshold=400000",
 )
-# A JVM writes its warnings to stdout, where rows go.
+# A JVM writes its warnings to stdout, which is for rows.
 SILENT: Final = ("-Xlog:disable", "-Xlog:all=error:stderr")
-# In the command lines of the process that forks the workers, and of the workers.
+# Found in the command lines of workers, and of the process that forks them.
 _WORKERS: Final = "-m pyspark.daemon"
-# An option with a blank or quote would have to be quoted for Spark's launcher and the shell.
+# Spark's launcher and the shell would need quotes for an option with a blank or quote.
 _PLAIN_PATH: Final = re.compile(r"[\w/.+-]+")
-# The path of a socket has 104 characters on macOS, of which Spark's name for it takes 43.
+# The path of a socket has at most 104 characters on macOS; Spark's name for it takes 43.
 _LONGEST_SOCKET_FOLDER: Final = 60
 LOG_OPTION: Final = "-Dlog4j2.configurationFile"
-# Where users give options to a JVM; two collectors chosen keep it from starting.
+# Variables with a user's JVM options; a JVM with two collectors does not start.
 _CHOSEN_BY: Final = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "SPARK_SUBMIT_OPTS",
                      "PYSPARK_SUBMIT_ARGS")  # fmt: skip
 
 
 def java_options() -> str:
-    """Options for the JVM of a local master, "" where the user chose some by the environment."""
+    """Options for the JVM of a local master, "" if the environment sets options of its own."""
     if any("-XX:" in os.environ.get(name, "") for name in _CHOSEN_BY):
         return ""
     return " ".join((*OPTIONS, *_archive_options(), *_log_options()))
 
 
 def _archive_options() -> tuple[str, ...]:
-    """Options to map the classes of an earlier JVM, or to leave them to the next one at the end.
+    """Options that map the classes from an earlier JVM, or that archive them at the end.
 
-    The archive is kept in the user's cache (160 MB; ``ICESQL_JVM_ARCHIVE=off`` does without). A
-    JVM that does not match it, or finds it damaged, ignores it.
+    The archive is in the user's cache (160 MB; ``ICESQL_JVM_ARCHIVE=off`` disables it). A JVM
+    ignores an archive that does not match it or is damaged.
     """
     path = _archive_path()
     if path is None:
@@ -64,18 +64,18 @@ def _archive_options() -> tuple[str, ...]:
 
 
 def _forget_older(made: Path) -> None:
-    """Delete all other archives but the newest, for users of two environments."""
+    """Delete all other archives except the newest, for users of two environments."""
     others = [each for each in made.parent.glob("spark-*.jsa") if each != made]
     try:
         for each in sorted(others, key=lambda other: other.stat().st_mtime_ns)[:-1]:
-            # A JVM that runs with it keeps what it has mapped.
+            # A running JVM keeps the file that it has mapped.
             each.unlink(missing_ok=True)
     except OSError:
         return
 
 
 def _archive_path() -> Path | None:
-    """Where the archive of this Java and Spark is kept; None where there can be none."""
+    """The path of the archive for this Java and Spark; None if none is possible."""
     home, java = _spark_home(), java_binary()
     wanted = os.environ.get("ICESQL_JVM_ARCHIVE", "").lower() not in ("off", "0", "false", "no")
     # Java archives no classes if the class path contains a non-empty folder.
@@ -93,9 +93,9 @@ def _archive_path() -> Path | None:
 
 
 def _log_options() -> tuple[str, ...]:
-    """Silence from the first line on: Spark's own setting comes after a dozen lines on stderr.
+    """Disable log lines from the start: Spark's own setting comes after a dozen lines on stderr.
 
-    None where somebody configures Spark, or where the option would have to be quoted.
+    Empty if Spark is configured, or if the option would need quotes.
     """
     path = Path(__file__).with_name("log4j2.properties")
     usable = not _is_configured() and _PLAIN_PATH.fullmatch(str(path))
@@ -114,7 +114,7 @@ def _spark_home() -> Path:
 
 
 def _is_whole(path: Path) -> bool:
-    """Whether an archive was written to its end: Java writes the head last."""
+    """True if an archive was written completely: Java writes its head last."""
     try:
         with path.open("rb") as file:
             return file.read(4) in (b"\xa8\xab\x0b\xf0", b"\xf0\x0b\xab\xa8")
@@ -137,7 +137,7 @@ def _sockets() -> tempfile.TemporaryDirectory[str]:
 
 
 def socket_folder() -> str:
-    """A folder for the sockets of Python workers; "" where the system has none for it.
+    """A folder for the sockets of Python workers; "" if the system has no suitable one.
 
     It is removed when this process ends, with the sockets that Spark leaves in it.
     """
@@ -148,10 +148,10 @@ def socket_folder() -> str:
 
 
 def end_workers(context: Any) -> None:
-    """End the Python workers of a local master, before the JVM that they read from.
+    """End the Python workers of a local master before the JVM that they read from.
 
-    A JVM that ends closes their sockets first and ends them later: one that still writes the end
-    of its task then puts a traceback about a broken pipe on stderr, or the beginning of one.
+    A JVM that ends closes their sockets first and ends them later: a worker that is still writing
+    the end of its task then prints a traceback about a broken pipe to stderr, or part of one.
     """
     from icesql.engine.spark.errors import spark_exceptions
 
@@ -164,12 +164,12 @@ def end_workers(context: Any) -> None:
             if _WORKERS in each.info().commandLine().orElse(""):
                 each.destroy()
     except spark_exceptions():
-        # The JVM is ending by itself.
+        # The JVM is ending already.
         return
 
 
 def spark_defaults() -> frozenset[str]:
-    """The names set by the user's ``spark-defaults.conf``, which only spark-submit reads."""
+    """The names that the user's ``spark-defaults.conf`` sets, which only spark-submit reads."""
     folder = os.environ.get("SPARK_CONF_DIR") or _spark_home() / "conf"
     try:
         text = Path(folder, "spark-defaults.conf").read_text(encoding="utf-8", errors="replace")

@@ -1,4 +1,4 @@
-"""The Spark jobs of one query: identified, counted and cancelled."""
+"""Identify, count and cancel the Spark jobs of one query."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from icesql.engine.spark.releases import cancel_jobs
 from icesql.engine.spark.session.clients import is_connect
 
 _STEP_SECONDS: Final = 0.1
-# How long the last counts may take to arrive: Spark's own bookkeeping runs behind.
+# How long to wait for the last counts: Spark's own bookkeeping is late.
 _SETTLE_SECONDS: Final = 0.5
-# Cancelling is asked for again, as jobs that are just being made may miss the first time.
+# Cancelling is repeated, since jobs that are just starting may miss the first request.
 _CANCEL_PAUSES: Final = (0.0, 0.1, 0.2, 0.4, 0.8)
 
 
 def _gone() -> tuple[type[BaseException], ...]:
-    # A gRPC channel that is closed raises ValueError.
+    # A closed gRPC channel raises ValueError.
     return (*spark_exceptions(), ValueError)
 
 
@@ -39,34 +39,34 @@ class Stage(Struct, frozen=True):
 
 
 class SparkJobs:
-    """Jobs of threads that called ``join`` carry one tag; ``cancel`` ends them from any thread.
+    """The jobs of threads that called ``join`` share a tag; ``cancel`` ends them from any thread.
 
-    ``waiting`` is how many further tasks are known to come.
+    ``waiting`` is the number of known further tasks.
     """
 
     def __init__(self, session: Any, tag: str, query: QueryContext) -> None:
         self._session, self.tag, self._query = session, tag, query
         self.waiting = 0
-        # Tasks of icesql's own reading, and the bytes they read: Spark counts only its own.
+        # Tasks of icesql's own reading, and the bytes that they read: Spark does not count those.
         self.own_tasks = self.own_bytes = 0
         self._lock = threading.Lock()
         self._canceller: threading.Thread | None = None
         self._ended = threading.Event()
-        # Until it ends it may start jobs, those of a shuffle even in a group that was cancelled.
+        # While rows are read, jobs may start; those of a shuffle even in a cancelled group.
         self._reading = False
 
     def join(self) -> None:
-        """Jobs that this thread starts from now on belong to the query."""
+        """Assign the jobs that this thread starts from now on to the query."""
         if is_connect(self._session):
             self._session.addTag(self.tag)
         else:
-            # The thread is the query's own, so its group needs no restoring.
+            # The thread belongs to the query, so its job group need not be restored.
             self._session.sparkContext.setJobGroup(self.tag, "icesql", interruptOnCancel=True)
 
     # ------------------------------------------------------------------ cancel
 
     def cancel(self) -> None:
-        """Stop the jobs of this query, soon; returns at once, whatever Spark is doing."""
+        """Stop the jobs of this query soon; returns at once, whatever Spark is doing."""
         with self._lock:
             if self._canceller is not None and self._canceller.is_alive():
                 return
@@ -83,7 +83,7 @@ class SparkJobs:
             try:
                 self._tell()
             except _gone():
-                # Spark is gone already: nothing to stop.
+                # Spark has ended: there is nothing to stop.
                 return
             finally:
                 self._ended.set()
@@ -94,7 +94,7 @@ class SparkJobs:
             return
         java = self._session.sparkContext._jsc
         if java is not None:
-            # The tag is of this query alone: what it would start later is not wanted either.
+            # Only this query has the tag: later jobs with it are not wanted either.
             cancel_jobs(java, self.tag)
 
     def wait(self, seconds: float) -> None:
@@ -106,7 +106,7 @@ class SparkJobs:
 
     @contextmanager
     def watched(self) -> Iterator[None]:
-        """Report progress while the jobs run, if somebody wants to know."""
+        """Report progress while the jobs run, if the query has a progress callback."""
         self._reading = True
         try:
             with self._reported():
@@ -120,7 +120,7 @@ class SparkJobs:
             yield
             return
         if is_connect(self._session):
-            # PySpark 3.5 tells nothing.
+            # PySpark 3.5 reports no progress.
             heard = hasattr(self._session, "registerProgressHandler")
             with self._handling() if heard else nullcontext():
                 yield
@@ -143,7 +143,7 @@ class SparkJobs:
         last: list[Stage] = []
 
         def handle(stages: Any, inflight_tasks: int, operation_id: str, done: bool) -> None:
-            # A session's handlers hear of all its queries, each in the thread that reads it.
+            # A session calls its handlers for all queries, each in the thread that reads it.
             if threading.get_ident() == thread:
                 found = [
                     Stage(each.num_tasks, each.num_completed_tasks, each.num_bytes_read)
@@ -156,7 +156,7 @@ class SparkJobs:
         self._session.registerProgressHandler(handle)
         try:
             yield
-            # The server reports every few seconds, the last time before the end.
+            # The server reports every few seconds, and not at the end.
             ended = [replace(each, done=each.tasks) for each in last]
             if ended != last:
                 self._query.report(self.progress(ended))
@@ -164,7 +164,7 @@ class SparkJobs:
             self._session.removeProgressHandler(handle)
 
     def progress(self, stages: Iterable[Stage], waiting: int = 0) -> Progress:
-        """Tasks and bytes of stages in the order of their ids."""
+        """Progress in tasks and bytes; ``stages`` are in the order of their ids."""
         done = total = size = own = 0
         for stage in stages:
             done, total = done + stage.done, total + stage.tasks
@@ -172,7 +172,7 @@ class SparkJobs:
             if not stage.bytes_read and not stage.shuffled:
                 own += stage.done
         if self.own_tasks:
-            # Reading comes first: what read nothing that Spark knows of were icesql's tasks.
+            # Reading comes first: tasks for which Spark counts no bytes were icesql's.
             size += self.own_bytes * min(own, self.own_tasks) // self.own_tasks
         return Progress("spark", done, total + waiting, size)
 
@@ -202,14 +202,14 @@ class SparkJobs:
                 if settled or not whole[0]:
                     return
                 if time.monotonic() > end:
-                    # All rows came; a busy status store counts the last tasks later.
+                    # All rows have arrived; a busy status store counts the last tasks later.
                     if progress.total:
                         self._query.report(replace(progress, done=progress.total))
                     return
 
 
 class _StageCounter:
-    """The stages of a job group, as Spark's status store has them."""
+    """The stages of a job group, from Spark's status store."""
 
     def __init__(self, context: Any, group: str) -> None:
         self._tracker = context.statusTracker()
@@ -218,7 +218,7 @@ class _StageCounter:
         self._finished: dict[int, dict[int, Stage]] = {}
 
     def stages(self) -> list[Stage]:
-        """All that ran, run or will; not those whose rows an earlier job has left."""
+        """All stages that ran, run or will run, without those that an earlier job has computed."""
         found: dict[int, Stage] = {}
         for job in sorted(self._tracker.getJobIdsForGroup(self._group)):
             found |= self._finished.get(job) or self._of_job(job)
@@ -238,7 +238,7 @@ class _StageCounter:
                 data.shuffleReadBytes() > 0,
             )
             read.append((stage, str(data.status()), counts))
-        # Once the last stage has begun, stages that have not begun never run.
+        # When the last stage has begun, pending stages will not run.
         begun = bool(read) and read[-1][1] not in ("PENDING", "SKIPPED")
         skipped = ("PENDING", "SKIPPED") if begun else ("SKIPPED",)
         found = {stage: counts for stage, status, counts in read if status not in skipped}

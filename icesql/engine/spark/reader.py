@@ -1,4 +1,4 @@
-"""Decide which scans Spark's own Parquet reader returns exactly; it matches columns by field id."""
+"""Decide which scans Spark's own Parquet reader, which uses field ids, reads exactly."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from icesql.iceberg.metadata_columns import METADATA_IDS
 if TYPE_CHECKING:
     from icesql.scan.plan import ScanPlan
 
-# Beyond this many files Spark lists them by a job of its own; icesql knows them already.
+# Above this number Spark lists the files in a separate job; icesql knows them already.
 MOST_FILES: Final = 1_000
 MOST_FRAMES: Final = 64
 _TYPES = (
@@ -36,13 +36,13 @@ _TYPES = (
     | t.BinaryType
 )
 _PLAIN_PATH: Final = re.compile(r"(?:[a-z0-9]+:/*)?[A-Za-z0-9_./=+@~ -]+")
-# Of column chunks: what every Spark since 3.5 reads.
+# Codecs of column chunks that every Spark since 3.5 can read.
 _CODECS: Final = ("UNCOMPRESSED", "SNAPPY", "GZIP", "ZSTD", "LZ4_RAW")
 _OTHER_CHUNKS: Final = (
     f"SELECT count(*) FROM parquet_metadata(?) WHERE compression NOT IN {_CODECS} OR "
     "(contains(encodings, 'BYTE_STREAM_SPLIT') AND type NOT IN ('FLOAT', 'DOUBLE'))"
 )
-# Types that a column of another type may have been widened to.
+# Types to which a column may have been widened from a narrower type.
 _PHYSICAL: Final[dict[type[t.IcebergType], str]] = {t.LongType: "INT64", t.DoubleType: "DOUBLE"}
 
 
@@ -58,7 +58,7 @@ def readable_folders(plans: Sequence[ScanPlan], settings: Settings) -> set[str]:
 def is_spark_readable(
     plan: ScanPlan, cursor: Any, footers: FooterCache, frames: ReaderFrames, query: QueryContext
 ) -> bool:
-    """Whether Spark's reader returns the rows of a scan exactly; checks the footers last."""
+    """True if Spark's reader returns the rows of a scan exactly; checks the footers last."""
     columns = plan.scan.projection.fields
     if not plan.files or not columns or len(plan.files) > MOST_FILES:
         return False
@@ -66,7 +66,7 @@ def is_spark_readable(
         return False
     paths = {task.data_file.path for task in plan.files}
     if len(paths) < len(plan.files):
-        return False  # Spark reads a path that it is given twice once
+        return False  # Spark reads a path that occurs twice only once
     if not all(_is_readable_path(plan.context.storage.location(path)) for path in paths):
         return False
     groups = group_files(plan.files, plan.context, query.settings)
@@ -83,7 +83,7 @@ def is_spark_readable(
 
 
 def _has_widened_columns(plan: ScanPlan, footers: FooterCache) -> bool:
-    """Whether a file holds a column in a narrower type than the table's; footers are known."""
+    """True if a file has a column in a narrower type than the table's; uses cached footers."""
     for task in plan.files:
         file = task.data_file
         location = plan.context.storage.location(file.path)
@@ -106,7 +106,7 @@ def _is_of_type(element: Element, column_type: t.IcebergType) -> bool:
 
 
 def _is_readable_column(column: t.NestedField) -> bool:
-    """Times are left out: which of the footer's flags Spark follows depends on settings."""
+    """False for times: whether Spark respects the footer's flags depends on settings."""
     return (
         isinstance(column.type, _TYPES)
         and column.field_id not in METADATA_IDS
@@ -115,15 +115,15 @@ def _is_readable_column(column: t.NestedField) -> bool:
 
 
 def _is_readable_path(location: str) -> bool:
-    # Spark takes paths for patterns and for URIs, in the encoding of the JVM, and hides files whose
-    # names begin like this.
+    # Spark interprets paths as patterns and URIs, in the JVM's encoding, and ignores files whose
+    # names begin with these characters.
     return not location.rsplit("/", 1)[-1].startswith(("_", ".")) and bool(
         _PLAIN_PATH.fullmatch(location)
     )
 
 
 def _free_of_nan(plan: ScanPlan) -> bool:
-    """Spark prunes row groups by bounds, which leave NaN out, as it orders NaN above all."""
+    """True if no column has NaN: Spark prunes by bounds, but orders NaN, which they omit, last."""
     floats = [c.field_id for c in plan.scan.projection.fields if t.is_floating(c.type)]
     return all(
         (task.data_file.nan_value_counts or {}).get(field_id) == 0
@@ -133,9 +133,9 @@ def _free_of_nan(plan: ScanPlan) -> bool:
 
 
 class ReaderFrames:
-    """DataFrames of Spark's Parquet reader, kept because Spark lists files anew for each.
+    """DataFrames of Spark's Parquet reader, cached because Spark lists the files for each new one.
 
-    Files never change, so neither do the frames; one for each session, list of files and columns.
+    Files never change, so the frames stay valid; one for each session, list of files and columns.
     """
 
     def __init__(self) -> None:
@@ -143,7 +143,7 @@ class ReaderFrames:
         self._plain: set[tuple[str, int]] = set()
 
     def are_plain(self, plan: ScanPlan, cursor: Any) -> bool:
-        """Whether Spark knows the codecs and encodings of all files; ``cursor`` is DuckDB's."""
+        """True if Spark knows the codecs and encodings of all files; ``cursor`` is DuckDB's."""
         import duckdb
 
         files = {
@@ -156,13 +156,13 @@ class ReaderFrames:
             try:
                 if cursor.execute(_OTHER_CHUNKS, [paths]).fetchone() != (0,):
                     return False
-            except duckdb.Error:  # icesql's own reader has the words for it
+            except duckdb.Error:  # icesql's own reader will raise a better error
                 return False
             self._plain |= unknown
         return True
 
     def frame(self, session: Any, plan: ScanPlan) -> Any:
-        """The scan as a DataFrame over the files that survived pruning."""
+        """The scan as a DataFrame over the files that remain after pruning."""
         storage = plan.context.storage
         paths = tuple(storage.location(task.data_file.path) for task in plan.files)
         key = id(session), paths, plan.scan.projection.fields

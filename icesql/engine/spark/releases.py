@@ -1,6 +1,6 @@
-"""Differences between PySpark's releases from 3.5 on: only this file looks at the release.
+"""Differences between PySpark's releases from 3.5 on: only this file depends on the release.
 
-Whatever a release lacks and icesql cannot do without is refused by name, at connect.
+If a release lacks a required feature, connecting raises an error that names it.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 OLDEST: Final = (3, 5)
-# The Python data sources that format("icesql") is one of came with it.
+# The release that added Python data sources, of which format("icesql") is one.
 OLDEST_WITH_SOURCES: Final = (4, 0)
 OLDEST_WITH_FILTERS: Final = (4, 1)
 OLDEST_WITH_STREAM_WRITERS: Final = (4, 1)
-# What icesql's SQL has of Spark's, and older releases lack.
+# Features that icesql's SQL shares with Spark, and that older releases lack.
 WITH_LISTAGG: Final = (4, 0)
 WITH_FILTERED_WINDOWS: Final = (4, 2)
 WITH_RECURSION: Final = (4, 1)
 _COMPRESSING: Final = (4, 1)
-# Of Spark Connect: before, the method is there and says that it is not.
+# For Spark Connect: older releases have the method, but it is not implemented.
 _WITH_NEW_SESSIONS: Final = (4, 1)
 _PYTHON_OF_TASKS: Final = "spark.sql.execution.pyspark.python"
 
@@ -36,7 +36,7 @@ def _release() -> tuple[int, ...]:
 
 
 def require_release(what: str, oldest: tuple[int, int] = OLDEST) -> None:
-    """Raises NotSupportedError where PySpark is older than ``what`` needs."""
+    """Raise NotSupportedError if PySpark is older than ``what`` needs."""
     import pyspark
 
     if _release() < oldest:
@@ -48,12 +48,12 @@ def require_release(what: str, oldest: tuple[int, int] = OLDEST) -> None:
 
 
 def context_module() -> str:
-    """Where SparkContext is, in a PySpark that can start a Spark."""
+    """The module of SparkContext, in a PySpark that can start Spark."""
     return "pyspark.core.context" if _release() >= (4, 0) else "pyspark.context"
 
 
 def connect_modules() -> tuple[str, ...]:
-    """The modules that Spark Connect needs to be imported."""
+    """The modules that importing Spark Connect needs."""
     compression = ("zstandard",) if _release() >= _COMPRESSING else ()
     return ("grpc", "grpc_status", "google.rpc", *compression)
 
@@ -70,13 +70,13 @@ def frame_of_rows(session: Any, rows: pa.Table, schema: str) -> Any:
     from pyspark.sql.connect.dataframe import DataFrame
     from pyspark.sql.connect.plan import LocalRelation
 
-    # Data without a batch is an error of its server.
+    # The server of Spark Connect refuses data without a batch.
     data = rows if rows.num_rows else None
     return DataFrame.withPlan(LocalRelation(data, schema=schema), session)
 
 
 def _frame_in_java(session: Any, rows: pa.Table, schema: str) -> Any:
-    """A DataFrame of Arrow rows as ``createDataFrame`` of PySpark 4 makes it; 3.5 takes none."""
+    """A DataFrame of Arrow rows as in PySpark 4; ``createDataFrame`` of 3.5 accepts none."""
     from pyspark.sql.dataframe import DataFrame
     from pyspark.sql.pandas.serializers import ArrowStreamSerializer
     from pyspark.sql.types import _parse_datatype_string
@@ -94,7 +94,7 @@ def _frame_in_java(session: Any, rows: pa.Table, schema: str) -> Any:
 
 
 def table_of(frame: Any) -> pa.Table:
-    """All rows of a DataFrame, as ``DataFrame.toArrow`` gives them."""
+    """All rows of a DataFrame, as ``DataFrame.toArrow`` returns them."""
     import pyarrow as pa
 
     if hasattr(frame, "toArrow"):
@@ -118,7 +118,7 @@ def received(frame: Any, method: Any) -> Any:
 
 
 def arrow_schema(schema: Any) -> pa.Schema:
-    """The Arrow schema in which PySpark hands out the rows of a StructType; instants are in UTC."""
+    """The Arrow schema in which PySpark returns the rows of a StructType; instants are in UTC."""
     from pyspark.sql.pandas.types import to_arrow_schema
 
     # PySpark 4.1 has another parameter, whose default is UTC.
@@ -136,10 +136,10 @@ def java_settings(session: Any) -> Any:
 
 
 def in_session(frame: Any, session: Any) -> Any:
-    """A DataFrame of another session on the same master; settings of its own go with its rows.
+    """The rows of a DataFrame in another session on the same master, under their own settings.
 
-    Spark keeps the settings under which rows were planned for the tasks that make them. Nothing is
-    optimised across, and nothing of what was meant by the first session is lost.
+    Spark keeps the settings under which rows were planned for the tasks that compute them. Spark
+    does not optimise across the two sessions, and the first session's semantics stay.
     """
     rows = frame._jdf.queryExecution().toRdd()
     made = session._jsparkSession.internalCreateDataFrame(rows, frame._jdf.schema(), False)
@@ -147,10 +147,10 @@ def in_session(frame: Any, session: Any) -> Any:
 
 
 def rebalanced(frame: Any, keys: list[Any]) -> Any:
-    """A DataFrame spread by columns, as the hint REBALANCE spreads it."""
+    """A DataFrame that is repartitioned by columns, as by the hint REBALANCE."""
     if _release() >= (4, 0):
         return frame.hint("rebalance", *keys)
-    # The hint of PySpark 3.5 takes no columns, and that of its JVM only expressions.
+    # The hint of PySpark 3.5 accepts no columns, and that of its JVM only expressions.
     columns = frame.sparkSession.sparkContext._jvm.PythonUtils.toSeq(
         [key._jc.expr() for key in keys]
     )
@@ -158,23 +158,23 @@ def rebalanced(frame: Any, keys: list[Any]) -> Any:
 
 
 def local_socket(address: tuple[Any, Any]) -> tuple[Any, Any]:
-    """The file of a socket on which a JVM gives bytes, and what else is to be closed."""
+    """The file of a socket to which a JVM writes, and another object to close."""
     try:
         from pyspark.util import _create_local_socket
     except ImportError:
         from pyspark.rdd import _create_local_socket
     made = _create_local_socket(address)
-    # PySpark 4.1 gives the file alone, which closes its socket.
+    # PySpark 4.1 returns only the file, which closes its socket.
     return made if isinstance(made, tuple) else (made, made)
 
 
 def reads_widened_columns() -> bool:
-    """Whether Spark's own Parquet reader takes int for bigint, float for double: 3.5 fails."""
+    """True if Spark's Parquet reader reads int as bigint and float as double: 3.5 fails."""
     return _release() >= (4, 0)
 
 
 def check_sql(construct: str, oldest: tuple[int, int]) -> None:
-    """Raises UnsupportedSqlError where Spark is older than ``construct`` needs."""
+    """Raise UnsupportedSqlError if Spark is older than ``construct`` needs."""
     if _release() < oldest:
         needed = ".".join(map(str, oldest))
         hint = f"it needs PySpark {needed} or newer; run it with engine = 'local'"
@@ -182,12 +182,12 @@ def check_sql(construct: str, oldest: tuple[int, int]) -> None:
 
 
 def has_listagg() -> bool:
-    """Whether Spark has the aggregate LISTAGG."""
+    """True if Spark has the aggregate LISTAGG."""
     return _release() >= WITH_LISTAGG
 
 
 def is_corr_total() -> bool:
-    """Whether CORR of a constant has a value: in ANSI mode it divides by zero before 4.3."""
+    """True if CORR of a constant has a value: before 4.3, ANSI mode divides by zero."""
     return _release() >= (4, 3)
 
 
@@ -195,7 +195,7 @@ def is_corr_total() -> bool:
 
 
 def cancel_jobs(java: Any, group: str) -> None:
-    """Cancel the jobs of a group in Java's SparkContext, those to come too where Spark can."""
+    """Cancel the jobs of a group in Java's SparkContext, and future ones if Spark can."""
     context = java.sc()
     if _release() >= (4, 0):
         context.cancelJobGroupAndFutureJobs(group)
@@ -204,7 +204,7 @@ def cancel_jobs(java: Any, group: str) -> None:
 
 
 def error_condition(error: BaseException) -> str | None:
-    """Spark's name for what went wrong, such as DIVIDE_BY_ZERO; None for another error."""
+    """Spark's error condition, such as DIVIDE_BY_ZERO; None if the error has none."""
     for name in ("getCondition", "getErrorClass"):
         getter: Any = getattr(error, name, None)
         if getter is not None:
@@ -217,15 +217,15 @@ def error_condition(error: BaseException) -> str | None:
 
 
 def register_source(session: Any, source: type) -> None:
-    """Register a Python data source in a session, in place of an earlier one of its name.
+    """Register a Python data source in a session; it replaces one of the same name.
 
-    Spark looks for another source of that name in the thread's active session, not in the one that
-    registers, so the session is the active one meanwhile; and so it does for that of a write, so
-    that it stays the active one where the thread had none.
+    Spark looks for the earlier source in the thread's active session, not in the one that
+    registers, so the session is made the active one. It stays active if the thread had no active
+    session, since a write also looks there.
     """
     java = getattr(session, "_jsparkSession", None)
     if java is None:
-        # A server of Spark Connect makes the session of a request the active one.
+        # A server of Spark Connect activates the session of each request.
         session.dataSource.register(source)
         return
     sessions = session.sparkContext._jvm.SparkSession
@@ -242,7 +242,7 @@ def register_source(session: Any, source: type) -> None:
 
 
 class Patience:
-    """How often a client of Spark Connect asks again; ``restore`` is as it was."""
+    """The number of retries of a Spark Connect client; ``restore`` resets it."""
 
     def __init__(self, session: Any) -> None:
         self._client = session.client
@@ -250,7 +250,7 @@ class Patience:
         self._before = dict(self._client._retry_policy) if before is None else before()
 
     def limit(self, max_retries: int, **more: Any) -> None:
-        """At most so many tries again, with the pauses of PySpark's DefaultPolicy."""
+        """Allow at most ``max_retries`` retries, with the pauses of PySpark's DefaultPolicy."""
         if isinstance(self._before, dict):
             self._client._retry_policy.update(max_retries=max_retries, **more)
             return
@@ -259,7 +259,7 @@ class Patience:
         self._client.set_retry_policies([DefaultPolicy(max_retries=max_retries, **more)])
 
     def restore(self) -> None:
-        """As many tries as before."""
+        """Restore the retry policy from before."""
         if isinstance(self._before, dict):
             self._client._retry_policy.update(self._before)
         else:
@@ -267,10 +267,10 @@ class Patience:
 
 
 def keep_silent_at_exit(session: Any) -> None:
-    """Let a client of icesql's own say nothing to its server when the interpreter ends.
+    """Make icesql's own client send nothing to its server when the interpreter ends.
 
-    PySpark cleans a cache of models there, of which icesql has none; a server that is gone would
-    hold the end up, and the client would be held until then.
+    PySpark cleans a cache of models there, which icesql does not use. A server that is gone would
+    delay the exit, and the exit function would keep the client alive until then.
     """
     for name in ("_on_exit", "_cleanup_ml_cache", "_cleanup_ml"):
         if (registered := getattr(session.client, name, None)) is not None:
@@ -278,23 +278,23 @@ def keep_silent_at_exit(session: Any) -> None:
 
 
 def release_session(session: Any) -> None:
-    """Tell the server that a session is not wanted any more; PySpark 3.5 cannot."""
+    """Release a session on the server; PySpark 3.5 cannot."""
     release = getattr(session.client, "release_session", None)
     if release is not None:
         release()
 
 
 def end_client(session: Any) -> None:
-    """Close the channel of a session now; what is said over it ends with an error."""
+    """Close the channel of a session now; requests that use it fail."""
     client = session.client
     client._channel.close()
-    # Closing a client waits for what it has to release, in vain now.
+    # Closing a client waits for release requests, which cannot succeed now.
     getattr(client, "_release_futures", set()).clear()
     if session is type(session)._default_session:
         session.release_session_on_close = False
         session.stop()
     else:
-        # To stop it would end a local server, which the user may have.
+        # Stopping it would end a local server, which the user may be using.
         client.close()
 
 
@@ -308,10 +308,10 @@ def channel_builder(remote: str, options: list[tuple[str, Any]]) -> Any:
 
 
 def session_beside(session: Any) -> Any:
-    """Another session on the server of one; the same where its address names the session.
+    """Another session on the same server; the same one if its address contains the session id.
 
-    A session whose tasks have a Python of their own is cloned: the archive that it lies in was sent
-    to that session alone.
+    A session with a Python of its own for tasks is cloned: the archive with that Python was only
+    sent to this session.
     """
     if _release() >= _WITH_NEW_SESSIONS:
         names = ["newSession", "cloneSession"]

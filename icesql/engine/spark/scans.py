@@ -1,4 +1,4 @@
-"""The scans of a query as views of a Spark session, each read the way that costs least."""
+"""The scans of a query as views of a Spark session, each read in the cheapest way."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ if TYPE_CHECKING:
     from icesql.scan.metadata_tables.rows import MetadataRows
     from icesql.scan.plan import ScanPlan
 
-# How a scan is read: as rows of its tasks, as partial results of its tasks, by the one task that
-# runs the query, or by Spark's reader.
+# How a scan is read: as rows of its tasks, as partial results of its tasks, by a single task that
+# runs the whole query, or by Spark's reader.
 TASKS: Final = "tasks"
 FRAGMENTS: Final = "partial results of tasks"
 WHOLE: Final = "the query in one task"
@@ -59,11 +59,11 @@ SPARK_READER: Final = "spark's parquet reader"
 
 
 class Scans:
-    """Views ``__scan_<i>_<nonce>`` over the scans of one query; ``drop`` takes them away.
+    """Views ``__scan_<i>_<nonce>`` over the scans of one query; ``drop`` removes them.
 
-    ``nonce`` is in names that Spark's messages show; errors of the query cross behind ``mark``.
-    ``for_frame``: the DataFrame is the result, and no mark is there for errors to cross behind.
-    ``ways`` are those that may be chosen besides TASKS, which reads everything.
+    ``nonce`` is part of names that Spark's messages show; the query's errors follow ``mark``.
+    ``for_frame``: the DataFrame is the result, and there is no mark to decode errors by.
+    ``ways`` are allowed in addition to TASKS, which can read everything.
     """
 
     ways: frozenset[str] = frozenset({FRAGMENTS, WHOLE, SPARK_READER})
@@ -88,19 +88,19 @@ class Scans:
             raise UnsupportedSqlError("CHANGES on Spark", hint="SET engine = 'local'")
         self._views: list[str] = []
         if any(plan.metadata is not None for plan in plans):
-            # Rows that the driver has already: no task reads them.
+            # The driver already has these rows: no task reads them.
             self.ways = frozenset()
         self.groups: tuple[str, ...] = ()
         self.rest: Rest | None = None
         self._row_questions: tuple[str, ...] = ()
-        # Tasks of icesql's own reading, and the bytes they are to read, for progress.
+        # Tasks of icesql's own reading, and the bytes that they will read, for progress.
         self.own_tasks = self.own_bytes = 0
 
     def prepare(self, tree: exp.Expr, columns: Sequence[ResultColumn], cursor: Any) -> Any:
         """The DataFrame of a qualified tree with the result ``columns``.
 
-        With ``rest`` set it is that of what the tasks give, over which the rest is to be run.
-        ``cursor`` is DuckDB's, for footers and types.
+        If it sets ``rest``, the DataFrame has the partial results of the tasks, and ``rest``
+        computes the result from them. ``cursor`` is DuckDB's, for footers and types.
         """
         check_functions(tree)
         tasks = SparkTasks(self._plans, parallelism(self._session))
@@ -108,7 +108,7 @@ class Scans:
         choice = FragmentChoice(self._plans, tasks, cursor, slots, memory)
         fragments: tuple[Fragment, ...] = ()
         if FRAGMENTS in self.ways:
-            # What a user makes of a DataFrame should have several tasks to run in.
+            # A DataFrame that a user continues to transform should have several tasks.
             whole = WHOLE in self.ways and not self._for_frame
             tree, fragments = cut_fragments(tree, choice, whole=whole)
         if not self._for_frame:
@@ -119,7 +119,7 @@ class Scans:
         names = {f"__scan_{i}": f"__scan_{i}_{self._nonce}" for i in range(len(self._plans))}
         names |= {each.name: f"{each.name}_{self._nonce}" for each in fragments}
         zone, mark = self._query.settings.timezone, self._mark
-        questions = row_questions(tree)  # Of what is left to Spark: DuckDB has the row.
+        questions = row_questions(tree)  # only for Spark's part: DuckDB returns the row
         sql = spark_sql(tree, names, zone, mark)
         self._row_questions = tuple(spark_sql(each, names, zone, mark) for each in questions)
         if self._for_frame:
@@ -143,13 +143,13 @@ class Scans:
     def prepare_text(
         self, text: BoundSparkText, cursor: Any
     ) -> tuple[Any, tuple[ResultColumn, ...]]:
-        """The DataFrame of a text that Spark runs as it is, and its columns as Spark declares them.
+        """The DataFrame of a text that Spark runs unchanged, and its columns in Spark's types.
 
         Raises UnsupportedSqlError for a text that reads more than its scans.
         """
         tasks = SparkTasks(self._plans, parallelism(self._session))
         names = [f"__scan_{i}_{self._nonce}" for i in range(len(self._plans))]
-        # Also how many tasks range() gets.
+        # This is also the number of tasks of range().
         most = self._most(tasks)
         self._session.conf.set(LEAF_TASKS, str(most))
         if self._for_frame:
@@ -174,9 +174,9 @@ class Scans:
         return frame.toDF(*(f"c{i}" for i in range(len(columns)))), columns
 
     def check_grand_totals(self) -> None:
-        """Run a job for each grand total further inside: Spark leaves its row out over no rows.
+        """Run a job for each grand total in a subquery: over no rows, Spark omits its row.
 
-        Raises UnsupportedSqlError where it does.
+        Raises UnsupportedSqlError in that case.
         """
         from pyspark.errors import AnalysisException
 
@@ -192,9 +192,9 @@ class Scans:
         return max([tasks.slots, *(len(tasks[index]) for index in range(len(self._plans)))])
 
     def _plan_lazily(self, tasks: SparkTasks) -> None:
-        """Settings under which Spark runs nothing before rows are asked for."""
+        """Configure Spark so that it runs no job before rows are read."""
         self._session.conf.set("spark.sql.adaptive.enabled", "false")
-        # What adaptive execution would have found.
+        # The number that adaptive execution would have chosen.
         self._session.conf.set("spark.sql.shuffle.partitions", str(self._most(tasks)))
 
     def _use(self, fragment: Fragment) -> None:
@@ -219,7 +219,7 @@ class Scans:
         return TASKS, self._task_frame(plan, tasks[index])
 
     def _fragment_frame(self, fragment: Fragment, tasks: SparkTasks, cursor: Any) -> Any:
-        # Like the mark, these never leave the query: its tasks look for them in the text.
+        # These names are as secret as the mark: the tasks search the text for them.
         tables = {
             i: f"__scan_{i}_{secrets.token_hex(16)}" for i in (fragment.scan, *fragment.whole)
         }
@@ -257,14 +257,14 @@ class Scans:
         self._views.append(name)
 
     def _is_small(self, plan: ScanPlan) -> bool:
-        """Whether all rows of a scan may be sent to every task of a join, as metadata says."""
+        """True if, according to metadata, each task of a join may receive all rows of the scan."""
         rows = sum(max(0, task.data_file.record_count) for task in plan.files)
         size = max(plan.projected_bytes, rows * len(plan.scan.projection.fields))
         return plan.metadata is None and size <= self._broadcast_limit
 
     @cached_property
     def _broadcast_limit(self) -> int:
-        """The bytes up to which Spark would broadcast a file; below 0 for no file."""
+        """The maximum size in bytes of a file that Spark broadcasts; negative for no file."""
         text = str(self._session.conf.get(BROADCAST_LIMIT_OF_RUN))
         return -1 if text.startswith("-") else parse_bytes(text)
 
@@ -298,12 +298,12 @@ class Scans:
         self.own_bytes += plan.report.projected_bytes
 
     def kept_views(self) -> tuple[Any, tuple[str, ...]]:
-        """The session and the names of its views, which ``drop`` then leaves."""
+        """The session and the names of its views, which ``drop`` then keeps."""
         views, self._views = self._views, []
         return self._session, (*views,)
 
     def drop(self) -> None:
-        """Take the views away; harmless when Spark is gone."""
+        """Remove the views; has no effect if Spark has ended."""
         from icesql.engine.spark.errors import spark_exceptions
 
         views, self._views = self._views, []
@@ -321,10 +321,10 @@ def job_frame(
     schema: str,
     mark: str,
 ) -> Any:
-    """A DataFrame of the rows that ``job`` gives over the files of ``tasks``, one Spark task each.
+    """A DataFrame of the rows that ``job`` returns for the files of ``tasks``, one Spark task each.
 
-    What all share goes once to each machine, with the function. Files travel as rows, so that each
-    task gets its own. Nothing of both shows in a plan; errors cross behind ``mark``.
+    The job goes once to each machine, with the function. Files are sent as rows, so that each task
+    gets its own. A plan shows neither of them; errors follow ``mark``.
     """
     import pyarrow as pa
 
@@ -335,9 +335,9 @@ def job_frame(
 
 
 def _reader(packed: bytes) -> Callable[[Any], Iterator[Any]]:
-    """``read_batches`` for workers that do not have icesql on their path, as a checkout's have not.
+    """``read_batches`` for workers without icesql on their path, as in a checkout.
 
-    A nested function travels by value, so it can look for the package before it imports it.
+    A nested function is pickled by value, so it can add the path before it imports the package.
     """
     folder = str(Path(icesql.errors.__file__).resolve().parent.parent)
 

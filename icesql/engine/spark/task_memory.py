@@ -1,5 +1,5 @@
-"""How much memory a Spark task may take outside of the JVM: what its executor's container has for
-Python, divided by the tasks that run in it at once."""
+"""The memory outside of the JVM for a Spark task: its executor's memory for Python, divided by
+the number of tasks that run at once."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from msgspec import Struct
 
 from icesql.config import available_memory, parse_bytes
 
-# A Python worker with Arrow and DuckDB, and the batches between them; the rest is DuckDB's.
+# Memory of a Python worker with Arrow, DuckDB's code and batches; the rest is DuckDB's limit.
 _PYTHON: Final = 256 << 20
 _LEAST: Final = 256 << 20
 _MIB: Final = 1 << 20
-# What is left to the system and to Spark's own processes of a machine that nobody divides.
+# The part of a machine's memory for tasks, if Spark does not divide it.
 _PART: Final = 0.6
 _OVERHEAD: Final = "spark.executor.memoryOverhead"
 _PYSPARK: Final = "spark.executor.pyspark.memory"
@@ -26,8 +26,8 @@ _known: WeakKeyDictionary[Any, TaskMemory] = WeakKeyDictionary()
 class TaskMemory(Struct, frozen=True):
     """Bytes outside of the JVM for ``slots`` tasks at once.
 
-    ``total`` is None where Spark divides nothing: each machine is asked for its own. ``slots`` is
-    None where as many run as it has cores. ``note`` is for the user: it does not fit.
+    ``total`` is None if Spark sets no limit: each machine then uses its own memory. ``slots`` is
+    None if as many tasks run as it has cores. ``note`` warns the user that the memory is too small.
     """
 
     total: int | None = None
@@ -35,7 +35,7 @@ class TaskMemory(Struct, frozen=True):
     note: str | None = None
 
     def limit(self) -> int:
-        """The bytes that DuckDB, or a buffer in its place, may take. Call it in the task."""
+        """The bytes that DuckDB, or a buffer in its place, may use. Call it in the task."""
         slots = self.slots or os.cpu_count() or 1
         here = int(available_memory() * _PART)
         total = here if self.total is None else min(self.total, here)
@@ -43,14 +43,14 @@ class TaskMemory(Struct, frozen=True):
 
 
 def task_memory(session: Any) -> TaskMemory:
-    """The memory of a session's tasks by the configuration of its Spark; read once."""
+    """The memory of a session's tasks, from the configuration of its Spark; cached."""
     if session not in _known:
         _known[session] = memory_of(lambda name: session.conf.get(name, None))
     return _known[session]
 
 
 def memory_of(setting: Callable[[str], str | None]) -> TaskMemory:
-    """The memory of tasks by the configuration; ``setting`` gives None for a missing key."""
+    """The memory of tasks from the configuration; ``setting`` returns None for a missing key."""
     master = setting("spark.master") or ""
     cpus = int(setting("spark.task.cpus") or 1)
     if master.startswith("local"):
@@ -67,7 +67,7 @@ def memory_of(setting: Callable[[str], str | None]) -> TaskMemory:
 
 
 def _local(master: str, heap: int, cpus: int) -> TaskMemory:
-    """The JVM and all workers share this machine, whose memory is then known here."""
+    """For a local master: the JVM and all workers share the memory of this machine."""
     inside = master.partition("[")[2].rstrip("]").split(",")[0]
     slots = int(inside) if inside.isdigit() else (os.cpu_count() or 1) if inside == "*" else 1
     total = max(_LEAST, int(available_memory() * _PART) - heap)
@@ -95,12 +95,12 @@ def _note(name: str, total: int, slots: int | None) -> str | None:
 
 
 def _size(text: str) -> int:
-    """Bytes of a size of Spark's configuration, where a bare number is MiB."""
+    """Bytes of a size in Spark's configuration, where a number without a unit is in MiB."""
     return parse_bytes(f"{text}m" if text.strip().isdigit() else text)
 
 
 def _address_space() -> int:
-    """Bytes that the process may still map: Spark limits its workers so by ``_PYSPARK``."""
+    """Bytes that the process may still map: ``_PYSPARK`` limits the workers' address space."""
     try:
         import resource
 

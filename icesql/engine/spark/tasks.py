@@ -1,4 +1,4 @@
-"""How a scan is divided between Spark's tasks."""
+"""Divide a scan into Spark's tasks."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     from icesql.scan.plan import ScanPlan
 
 _MOST_ROUNDS: Final = 8
-# Spark's own defaults: of executors, and of the tasks behind an exchange.
+# Spark's default limit of executors, and its default number of tasks after an exchange.
 _NO_LIMIT: Final = 2**31 - 1
 _PARTITIONS: Final = 200
 
 
 def parallelism(session: Any) -> int:
-    """How many tasks Spark runs at once, as far as it is known."""
+    """How many tasks Spark runs at once; 8 on Connect, where this is unknown."""
     from icesql.engine.spark.session.clients import is_connect
 
     if is_connect(session):
@@ -30,9 +30,9 @@ def parallelism(session: Any) -> int:
 
 
 def most_at_once(session: Any) -> int:
-    """How many tasks Spark may come to run at once, where it takes executors as it needs them.
+    """How many tasks Spark may run at once if it adds executors on demand.
 
-    As many as it plans for an exchange, where nothing limits them.
+    Without a limit, the number of tasks that it plans for an exchange.
     """
 
     def setting(name: str) -> str:
@@ -51,7 +51,7 @@ def most_at_once(session: Any) -> int:
 class SparkTasks:
     """The tasks of the scans of one query, by the index of the scan, packed once.
 
-    ``slots`` is how many tasks run at once.
+    ``slots`` is the number of tasks that run at once.
     """
 
     def __init__(self, plans: Sequence[ScanPlan], slots: int) -> None:
@@ -59,13 +59,13 @@ class SparkTasks:
         self._packed: dict[int, tuple[CombinedScanTask, ...]] = {}
 
     def __getitem__(self, scan: int) -> tuple[CombinedScanTask, ...]:
-        """The tasks of a scan, smaller ones where it would not give every worker something."""
+        """The tasks of a scan, with smaller ones if otherwise a worker would have none."""
         if scan not in self._packed:
             self._packed[scan] = _packed(self._plans[scan], self.slots)
         return self._packed[scan]
 
     def merged(self, scan: int, count: int | None) -> tuple[CombinedScanTask, ...]:
-        """The tasks of a scan put together to ``count`` of them: one even for no files."""
+        """The tasks of a scan merged into ``count`` tasks; one task even for no files."""
         if count == 1:
             return (self.whole(scan),)
         tasks = self[scan]
@@ -106,7 +106,7 @@ def _packed(plan: ScanPlan, slots: int) -> tuple[CombinedScanTask, ...]:
     even = -(-total // wanted)
     groups: list[tuple[FileScanTask, ...]] = []
     for eighths in range(9):
-        # Splits are of any size: the bins have to be somewhat larger than the mean to hold all.
+        # Splits differ in size: the bins must be somewhat larger than the mean to hold all.
         target = even + even * eighths // 8
         groups = list(pack_files(bare, replace(packing, target_size=target)))
         if len(groups) <= wanted:

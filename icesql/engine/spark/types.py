@@ -3,8 +3,8 @@
     time → bigint (µs since midnight) · uuid → string · timestamp_ns, timestamptz_ns → bigint (ns)
     fixed, geometry, geography → binary · variant → string (JSON text) · unknown → string (NULL)
 
-Every other type is Spark's own. A carrier keeps equality and order, so it may be joined, grouped,
-sorted and compared; the declared type comes back when the column leaves the query as it is.
+Every other type is Spark's own. A carrier keeps equality and order, so it can be joined, grouped,
+sorted and compared; a column that leaves the query unchanged gets its declared type back.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def quoted(name: str) -> str:
 
 
 def carrier(array: pa.Array, node: iceberg.IcebergType) -> pa.Array:
-    """An array of ``read/`` as one that Spark takes for ``spark_type(node)``."""
+    """Convert an array of ``read/`` to one that Spark accepts for ``spark_type(node)``."""
     import pyarrow as pa
 
     match node:
@@ -125,7 +125,7 @@ def _needs_carrier(node: iceberg.IcebergType) -> bool:
 
 
 def is_carried(node: iceberg.IcebergType) -> bool:
-    """Whether Spark sees another type than the table's, at any depth."""
+    """True if the type in Spark differs from the table's, at any depth."""
     return _needs_carrier(node)
 
 
@@ -134,7 +134,7 @@ def _mask(array: pa.Array) -> pa.Array | None:
 
 
 def _list_parts(array: pa.Array) -> tuple[pa.Array, pa.Array]:
-    """Offsets from 0 and the values they point into, also for a slice."""
+    """Offsets from 0, and the values that they refer to, also for a slice."""
     import pyarrow.compute as pc
 
     offsets = array.offsets
@@ -156,7 +156,7 @@ def _map_array(offsets: pa.Array, keys: pa.Array, items: pa.Array, like: pa.Arra
 
     if not like.null_count:
         return pa.MapArray.from_arrays(offsets, keys, items)
-    # A NULL offset marks a NULL map; the last one only ends the values.
+    # A NULL offset marks a NULL map; the last offset only ends the values.
     valid = [*like.is_valid().to_pylist(), True]
     marked = [at if ok else None for at, ok in zip(offsets.to_pylist(), valid, strict=True)]
     return pa.MapArray.from_arrays(pa.array(marked, pa.int32()), keys, items)

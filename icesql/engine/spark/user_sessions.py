@@ -1,4 +1,4 @@
-"""A user's own SparkSession: what icesql keeps for it, and rows that are here as its DataFrame."""
+"""A user's own SparkSession: icesql's cache for it, and local rows as its DataFrame."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ _NAME: Final = "_icesql"
 
 def session_cache(session: Any) -> dict[str, Any]:
     """The dictionary that icesql keeps for a session; it ends with the session."""
-    # Not by a weak key: the values refer to the session.
+    # A weak key would not work: the values refer to the session.
     cache: dict[str, Any] = vars(session).setdefault(_NAME, {})
     return cache
 
 
 def static_frame(session: Any, rows: pa.Table) -> Any:
-    """A DataFrame of a session with these rows, in the types that PySpark has for Arrow's."""
+    """A DataFrame of a session with these rows, in PySpark's types for Arrow's."""
     from pyspark.sql.pandas.types import from_arrow_type
 
     kinds = [from_arrow_type(each.type, prefer_timestamp_ntz=True) for each in rows.schema]

@@ -1,4 +1,4 @@
-"""The code of Spark's Python workers: scan tasks become Arrow batches that Spark takes.
+"""The code of Spark's Python workers: scan tasks become Arrow batches that Spark accepts.
 
 Imported by name in the workers, so every machine of a cluster needs icesql.
 """
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 
 
 def pack(value: Any) -> bytes:
-    """A value as the bytes that travel with a Spark task."""
+    """A value as the bytes that are sent with a Spark task."""
     return zlib.compress(pickle.dumps(value, pickle.HIGHEST_PROTOCOL), 1)
 
 
 def unpack(data: bytes) -> Any:
-    """The value that ``pack`` was given; only for bytes that the driver packed."""
+    """The value that was passed to ``pack``; only for bytes that the driver packed."""
     return pickle.loads(zlib.decompress(data))
 
 
@@ -37,13 +37,13 @@ class WorkerError(RuntimeError):
 
 
 def worker_error(error: Error, mark: str) -> WorkerError:
-    """``error`` as one that Spark carries in its text to the query of ``mark``."""
+    """``error`` as an exception whose text Spark passes to the query with ``mark``."""
     said = str(error).encode("utf-8", "backslashreplace").decode("utf-8")
     return WorkerError(f"{said}\n{encode_error(error, mark)}")
 
 
 def read_batches(packed: bytes, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """For ``mapInArrow``: ``packed`` is (mark, job), each input row packed files to run it over."""
+    """For ``mapInArrow``: ``packed`` is (mark, job), each input row is packed files for the job."""
     mark, job = unpack(packed)
     for batch in batches:
         for blob in batch.column(0).to_pylist():
@@ -51,12 +51,12 @@ def read_batches(packed: bytes, batches: Iterator[pa.RecordBatch]) -> Iterator[p
 
 
 def run(job: Callable[[], Iterator[pa.RecordBatch]], mark: str) -> Iterator[pa.RecordBatch]:
-    """The batches of a job; its icesql errors are encoded for the driver if there is a ``mark``."""
+    """The batches of a job; icesql errors are encoded for the driver if there is a ``mark``."""
     try:
         yield from job()
     except Error as error:
         if not mark:
-            # For people: no trace of what it was made of comes before it.
+            # People read this error: show no traceback or cause before it.
             raise error.with_traceback(None) from None
         raise worker_error(error, mark) from None
 
@@ -68,7 +68,7 @@ class ScanJob:
         self.task = task
 
     def over(self, files: tuple[FileScanTask, ...]) -> ScanJob:
-        """The same of other files."""
+        """The same job for other files."""
         return ScanJob(replace(self.task, tasks=files))
 
     def __call__(self) -> Iterator[pa.RecordBatch]:
@@ -81,7 +81,7 @@ class ScanJob:
 
 
 def spark_batch(batch: pa.RecordBatch, columns: Schema) -> pa.RecordBatch:
-    """A batch of ``read/`` with carriers for what Spark lacks."""
+    """A batch of ``read/`` with carriers for types that Spark lacks."""
     import pyarrow as pa
 
     from icesql.engine.spark.types import carrier
