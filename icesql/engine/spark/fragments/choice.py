@@ -1,4 +1,4 @@
-"""Which fragments are worth running: what a task reads more against what crosses less."""
+"""Choose the fragments that pay: more reading in tasks against less data sent to Spark."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ from icesql.iceberg.types import DateType, IntegerType, LongType
 if TYPE_CHECKING:
     from icesql.scan.plan import ScanPlan
 
-# Files that every task may read again, as their names travel with each.
+# Every task may read at most this many files again, since it receives their names.
 _MOST_WHOLE_FILES: Final = 1_000
-# What the tasks may read in all, as a multiple of reading everything once. Joins of Spark's take 4
-# to 20 times the processor time of DuckDB's over the same files (TPC-H SF10 on two cores), so this
-# much of it, and as much time of a worker as Spark's share of a worker, still costs less.
+# The most that all tasks may read, as a multiple of reading everything once. Spark's joins take 4
+# to 20 times the processor time of DuckDB's over the same files (TPC-H SF10 on two cores), so even
+# with this factor, and as much time per worker as Spark's share of a worker, fragments cost less.
 _MOST_READ: Final = 3
 _FASTER: Final = 5
-# What a worker reads at no cost worth counting, and what an exchange of Spark's takes in its time:
-# DuckDB reads lineitem of TPC-H with 150 to 250 MB a second on one core.
+# Bytes that a worker reads at a negligible cost, and bytes that it reads in the time of an exchange
+# of Spark's: DuckDB reads lineitem of TPC-H with 150 to 250 MB a second on one core.
 _FREE_BYTES: Final = 128 << 20
 _EXCHANGE_BYTES: Final = 64 << 20
-# What a stored byte comes to in memory; and values of a row in a hash table.
+# The size in memory of a stored byte, and of a value in a hash table.
 _EXPANSION: Final = 4
 _VALUE_BYTES: Final = 8
 
@@ -55,8 +55,8 @@ _SPARK_TYPES: Final = {
 class FragmentChoice:
     """Chooses by the metadata of the plans of a query; see ``fragment.Choice``.
 
-    ``cursor`` is DuckDB's, which knows the types; ``memory`` is what it has in a task, in bytes,
-    and ``slots`` how many tasks may run at once.
+    DuckDB's ``cursor`` determines types; ``memory`` is DuckDB's limit in a task, in bytes, and
+    ``slots`` the number of tasks that may run at once.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class FragmentChoice:
     ) -> Division | None:
         """The largest of ``candidates``, unless the tasks would read the others too often.
 
-        Fewer tasks than the scan is packed in read the others less often.
+        Using fewer tasks than the scan is packed into means reading the others less often.
         """
         scan = max(candidates, key=lambda each: self._plans[each].projected_bytes)
         own = self._plans[scan].projected_bytes
@@ -95,7 +95,7 @@ class FragmentChoice:
         return Division(scan, None if tasks == packed else tasks, cost)
 
     def undivided(self, inside: Sequence[int]) -> Division | None:
-        """One task for all, where it takes less time than Spark's share of it would."""
+        """A single task, if it takes less time than Spark would."""
         read = self._bytes(inside)
         if not self._fits(inside) or read > max(_FREE_BYTES, self._cost_on_spark(read)):
             return None
@@ -103,14 +103,14 @@ class FragmentChoice:
         return Division(scan, 1, read)
 
     def is_dearer(self, fragments: Sequence[Fragment], left: exp.Expr, alone: Fragment) -> bool:
-        """See ``Choice``; by what the busiest worker reads, in stored bytes.
+        """See ``Choice``; compares the bytes that the busiest worker reads, in stored bytes.
 
-        An exchange costs as much as some bytes, a scan that is left to Spark several times its own.
+        An exchange counts as a number of bytes, a scan by Spark as several times its own bytes.
         """
         cost = 0
         for table in left.find_all(exp.Table):
             used = [each for each in fragments if each.name == table.name]
-            # A query of WITH is run as often as it is read.
+            # A WITH query runs once for each of its readers.
             around = table.find_ancestor(exp.CTE)
             times = 1 if around is None else _readers(left, around.alias)
             for each in used:
@@ -131,11 +131,11 @@ class FragmentChoice:
         return rounds * (own // tasks + again)
 
     def _cost_on_spark(self, read: int) -> int:
-        """The bytes that a worker of ours could read in the time of one of Spark's."""
+        """The bytes that a DuckDB worker could read in the time that Spark takes for ``read``."""
         return _FASTER * read // self._slots
 
     def _fits(self, scans: Sequence[int]) -> bool:
-        """Whether scans may stand in the memory of a task; a few more DuckDB would spill."""
+        """True if a task can hold the scans in memory; DuckDB would spill somewhat larger ones."""
         plans = [self._plans[each] for each in scans]
         values = sum(
             len(plan.scan.projection.fields)
@@ -159,7 +159,7 @@ class FragmentChoice:
             with_relations()
             relation = self._cursor.sql(spliced_sql(tree, empty, adapter=adapter))
         except duckdb.Error:
-            # It names a column of a query around it, say: the whole is for Spark.
+            # For example, it refers to a column of an outer query: Spark has to run all of it.
             return None
         found = [_spark_type(each) for each in relation.types]
         if any(name is None for name in found):
@@ -179,11 +179,11 @@ def _readers(tree: exp.Expr, name: str) -> int:
 
 
 def few_groups(plan: ScanPlan, keys: Sequence[exp.Expr]) -> bool:
-    """Whether grouping by ``keys`` may leave few rows, judged by column bounds.
+    """True if grouping by ``keys`` probably leaves few rows, judged by column bounds.
 
-    A key of a wider range than there are rows would cross to Spark almost unreduced, which costs
-    a fifth more than Spark's reader. Partial results take 0.84 of its time at four rows a group,
-    0.6 at ten (TPC-H SF1 on two cores).
+    If a key's range is wider than the number of rows, almost all rows would be sent to Spark, which
+    costs a fifth more than Spark's reader. Partial results take 0.84 of its time at four rows per
+    group, 0.6 at ten (TPC-H SF1 on two cores).
     """
     rows = sum(max(0, task.data_file.record_count) for task in plan.files)
     for key in keys:

@@ -1,4 +1,4 @@
-"""All fragments of a query, cut out of its tree."""
+"""Cut all fragments of a query out of its tree."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from icesql.engine.spark.fragments.fragment import (
 from icesql.engine.spark.fragments.partial_aggregates import cut_aggregate
 from icesql.engine.spark.fragments.row_fragments import cut_rows
 
-# A whole query as one fragment: one task gives its rows, in their order.
+# A whole query as one fragment: a single task returns its rows, in their order.
 #
-# What fits into a task of a few seconds is done there before Spark has planned, shuffled and joined
-# it, and any form of query may be: windows, distinct counts, set operations, WITH.
+# A query that takes one task a few seconds ends before Spark has planned, shuffled and joined it. It
+# may have any form: windows, distinct counts, set operations, WITH.
 
 _QUERY: Final = "q"
 
@@ -27,7 +27,7 @@ _QUERY: Final = "q"
 def cut_whole(tree: exp.Expr, name: str, choice: Choice) -> tuple[exp.Select, Fragment] | None:
     """A query that reads all of a qualified tree from the fragment ``name``, and the fragment.
 
-    None for the rows of one scan, which are better read side by side, and where ``choice``
+    None for the rows of a single scan, which several tasks read faster, and if ``choice``
     declines.
     """
     if not isinstance(tree, exp.Query) or isinstance(tree, exp.Subquery):
@@ -64,7 +64,7 @@ def _column(name: str, table: str, selected: exp.Expr) -> exp.Column:
 
 
 def _scans(tree: exp.Query) -> tuple[int, ...] | None:
-    """The scans of a whole query, whose tables are those and its own WITH queries; else None."""
+    """The scans of a query whose tables are only scans and its own WITH queries; else None."""
     own = {each.alias for each in tree.find_all(exp.CTE)}
     found: list[int] = []
     for table in tree.find_all(exp.Table):
@@ -79,16 +79,16 @@ def _scans(tree: exp.Query) -> tuple[int, ...] | None:
 def cut_fragments(
     tree: exp.Expr, choice: Choice, *, whole: bool = True
 ) -> tuple[exp.Expr, tuple[Fragment, ...]]:
-    """A copy of a qualified tree that reads fragments where it can, outermost first.
+    """A copy of a qualified tree that reads fragments where possible, outermost first.
 
-    Each fragment is a table of its name in the new tree. The only one is the whole query where
-    that costs less, unless ``whole`` is false.
+    In the new tree each fragment is a table with its name. If it costs less, the only fragment is
+    the whole query, unless ``whole`` is false.
     """
     cut = tree.copy()
     fragments: list[Fragment] = []
     for select in list(cut.find_all(exp.Select)):
         if select.root() is not cut:
-            # It has gone into a fragment of a query around it.
+            # It is part of a fragment that was cut from an outer query.
             continue
         name = f"__fragment_{len(fragments)}"
         made = cut_aggregate(select, name, choice) or cut_rows(select, name, choice)

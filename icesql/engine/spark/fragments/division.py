@@ -1,7 +1,7 @@
-"""Which scan of a query may be divided: the rows over all of it are those over its parts.
+"""Decide which scan of a query may be divided, so that its parts together give the same rows.
 
     FROM a JOIN b ON …          a or b: each task joins its part of one with all of the other
-    FROM a LEFT JOIN b ON …     a alone: a row of b that a part of a leaves out is no NULL row
+    FROM a LEFT JOIN b ON …     only a: over a part of b, rows of a would wrongly get NULLs
 
 Each scan occurs once in a tree, so a scan found here is needed nowhere else.
 """
@@ -15,19 +15,19 @@ from typing import Final
 from sqlglot import exp
 
 _SCAN: Final = re.compile(r"__scan_(\d+)")
-# Parts of a SELECT that work on each row of FROM alone.
+# Parts of a SELECT that compute each row of FROM separately.
 _ROW_WISE: Final = frozenset({"expressions", "from_", "joins", "where", "kind", "hint"})
 _JOIN: Final = frozenset({"this", "on", "side", "kind"})
 
 
 def scan_number(table: exp.Expr) -> int | None:
-    """The number of the scan that a table of the tree is; None for another table."""
+    """The number of the scan that a table in the tree represents; None for another table."""
     found = _SCAN.fullmatch(table.name) if isinstance(table, exp.Table) else None
     return int(found[1]) if found else None
 
 
 def scans_in(node: exp.Expr) -> tuple[int, ...] | None:
-    """The scans below ``node``; None when it names anything else, such as a WITH query outside."""
+    """The scans below ``node``; None if it names another table, such as a WITH query outside."""
     numbers = [scan_number(table) for table in node.find_all(exp.Table)]
     known = tuple(number for number in numbers if number is not None)
     return known if len(known) == len(numbers) else None
@@ -78,14 +78,14 @@ def _is_row_wise(select: exp.Select, *besides: str) -> bool:
 
 
 def is_divisible(tree: exp.Expr, scan: int) -> bool:
-    """Whether the rows of a whole query over a scan are those over its parts, all others whole."""
+    """True if a query over parts of a scan, and all other scans whole, gives the same rows."""
     if not isinstance(tree, exp.Select) or not _is_row_wise(tree, "with_"):
         return False
     return scan in divisible_scans(tree)
 
 
 def is_computed_per_row(node: exp.Expr) -> bool:
-    """Whether an expression has no aggregate or window of its own; nested queries are their own."""
+    """True if an expression has no aggregate or window, except inside nested queries."""
     return not any(
         isinstance(each, exp.AggFunc | exp.Window)
         for each in node.walk(prune=lambda each: isinstance(each, exp.Query))

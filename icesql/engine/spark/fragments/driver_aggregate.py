@@ -1,9 +1,9 @@
-"""The rest of a query above partial results of a row each, run by DuckDB where the rows arrive.
+"""Run the rest of a query in DuckDB on the driver, over partial results of one row per task.
 
     SELECT sum(a0), sum(a1) / sum(a2) FROM partials
 
-Without GROUP BY each task gives one row. Spark would plan a shuffle and two stages for as many
-rows as there were tasks, which takes longer than the tasks of a short query.
+Without GROUP BY each task returns one row. For these few rows Spark would plan a shuffle and two
+stages, which takes longer than the tasks of a short query.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _BATCH_ROWS: Final = 65_536
 
 
 def _merged_sql(node: exp.Expr) -> str:
-    """Text that means the same in Spark's SQL and in DuckDB's."""
+    """SQL that means the same in Spark and in DuckDB."""
     text, engine_type = spelled_sql(node, _duckdb_text), node.args.get("engine_type")
     return f"CAST({text} AS {engine_type})" if engine_type else text
 
@@ -48,7 +48,7 @@ def _duckdb_text(node: exp.Expr) -> str:
 
 
 class Rest:
-    """SQL over the rows of one fragment, the table ``name`` in it; it gives ``columns``."""
+    """SQL over the rows of one fragment, which it reads as table ``name``; returns ``columns``."""
 
     def __init__(self, sql: str, name: str, schema: pa.Schema, columns: Sequence[ResultColumn]):
         self._sql, self._name, self._schema = sql, name, schema
@@ -60,7 +60,7 @@ class Rest:
         pool: InstancePool,
         settings: Settings,
     ) -> Generator[pa.RecordBatch, None, None]:
-        """The result, once all of ``partials`` are here; they are closed. Raises icesql errors."""
+        """The result, after reading and closing ``partials``. Raises icesql errors."""
         import duckdb
         import pyarrow as pa
 
@@ -84,9 +84,9 @@ class Rest:
 def rest_of(
     tree: exp.Expr, fragments: Sequence[Fragment], columns: Sequence[ResultColumn], cursor: Any
 ) -> Rest | None:
-    """The rest of a cut tree if it reads nothing but one row of each task; else None.
+    """The rest of a cut tree if it reads only one row of each task; else None.
 
-    ``columns`` are those of the query, which the rest has to give.
+    ``columns`` are the query's columns, which the rest has to return.
     """
     import duckdb
     import pyarrow as pa

@@ -1,9 +1,9 @@
-"""The part of a query below its first exchange, cut out to run inside the tasks on DuckDB.
+"""A fragment: the part of a query below its first exchange, which tasks run on DuckDB.
 
-One scan is divided between the tasks, the others are read whole by each, as in a broadcast join;
-or one task reads everything, and the part may be the whole query.
-Joins, filters and expressions are evaluated by DuckDB, whose meaning is the contract; only what
-is left crosses to the JVM, and the rest of the query reads it as a table of the fragment's name.
+One scan is divided between the tasks, and each task reads the others whole, as in a broadcast join;
+or a single task reads everything, and the fragment may be the whole query. DuckDB evaluates joins,
+filters and expressions, with the semantics that icesql defines. Only the resulting rows go to the
+JVM; the rest of the query reads them as a table with the fragment's name.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from sqlglot import exp
 
 from icesql.engine.spark.fragments.division import scans_in
 
-# The type of a sum of integers, which Spark lacks, and what it crosses as where it has to.
+# The type of a sum of integers, which Spark lacks, and the type that replaces it in Spark.
 HUGEINT: Final = "HUGEINT"
 _CARRIER: Final = "DECIMAL(38,0)"
 
 
 class Division(Struct, frozen=True):
-    """Scan ``scan`` divided between ``tasks`` tasks at most, as it is packed for None.
+    """Scan ``scan`` divided between at most ``tasks`` tasks; None: as it is packed.
 
     ``cost`` is what the busiest worker reads, in stored bytes.
     """
@@ -33,26 +33,26 @@ class Division(Struct, frozen=True):
 
 
 class Choice(Protocol):
-    """Decides which of the possible fragments are run."""
+    """Decides which of the possible fragments run."""
 
     def divided(
         self, candidates: Sequence[int], inside: Sequence[int], keys: Sequence[exp.Expr]
     ) -> Division | None:
-        """How to divide one of ``candidates``, all other scans ``inside`` being read by each task.
+        """The division of one of ``candidates``; each task reads all other scans ``inside``.
 
-        None when a fragment would cost more than it saves; ``keys`` are its grouping keys.
+        None if a fragment would cost more than it saves; ``keys`` are its grouping keys.
         """
 
     def undivided(self, inside: Sequence[int]) -> Division | None:
-        """The division of the scans ``inside`` into one task; None where they are too much."""
+        """A single task for the scans ``inside``; None if they are too large."""
 
     def is_dearer(self, fragments: Sequence[Fragment], left: exp.Expr, alone: Fragment) -> bool:
-        """Whether ``left``, which reads ``fragments``, costs more than the query in one task."""
+        """True if ``left``, which reads ``fragments``, costs more than the query in one task."""
 
     def columns(self, scans: Sequence[int], tree: exp.Select) -> tuple[tuple[str, str], ...] | None:
-        """Names and Spark types of a fragment's columns, HUGEINT among them.
+        """Names and Spark types of a fragment's columns; a type may be HUGEINT.
 
-        None if it cannot run on its own, or if Spark has no type for one.
+        None if it cannot run on its own, or if Spark lacks the type of a column.
         """
 
 
@@ -60,8 +60,8 @@ class Fragment(Struct, frozen=True):
     """A query that the tasks run, as a tree over ``__scan_<i>`` tables.
 
     Every task reads its part of the scan of ``division`` and all of the ``whole`` scans.
-    ``columns`` are names and Spark types. A task of ``is_one_row`` gives one row whatever it reads;
-    that of ``is_whole_query`` those of the query, in their order.
+    ``columns`` are names and Spark types. With ``is_one_row`` each task returns exactly one row;
+    with ``is_whole_query`` the task returns the query's rows, in their order.
     """
 
     name: str
@@ -101,7 +101,7 @@ def fragment(
 def undivided_fragment(
     name: str, select: exp.Select, inside: Sequence[int], choice: Choice
 ) -> Fragment | None:
-    """``select`` over the scans ``inside`` as the fragment of one task; None as ``fragment``."""
+    """``select`` over the scans ``inside`` as a fragment of one task; None if that is too much."""
     division = choice.undivided(inside)
     columns = None if division is None else choice.columns(inside, select)
     if division is None or columns is None:
@@ -109,7 +109,7 @@ def undivided_fragment(
     kinds: list[tuple[str, str]] = []
     for (column, kind), each in zip(columns, list(select.expressions), strict=True):
         if kind == HUGEINT:
-            # The sum of integers, checked to fit as a result of the local engine is.
+            # A sum of integers, checked to fit as in a result of the local engine.
             cast = exp.cast(each.unalias().copy(), exp.DataType.build(_CARRIER))
             each.replace(exp.alias_(cast, column, quoted=True))
         kinds.append((column, _CARRIER if kind == HUGEINT else kind))
@@ -134,7 +134,7 @@ def below(select: exp.Select, columns: Sequence[exp.Expr]) -> exp.Select:
 
 
 def read_instead(select: exp.Select, name: str) -> None:
-    """Let a SELECT read the table ``name`` in the place of FROM, JOIN and WHERE."""
+    """Replace FROM, JOIN and WHERE of a SELECT by the table ``name``."""
     alias = exp.TableAlias(this=exp.to_identifier(name, quoted=True))
     table = exp.Table(this=exp.to_identifier(name, quoted=True), alias=alias)
     select.set("from_", exp.From(this=table))

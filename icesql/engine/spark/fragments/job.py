@@ -1,4 +1,4 @@
-"""A fragment run inside a Spark task: DuckDB over the files of one combined task."""
+"""Run a fragment inside a Spark task: DuckDB over the files of one combined task."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _BATCH_ROWS: Final = 65_536
 
 @functools.cache
 def _instances() -> InstancePool:
-    """DuckDB is kept for the next task of this worker process."""
+    """The pool whose DuckDB instance is kept for the next task of this worker process."""
     return InstancePool()
 
 
@@ -46,9 +46,9 @@ def _footers() -> FooterCache:
 class FragmentJob(Struct, frozen=True):
     """``sql`` over the rows of ``tables``, in the session zone ``timezone``.
 
-    ``tables`` maps names in it to their tasks, first that of which each Spark task has other files;
-    ``columns`` are the names of what comes out and its types, as Spark calls them. ``memory`` is
-    that of its Spark task.
+    ``tables`` maps names in it to their tasks; the first is the table whose files differ between
+    Spark tasks. ``columns`` are the names of the result's columns and their Spark types. ``memory``
+    is that of its Spark task.
     """
 
     sql: str
@@ -58,14 +58,14 @@ class FragmentJob(Struct, frozen=True):
     memory: TaskMemory = TaskMemory()
 
     def over(self, files: tuple[FileScanTask, ...]) -> FragmentJob:
-        """The same with other files of the first table."""
+        """The same job with other files of the first table."""
         (name, task), *whole = self.tables
         return replace(self, tables=((name, replace(task, tasks=files)), *whole))
 
     def __call__(self) -> Iterator[pa.RecordBatch]:
         """The rows of the fragment. Raises icesql errors.
 
-        What DuckDB's reader cannot read, such as an encoding that it lacks, ``read/`` may.
+        If DuckDB's reader fails, for example on an unknown encoding, ``read/`` reads the files.
         """
         settings = replace(
             Settings(),
@@ -109,7 +109,7 @@ class FragmentJob(Struct, frozen=True):
             ]
             found = translate(error, names)
             if settings.local_reader == "arrow" or not is_reading_problem(found):
-                # DuckDB does not always say which file is bad.
+                # DuckDB's error does not always name the corrupt file.
                 name_bad_file(found, [task for _, task in self.tables], query)
             raise found from error
         finally:
@@ -146,7 +146,7 @@ class FragmentJob(Struct, frozen=True):
 
 
 def arrow_type(name: str) -> pa.DataType:
-    """The Arrow type of a column of a fragment, from what Spark calls it."""
+    """The Arrow type of a column of a fragment, from the name of its Spark type."""
     import pyarrow as pa
 
     if name.startswith("DECIMAL("):

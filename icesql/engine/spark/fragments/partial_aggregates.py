@@ -1,11 +1,11 @@
-"""Aggregations that read partial results of the tasks.
+"""Replace an aggregation by partial results of the tasks and their final aggregation.
 
     SELECT k, sum(x), avg(y) FROM t JOIN s ON … WHERE c GROUP BY k
 
 becomes, in each task,  SELECT k AS k0, sum(x) AS a0, sum(y) AS a1, count(y) AS a2 … GROUP BY k
 and in Spark            SELECT k0, sum(a0), sum(a1) / sum(a2) FROM partials GROUP BY k0
 
-What does not have this form is left to Spark.
+Spark computes aggregations of another form.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from icesql.engine.spark.fragments.fragment import Choice, Fragment, below, frag
 from icesql.engine.spark.sql.kinds import kind, spelled
 from icesql.query.plain_calls import is_plain_call
 
-# Kinds whose values cross to Spark as they are.
+# Kinds whose values are sent to Spark unchanged.
 VALUES: Final = frozenset(
     {"integer", "decimal", "double", "float", "text", "date", "boolean", "timestamp", "timestamptz"}
 )
@@ -33,7 +33,7 @@ _PARTS: Final = frozenset(
 
 
 def cut_aggregate(select: exp.Select, name: str, choice: Choice) -> Fragment | None:
-    """Let an aggregation read partial results, columns ``k<n>`` and ``a<n>``, of a fragment.
+    """Make an aggregation read the partial results of a fragment, columns ``k<n>`` and ``a<n>``.
 
     None, with nothing changed, if it does not have that form or ``choice`` declines.
     """
@@ -72,7 +72,7 @@ def cut_aggregate(select: exp.Select, name: str, choice: Choice) -> Fragment | N
     made = replace(made, is_one_row=not keys)
     for node, new in changes:
         if isinstance(node.parent, exp.Select) and node.arg_key == "expressions":
-            # A bare column of the list gave its name; its stand-in has another.
+            # A bare column was named by itself; its replacement has another name.
             new = exp.alias_(new, node.alias_or_name, quoted=True) if node.alias_or_name else new
         node.replace(new)
     read_instead(select, name)
@@ -102,7 +102,7 @@ def _keys(select: exp.Select) -> list[exp.Expr] | None:
 
 
 def _outside(select: exp.Select) -> Iterator[exp.Expr]:
-    """The nodes of a SELECT that are computed after grouping, nested queries whole."""
+    """The nodes of a SELECT that are computed after grouping; nested queries are one node."""
     for each in _after_grouping(select):
         yield from each.walk(prune=lambda node: isinstance(node, exp.Query))
 
@@ -138,7 +138,7 @@ def _is_local(node: exp.Expr, aliases: frozenset[str]) -> bool:
 
 
 def _splits(node: exp.Expr) -> bool:
-    """Whether partial results of an aggregate can be put together to the exact whole."""
+    """True if partial results of an aggregate can be combined into the exact result."""
     call = node.this if isinstance(node, exp.Filter) else node
     argument = call.this
     if not is_plain_call(call, exp.Count, exp.Sum, exp.Avg, exp.Min, exp.Max):
@@ -161,7 +161,7 @@ def _has_nested_aggregate(call: exp.Expr) -> bool:
 
 
 def _final(node: exp.Expr, alias: str, partials: list[exp.Expr]) -> exp.Expr:
-    """The final form of an aggregate; adds the partial aggregates it needs to ``partials``."""
+    """The final form of an aggregate; appends the partial aggregates it needs to ``partials``."""
     condition = node.expression if isinstance(node, exp.Filter) else None
     call = node.this if isinstance(node, exp.Filter) else node
 
@@ -183,7 +183,7 @@ def _final(node: exp.Expr, alias: str, partials: list[exp.Expr]) -> exp.Expr:
             made.set("engine_type", "BIGINT")
             return made
         case exp.Sum():
-            # A HUGEINT has no equal in Spark; its sum is checked to fit a BIGINT at the end.
+            # Spark has no HUGEINT; the end result is checked to fit a BIGINT.
             integer = kind(call.this) == "integer"
             made = spelled("SUM({0})", partial(call.copy(), whole if integer else None), like=call)
             made.set("engine_type", "HUGEINT" if integer else None)
@@ -217,7 +217,7 @@ def _key_places(select: exp.Select, keys: list[exp.Expr]) -> Iterator[tuple[exp.
 
 
 def _all_covered(select: exp.Select, aliases: frozenset[str], replaced: Container[int]) -> bool:
-    """Whether nothing of the table is needed but keys and aggregates, nested queries included."""
+    """True if only keys and aggregates use columns of the tables, also in nested queries."""
 
     def visit(node: exp.Expr) -> bool:
         if id(node) in replaced:

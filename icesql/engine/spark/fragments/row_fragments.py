@@ -1,4 +1,4 @@
-"""Rows that the tasks leave out: filtered away, by a join too, beyond a LIMIT, or the same again.
+"""Let tasks drop rows before Spark: by filters, by joins, beyond a LIMIT, or duplicates.
 
     SELECT x, y FROM t WHERE c ORDER BY z LIMIT 10
 
@@ -23,7 +23,7 @@ from icesql.engine.spark.fragments.division import (
 from icesql.engine.spark.fragments.fragment import Choice, Fragment, below, fragment, read_instead
 from icesql.engine.spark.sql.kinds import literal_integer
 
-# Rows that each task may send for a LIMIT; beyond, the whole is sorted where it is joined.
+# The most rows that each task sends for a LIMIT; above it, Spark sorts all rows.
 MOST_ROWS: Final = 100_000
 _PARTS: Final = frozenset(
     {"expressions", "from_", "joins", "where", "order", "limit", "offset", "with_", "distinct",
@@ -32,7 +32,7 @@ _PARTS: Final = frozenset(
 
 
 def cut_rows(select: exp.Select, name: str, choice: Choice) -> Fragment | None:
-    """Let a SELECT with joins, DISTINCT or LIMIT read the rows of each task that it keeps.
+    """Make a SELECT with joins, DISTINCT or LIMIT read only the rows that each task keeps.
 
     None, with nothing changed, if it does not have that form or ``choice`` declines.
     """
@@ -95,7 +95,7 @@ def _rows_of_limit(select: exp.Select) -> int | None:
 
 
 def _place(key: exp.Expr, select: exp.Select) -> int | None:
-    """The column of the select list that an ORDER BY key means; None if there is none."""
+    """The index of an ORDER BY key in the select list; None if it is not in the list."""
     number = literal_integer(key)
     if number is not None and 1 <= number <= len(select.expressions):
         return number - 1
@@ -127,10 +127,10 @@ def _by_names(order: exp.Order, names: list[str]) -> exp.Order:
 def filtered(
     tree: exp.Expr, scan: int, names: list[str], name: str, choice: Choice
 ) -> Fragment | None:
-    """A fragment of the columns ``names`` of a scan with the conditions on it alone.
+    """A fragment of the columns ``names`` of a scan, with the conditions on that scan alone.
 
-    The tree stays as it is: it asks the same conditions of the rows that are left. None where
-    there are no such conditions.
+    The tree stays unchanged: it evaluates the same conditions again for the remaining rows. None
+    if there are no such conditions.
     """
     table = next((each for each in tree.find_all(exp.Table) if scan_number(each) == scan), None)
     select = table.find_ancestor(exp.Select) if table is not None else None

@@ -1,4 +1,4 @@
-"""Sessions of a Spark Connect server: opened, and left."""
+"""Open and leave sessions of a Spark Connect server."""
 
 from __future__ import annotations
 
@@ -21,33 +21,33 @@ from icesql.engine.spark.session.required import TIME_ZONE, require, without_war
 from icesql.engine.spark.session.started import silence, starting_failures
 from icesql.errors import MissingExtraError, OperationalError
 
-# Tries of a first call to a Connect server, 4 s in all.
+# Retries of the first call to a Connect server, 4 s in all.
 _FIRST_RETRIES: Final = 4
-# Tries of any later call and their longest pause in ms, 15 s in all: PySpark's own ten minutes look
-# like a query that hangs.
+# Retries of any later call and their longest pause in ms, 15 s in all: PySpark's own ten minutes
+# look like a query that hangs.
 _PATIENCE: Final = {"max_retries": 6, "max_backoff": 5_000}
-# Errors come in the headers of an answer, of which gRPC reads 8 kB: less than an error with its
-# values and paths may have, and of a longer one nothing is left.
+# Errors come in the headers of a response. By default gRPC reads 8 kB of them, which may be less
+# than an error with its values and paths, and it drops a longer one completely.
 _GRPC_OPTIONS: Final = {
     "grpc.max_metadata_size": 1 << 20,
     "grpc.absolute_max_metadata_size": 1 << 20,
 }
-# How long a server may take to hear that its sessions are left.
+# How long to wait until a server has released its sessions.
 _LEAVING_SECONDS: Final = 2.0
 
 
 def is_connect(session: Any) -> bool:
-    """Whether a session talks to a Spark Connect server."""
+    """True if a session belongs to a Spark Connect server."""
     return type(session).__module__.startswith("pyspark.sql.connect")
 
 
 def connect(remote: str, opened: list[Any]) -> Any:
-    """A session of the Spark Connect server at an address, in ``opened`` before it is spoken to.
+    """A session of the Spark Connect server at an address; ``opened`` has it before its first call.
 
-    Raises MissingExtraError, and OperationalError where no server answers within seconds.
+    Raises MissingExtraError, and OperationalError if no server responds within seconds.
     """
     with without_warnings():
-        # PySpark ends the process of a program without a file, where one of these is missing.
+        # If one of these is missing, PySpark ends the process of a program that has no file.
         require("Spark Connect", *connect_modules())
         import grpc
 
@@ -70,7 +70,7 @@ def connect(remote: str, opened: list[Any]) -> Any:
             if session is not None:
                 leave([session], gone=True)
                 opened.remove(session)
-            # Credentials follow the address.
+            # Credentials come after the address.
             address = remote.partition("/;")[0]
             raise OperationalError(
                 f"cannot connect to Spark at {address}: {sentence(error)}"
@@ -78,7 +78,7 @@ def connect(remote: str, opened: list[Any]) -> Any:
 
 
 def beside(root: Any, opened: list[Any]) -> Any:
-    """Another session on the server of one, then in ``opened``; see ``session_beside``."""
+    """Another session on the same server, which is added to ``opened``; see ``session_beside``."""
     patience = Patience(root)
     patience.limit(**_PATIENCE)
     try:
@@ -95,9 +95,9 @@ def beside(root: Any, opened: list[Any]) -> Any:
 def leave(sessions: Sequence[Any], *, gone: bool = False) -> None:
     """End sessions that were opened here, within seconds, whatever their server does.
 
-    ``gone``: the server is known not to answer, and is not spoken to. Every channel is closed when
-    this returns: one that is open when the interpreter ends may keep it from ending, because gRPC's
-    threads are stopped where they are, with its locks.
+    ``gone``: the server does not respond, and receives no request. All channels are closed when
+    this returns: a channel that is open when the interpreter ends may block the exit, because
+    gRPC's threads are stopped while they hold its locks.
     """
     for session in sessions:
         Patience(session).limit(0)
@@ -114,7 +114,7 @@ def leave(sessions: Sequence[Any], *, gone: bool = False) -> None:
 
 
 def _release(sessions: Sequence[Any]) -> None:
-    """Tell the server that it may forget them, with what they hold there."""
+    """Let the server release the sessions, with their resources."""
     for session in sessions:
-        with suppress(*spark_exceptions(), ValueError):  # a channel may be closed meanwhile
+        with suppress(*spark_exceptions(), ValueError):  # a channel may be closed by now
             release_session(session)

@@ -1,4 +1,4 @@
-"""The needs of Spark: PySpark, its imports, Java, and the settings that SQL's meaning wants."""
+"""The requirements of Spark: PySpark, its imports, Java, and pinned settings."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from typing import Final
 from icesql.engine.spark.releases import require_release
 from icesql.errors import MissingExtraError
 
-# Settings of Spark that are pinned: what SQL means must not depend on somebody's session.
+# Pinned settings: the meaning of SQL must not depend on the settings of a session.
 
 LEAF_TASKS: Final = "spark.sql.leafNodeDefaultParallelism"
 BROADCAST_LIMIT: Final = "spark.sql.autoBroadcastJoinThreshold"
-# Of sides that have run, whose size is known.
+# The limit for join sides that have already run, whose size is known.
 BROADCAST_LIMIT_OF_RUN: Final = "spark.sql.adaptive.autoBroadcastJoinThreshold"
 PINNED: Final[dict[str, str]] = {
     "spark.sql.ansi.enabled": "true",
     "spark.sql.caseSensitive": "false",
     "spark.sql.timestampType": "TIMESTAMP_NTZ",
     "spark.sql.parser.escapedStringLiterals": "false",
-    # ${env:HOME} in a text, a literal too, would be replaced by what it names on the driver.
+    # Else ${env:HOME} in a text, even in a literal, is replaced by its value on the driver.
     "spark.sql.variable.substitute": "false",
     "spark.sql.storeAssignmentPolicy": "ANSI",
-    # Too many digits are an error, never cut off.
+    # A result with too many digits is an error, and is never truncated.
     "spark.sql.decimalOperations.allowPrecisionLoss": "false",
-    # Filters pushed to files as java.sql.Date would lose the days that its calendar leaves out.
+    # Filters with java.sql.Date would lose rows at the days that its calendar omits.
     "spark.sql.datetime.java8API.enabled": "true",
     "spark.sql.orderByOrdinal": "true",
     "spark.sql.groupByOrdinal": "true",
@@ -43,16 +43,16 @@ PINNED: Final[dict[str, str]] = {
     "spark.sql.files.ignoreMissingFiles": "false",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
     "spark.sql.execution.arrow.useLargeVarTypes": "false",
-    # A row of a scan is a task: each gets a Spark task of its own.
+    # Each row of a scan is a task, so each row gets a Spark task of its own.
     LEAF_TASKS: "100000",
-    # Above it PySpark would send all rows as one partition.
+    # Above this size PySpark would send all rows as one partition.
     "spark.sql.execution.arrow.localRelationThreshold": str(2**31 - 1),
-    # Spark takes any scan of icesql's tasks to be as small as the list of these tasks, and would
-    # broadcast it: what is small is known from metadata, and gets a hint.
+    # Spark estimates a scan of icesql by the size of its list of tasks, and would broadcast it:
+    # scans that are small according to metadata get a hint instead.
     BROADCAST_LIMIT: "-1",
 }
 
-# Where the text is in Spark's spelling, it means what it means to Spark 4 as it comes.
+# The user's text in Spark's dialect has its meaning in Spark 4 with default settings.
 PINNED_FOR_TEXT: Final[dict[str, str]] = {
     **PINNED,
     "spark.sql.timestampType": "TIMESTAMP_LTZ",
@@ -63,9 +63,9 @@ PINNED_FOR_TEXT: Final[dict[str, str]] = {
     "spark.sql.parser.quotedRegexColumnNames": "false",
     "spark.sql.groupByAliases": "true",
     "spark.sql.crossJoin.enabled": "true",
-    # No path in the place of a table.
+    # A path is not a table.
     "spark.sql.runSQLOnFiles": "false",
-    # A plan is told whole.
+    # The text of a plan is not truncated.
     "spark.sql.debug.maxToStringFields": "1000000",
     "spark.sql.maxPlanStringLength": "1000000000",
 }
@@ -78,9 +78,9 @@ one_at_a_time: Final = threading.RLock()
 
 @contextmanager
 def without_warnings() -> Iterator[None]:
-    """A block in which nobody is warned: PySpark has opinions about the pandas that it finds.
+    """A block without warnings, such as PySpark's about the installed pandas.
 
-    One thread at a time: the filters of warnings, and the environment, belong to all of them.
+    One thread at a time: warning filters and the environment are shared by all threads.
     """
     with one_at_a_time, warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -88,14 +88,14 @@ def without_warnings() -> Iterator[None]:
 
 
 def require_pyspark() -> None:
-    """Raises MissingExtraError without PySpark and the pandas that its Arrow exchange asks for, and
+    """Raise MissingExtraError without PySpark and the pandas that its Arrow exchange needs, and
     NotSupportedError for a PySpark that is too old."""
     require("PySpark", "pyspark", "pandas")
     require_release("the Spark engine")
 
 
 def require(what: str, *modules: str, hint: str = "") -> None:
-    """Raises MissingExtraError where one of the modules that ``what`` needs is missing."""
+    """Raise MissingExtraError if a module that ``what`` needs is missing."""
     for module in modules:
         try:
             importlib.import_module(module)
@@ -105,7 +105,7 @@ def require(what: str, *modules: str, hint: str = "") -> None:
 
 
 def require_java() -> None:
-    """Raises MissingExtraError when no Java can be found to start Spark with."""
+    """Raise MissingExtraError if there is no Java to start Spark with."""
     home = os.environ.get("JAVA_HOME")
     if home and (Path(home) / "bin" / "java").exists():
         return

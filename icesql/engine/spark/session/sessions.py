@@ -1,4 +1,4 @@
-"""The Spark session that queries run in, found or started, with all pinned that SQL means."""
+"""Find or start the Spark session that runs queries, with all settings pinned that SQL needs."""
 
 from __future__ import annotations
 
@@ -26,31 +26,31 @@ from icesql.errors import OperationalError, ProgrammingError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-# How long closing waits for a thread that opens a session.
+# How long ``close`` waits for a thread that opens a session.
 _BUSY_SECONDS: Final = 2.0
 _ENDED: Final = "the Spark session of this connection has ended; connect with another"
 
 
 class SparkSessions:
-    """Where Spark comes from: the user's session, a Connect server, or a master started here."""
+    """The source of Spark: the user's session, a Connect server, or a master started here."""
 
     def __init__(self, chosen: Mapping[str, Any]) -> None:
         self._chosen = chosen
         self._root: Any = None
         self._started = False
         self._by_zone: dict[tuple[str, bool], Any] = {}
-        # Sessions of a Connect server that are not the user's.
+        # The sessions on a Connect server that icesql opened.
         self._opened: list[Any] = []
         self._lock = threading.Lock()
         self._noted: set[str] = set()
         self._stale: deque[tuple[Any, tuple[str, ...]]] = deque()
 
     def drop_later(self, frame: Any, views: tuple[Any, tuple[str, ...]]) -> None:
-        """Views of a DataFrame of Spark Connect are dropped once nothing is made of it any more."""
+        """Drop the views of a Spark Connect DataFrame when no DataFrame depends on it any more."""
         finalize(frame._plan, self._stale.append, views).atexit = False
 
     def drop_stale(self) -> None:
-        """Drop the views that no DataFrame reads: a finalizer may not speak to a server."""
+        """Drop the views that no DataFrame reads: a finalizer must not call a server."""
         while self._stale:
             session, names = self._stale.popleft()
             try:
@@ -61,7 +61,7 @@ class SparkSessions:
                 continue
 
     def first_note(self, note: str | None) -> tuple[str, ...]:
-        """Returns the note once per session."""
+        """The note, if it has not been returned before."""
         with self._lock:
             if note is None or note in self._noted:
                 return ()
@@ -69,12 +69,11 @@ class SparkSessions:
             return (note,)
 
     def session(self, timezone: str, *, for_text: bool = False) -> Any:
-        """A session whose settings are those of icesql, in ``timezone``.
+        """A session with icesql's settings, in ``timezone``.
 
-        ``for_text``: one in which Spark's own text means what it means in Spark.
-        On a master it is one of its own beside the user's, so theirs keeps its settings. Raises
-        MissingExtraError, ProgrammingError, OperationalError. A Spark that was started here and
-        has ended is started again.
+        ``for_text``: Spark's own text has its meaning in Spark. On a master it is a new session, so
+        the user's session keeps its settings. A Spark that was started here and has ended is
+        started again. Raises MissingExtraError, ProgrammingError, OperationalError.
         """
         with self._lock:
             if self._root is not None and _is_over(self._root):
@@ -92,7 +91,7 @@ class SparkSessions:
 
     def _pinned(self, settings: Mapping[str, str]) -> Any:
         root = self._root
-        # As the user has it: also where the server gives icesql no session of its own.
+        # The user's limit; it also applies if the server does not give icesql its own session.
         known = (root.conf.get(name, None) for name in (BROADCAST_LIMIT_OF_RUN, BROADCAST_LIMIT))
         limit = next(filter(None, known), "10m")
         session = beside(root, self._opened) if is_connect(root) else root.newSession()
@@ -113,13 +112,13 @@ class SparkSessions:
         master = self._chosen.get("master")
         hint = "the PySpark that is installed only speaks Spark Connect: remote=…"
         require("a Spark to start", context_module(), hint=hint)
-        # PySpark's context belongs to the process: two connections must not start or reset it.
+        # All connections share the process's PySpark context: one at a time starts or resets it.
         with one_at_a_time:
             self._started = not has_session()
             return start(str(master) if master else None)
 
     def check(self) -> None:
-        """Raises OperationalError when the session was stopped: PySpark then fails anyhow."""
+        """Raise OperationalError if the session was stopped: PySpark would fail anyway."""
         root = self._root
         if root is not None and _is_over(root):
             raise OperationalError(_ENDED)
@@ -141,13 +140,13 @@ class SparkSessions:
         leave(opened, gone=True)
 
     def close(self) -> None:
-        """End the Connect sessions that were made here; a session of the user stays.
+        """End the Connect sessions that were opened here; a session of the user stays open.
 
-        A JVM is kept: starting one costs seconds, and the next connection wants it again. A server
-        that does not answer holds nobody up for more than seconds.
+        A JVM is kept: starting one takes seconds, and the next connection needs it again. A server
+        that does not respond delays this by a few seconds at most.
         """
         if not self._lock.acquire(timeout=_BUSY_SECONDS):
-            # A thread waits for the server with the lock in its hand; without a channel it ends.
+            # A thread holds the lock while it waits for the server; closing the channel ends it.
             leave(tuple(self._opened), gone=True)
             if not self._lock.acquire(timeout=_BUSY_SECONDS):
                 return
@@ -161,5 +160,5 @@ class SparkSessions:
 
 
 def _is_over(session: Any) -> bool:
-    """Whether a session on a master has ended; of one on a server nobody knows until it is used."""
+    """True if a session on a master has ended; the end of one on a server shows only in use."""
     return not is_connect(session) and has_ended(session)

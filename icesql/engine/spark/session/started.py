@@ -1,4 +1,4 @@
-"""A Spark in this process: started on a master, followed when it ends."""
+"""Spark in this process: start it on a master, and notice its end."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from icesql.errors import OperationalError, ProgrammingError
 
 
 def has_session() -> bool:
-    """Whether a Spark of this process has a session."""
+    """True if this process has a Spark session."""
     from pyspark.sql import SparkSession
 
     _reset_dead_jvm()
@@ -32,7 +32,7 @@ def has_session() -> bool:
 
 
 def has_ended(session: Any) -> bool:
-    """Whether a session on a master was stopped, or its JVM is gone."""
+    """True if a session on a master was stopped, or its JVM has ended."""
     context = session.sparkContext
     if context._jsc is None:
         return True
@@ -41,8 +41,8 @@ def has_ended(session: Any) -> bool:
 
 
 def follow(context: Any) -> None:
-    """Stop Python's context if Java's has stopped on its own, as it does when out of memory."""
-    # Several connections hear of the same end.
+    """Stop Python's context if Java's has stopped on its own, as when it is out of memory."""
+    # Several connections may notice the same end.
     with one_at_a_time:
         try:
             if context._jsc is not None and context._jsc.sc().isStopped():
@@ -71,10 +71,10 @@ def _reset_dead_jvm() -> None:
 
 
 def start(master: str | None) -> Any:
-    """The session of this process's Spark, started on a master where there is none.
+    """The session of this process's Spark, which is started on a master if there is none.
 
-    None: the one that runs, else ``local[*]``. Raises MissingExtraError without Java,
-    ProgrammingError where a Spark runs on another master, OperationalError.
+    None means the running master, else ``local[*]``. Raises MissingExtraError without Java,
+    ProgrammingError if Spark already runs on another master, OperationalError.
     """
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
@@ -108,21 +108,21 @@ def start(master: str | None) -> Any:
 
 
 def silence() -> None:
-    """PySpark writes each error, with the statement, to stderr; it is raised anyway."""
+    """Stop PySpark from writing each error, with the statement, to stderr; it raises it anyway."""
     logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL + 1)
 
 
 def starting_failures() -> tuple[type[BaseException], ...]:
-    """Exceptions of a Spark that cannot start: PySpark's, the system's, of a launcher that ends
-    and of settings that contradict each other."""
+    """Exceptions when Spark cannot start: PySpark's, the system's, those of a launcher that ends
+    and of conflicting settings."""
     return (*spark_exceptions(), OSError, RuntimeError, ValueError)
 
 
 @contextmanager
 def _own_interpreter(master: str | None) -> Iterator[None]:
-    """While the context starts, Python workers of a local master are this interpreter.
+    """While the context starts, make this interpreter the Python of a local master's workers.
 
-    They would be the ``python3`` of the PATH. What the user chose stays.
+    By default they would run ``python3`` from the PATH. A user's choice stays.
     """
     from pyspark import SparkConf
 
@@ -143,19 +143,19 @@ def _defaults(master: str) -> dict[str, str]:
     chosen = {
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
-        # Failures reach the caller as errors; their stack traces on stderr help nobody.
+        # Failures reach the caller as errors; stack traces on stderr would not help.
         "spark.log.level": "OFF",
-        # How long a cancelled task may keep its Python worker busy: Spark's own 2 s are felt.
+        # How long a cancelled task may keep its Python worker busy: Spark's 2 s are noticeable.
         "spark.python.task.killTimeout": "500ms",
     }
     if master.startswith("local"):
         chosen["spark.sql.shuffle.partitions"] = str(_cores(master))
-        # The one JVM does all the work; Spark's own default of 1 GiB cannot broadcast a table.
+        # This JVM does all the work; Spark's default of 1 GiB cannot broadcast a table.
         chosen["spark.driver.memory"] = f"{_heap_mebibytes()}m"
         if options := java_options():
             chosen["spark.driver.extraJavaOptions"] = options
         if LOG_OPTION in options:
-            # Setting the level would only speak of it.
+            # Setting the level would itself write a message.
             del chosen["spark.log.level"]
         chosen["spark.driver.host"] = "127.0.0.1"
         chosen["spark.driver.bindAddress"] = "127.0.0.1"
@@ -172,7 +172,7 @@ def _defaults(master: str) -> dict[str, str]:
 
 
 def _heap_mebibytes() -> int:
-    """A quarter of the memory that there is, from 1 to 8 GiB; workers need theirs too."""
+    """A quarter of the available memory, from 1 to 8 GiB; workers need memory, too."""
     return min(max(1_024, available_memory() // 4 >> 20), 8_192)
 
 

@@ -1,4 +1,4 @@
-"""Spark's own text: what it may read, the types that it declares, the places of its errors."""
+"""For the user's own text on Spark: its tables, its types, and the offsets of its errors."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from icesql.engine.spark.session.clients import is_connect
 from icesql.errors import Error, SqlSyntaxError, UnsupportedSqlError
 
 _LINE: Final = re.compile(r"(?P<depth>(?:[ :]  )*(?:[+:]- )?)(?P<operator>.*)")
-# They may be the first operator of a plan, which has no place before it.
+# These operators may start a plan, on a line without indentation.
 _SCRIPT: Final = re.compile(r"'?(Script|Relation|View|.*Scan\b)")
 _WORD: Final = re.compile(r"!?(\w+)")
 _COMPUTING: Final = frozenset(
@@ -37,7 +37,7 @@ def check_plan(frame: Any, views: Sequence[str]) -> None:
     for number, line in enumerate(_plan(frame).splitlines()):
         match = _LINE.fullmatch(line)
         if match is None or not (match["depth"] or number == 0):
-            # What goes on of a literal or a name with line breaks; an operator has its place.
+            # The rest of a literal or a name with line breaks; an operator is indented.
             if not _SCRIPT.match(line):
                 continue
             raise _refused(line)
@@ -64,14 +64,14 @@ def _plan(frame: Any) -> str:
     if not is_connect(frame.sparkSession):
         return str(frame._jdf.queryExecution().analyzed().toString())
     plan = str(frame._explain_string(extended=True))
-    # What follows is made of the analysed plan. A text may hold such a line too: the last counts.
+    # The next section follows the analysed plan. A literal may contain such a line: use the last.
     analysed = plan.rpartition("== Optimized Logical Plan ==")[0]
     if not analysed:
         raise UnsupportedSqlError("Spark's own text on a Spark that tells no plan")
     return analysed
 
 
-# The declared types of what Spark's own text gives: Spark's schema is the contract.
+# The declared types of results of Spark's own text: Spark's schema is the contract.
 
 _KINDS: Final = {
     "BooleanType": "boolean",
@@ -97,7 +97,7 @@ _KINDS: Final = {
 def declared_columns(schema: Any, names: list[str]) -> tuple[ResultColumn, ...]:
     """The columns of a Spark schema under ``names``, one for each.
 
-    Raises UnsupportedSqlError for a type that no result has.
+    Raises UnsupportedSqlError for a type that a result cannot have.
     """
     return tuple(
         ResultColumn(name, _declared(field.dataType, name))
@@ -127,14 +127,14 @@ def _declared(spark: Any, name: str) -> ResultType:
             )
 
 
-# Spark's errors about a text, at their places in the user's SQL.
+# Spark's errors about a text, at their offsets in the user's SQL.
 
 _PLACE: Final = re.compile(r"line (\d+),? pos (\d+)")
 
 
 @contextmanager
 def placed(sql: str, original: Callable[[int], int]) -> Iterator[None]:
-    """A block in which Spark reads ``sql``; ``original`` says where a place was in the user's."""
+    """Place errors of a block that analyses ``sql``; ``original`` maps offsets to the user's."""
     try:
         yield
     except spark_exceptions() as error:
@@ -145,7 +145,7 @@ def placed(sql: str, original: Callable[[int], int]) -> Iterator[None]:
 
 
 def _of_text(error: Any, sql: str, original: Callable[[int], int]) -> Error | None:
-    """The error for what Spark refuses when it only reads; None for what went wrong besides."""
+    """The error for SQL that Spark's analysis refuses; None for any other failure."""
     name = error_condition(error)
     if name is None or is_gone(error):
         return None

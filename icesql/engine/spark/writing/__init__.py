@@ -1,5 +1,5 @@
-"""Data files written in Spark's workers: rows of a DataFrame in, descriptions of files out.
+"""Write data files in Spark's workers: rows of a DataFrame in, descriptions of files out.
 
-What comes back to the driver is data: ``write.written``. May import: what ``engine.spark``
-may, and ``write``.
+Only data comes back to the driver: ``write.written``. May import: what ``engine.spark`` may, and
+``write``.
 """

@@ -1,4 +1,4 @@
-"""The DataFrame whose rows tell what was written: spread as the table asks, then written."""
+"""The DataFrame of a write: its rows are distributed as the table requires, then written."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ _PARTITION = "icesql_partition"
 
 
 def written_frame(frame: Any, columns: Sequence[ResultColumn], task: WriteTask, mark: str) -> Any:
-    """The rows of ``frame``, columns c0, c1, …, written by as many tasks as it has partitions.
+    """Write the rows of ``frame``, columns c0, c1, …, in as many tasks as it has partitions.
 
-    A row comes out for each task: ``written``, see ``write.written``, and whether the task
-    was begun before.
+    The DataFrame has a row for each task: ``written``, see ``write.written``, and whether the
+    task was tried before.
     """
     with without_warnings():
         spread = _distributed(frame, columns, task, mark)
@@ -41,11 +41,11 @@ def written_frame(frame: Any, columns: Sequence[ResultColumn], task: WriteTask, 
 
 
 def collect_written(task: WriteTask, described: Iterable[tuple[bytes, bool]]) -> Written:
-    """All that tasks wrote, in their order, out of the rows of ``written_frame``.
+    """Combine the rows of ``written_frame`` into one description, in the order of the tasks.
 
-    Files of tries that were lost are removed. If anything fails, so are those that tasks have
-    finished until then, also those of tasks whose description never came. One that still runs may
-    leave a file that no table has.
+    Files of lost attempts are removed. After any failure, all finished files are removed, also
+    those of tasks whose description never arrived. A task that still runs then may leave a file
+    that no table refers to.
     """
     types = {task.spec.spec_id: partition_types(task.spec, task.schema)}
     with Uncommitted(task.storage, task.locations.folder, task.operation) as new:
@@ -57,9 +57,9 @@ def collect_written(task: WriteTask, described: Iterable[tuple[bytes, bool]]) ->
 def outcome_frame(
     frame: Any, columns: Sequence[ResultColumn], job: RowsJob, mark: str, together: int | None
 ) -> Any:
-    """The reports of ``job`` on the rows of ``frame``, a row for each task as in ``written_frame``.
+    """The reports of ``job`` on the rows of ``frame``: a row for each task, see ``written_frame``.
 
-    Rows of one value in the column ``together``, if it is given, are in one task.
+    Rows with the same value in the column ``together``, if any, are in one task.
     """
     names = [f"c{place}" for place in range(len(columns))]
     task = RowsTask(job, tuple(columns), task_memory(frame.sparkSession))
@@ -78,7 +78,7 @@ def _distributed(frame: Any, columns: Sequence[ResultColumn], task: WriteTask, m
     found = _partition_job(columns, task)
     if found is not None:
         frame = _numbered(frame, *found, mark)
-        # A hint takes names alone.
+        # A hint accepts only names.
         keys.append(col(_PARTITION))
     if task.distribution == "range":
         keys += _sorted_by(frame, task)
@@ -87,13 +87,13 @@ def _distributed(frame: Any, columns: Sequence[ResultColumn], task: WriteTask, m
     if not keys:
         return frame
     if str(frame.sparkSession.conf.get("spark.sql.adaptive.enabled")).lower() == "true":
-        # Large partitions are divided again, small ones share a task.
+        # Spark divides large partitions again, and combines small ones into a task.
         return rebalanced(frame, keys)
     return frame.repartition(*keys)
 
 
 def _sources(task: WriteTask) -> dict[int, int | None]:
-    """Where each column of the table stands in the rows, by its id."""
+    """The position of each table column in the rows, by field id."""
     fields = task.schema.fields
     pairs = zip(fields, task.assignment.sources, strict=True)
     return {field.field_id: source for field, source in pairs}
@@ -122,7 +122,7 @@ def _partition_job(
 
 
 def _numbered(frame: Any, job: PartitionJob, names: list[str], mark: str) -> Any:
-    """The rows with a number that is equal for those of one partition."""
+    """The rows with a number that is the same for all rows of a partition."""
     from pyspark.sql import functions
     from pyspark.sql.types import LongType, StructType
 
@@ -130,13 +130,13 @@ def _numbered(frame: Any, job: PartitionJob, names: list[str], mark: str) -> Any
     if hasattr(functions, "arrow_udf"):
         number = functions.arrow_udf(partition_numbers_of_rows(packed), "bigint")
         return frame.withColumn(_PARTITION, number(*(functions.col(name) for name in names)))
-    # Before PySpark 4.1 whole rows go to Python and back.
+    # Before PySpark 4.1, whole rows are sent to Python and back.
     schema = StructType([*frame.schema.fields]).add(_PARTITION, LongType())
     return frame.mapInArrow(numbering_of_rows(packed, names), schema)
 
 
 def _top(task: WriteTask, field_id: int) -> int:
-    """The column of the table that has this field in it."""
+    """The id of the table's column that contains this field."""
     parents = task.schema.parent_by_id
     while field_id in parents:
         field_id = parents[field_id]
@@ -144,7 +144,7 @@ def _top(task: WriteTask, field_id: int) -> int:
 
 
 def _sorted_by(frame: Any, task: WriteTask) -> list[Any]:
-    """The keys of the sort order as far as their columns come in that order."""
+    """The leading keys of the sort order for which the rows have a column in the same order."""
     sources, keys = _sources(task), list[Any]()
     for each in task.sort_keys:
         source = sources.get(each.source_id)

@@ -1,7 +1,7 @@
-"""The functions that Spark ships to its workers, for workers without icesql on their path too.
+"""The functions that Spark sends to its workers, also to workers without icesql on their path.
 
-A nested function travels by value, so it can look for the package before it imports it. What it
-needs is packed: nothing of it shows in a plan.
+A nested function is pickled by value, so it can add the path before it imports the package. Its
+arguments are packed, so that no plan shows them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ def _folder() -> str:
 
 
 def _by_name(name: str, *given: Any) -> Callable[[Any], Iterator[Any]]:
-    """A function of ``job`` that takes these before the rows, for ``mapInArrow``."""
+    """For ``mapInArrow``: a function of ``job``, called with ``given`` and the batches."""
     folder = _folder()
 
     def run(batches: Any) -> Iterator[Any]:
@@ -39,12 +39,12 @@ def writer_of_rows(packed: bytes) -> Callable[[Any], Iterator[Any]]:
 
 
 def numbering_of_rows(packed: bytes, names: list[str]) -> Callable[[Any], Iterator[Any]]:
-    """``job.numbered`` of a packed job and the columns that it takes."""
+    """``job.numbered`` of a packed job and the columns that it reads."""
     return _by_name("numbered", packed, names)
 
 
 def runner_of_jobs() -> Callable[[Any], Iterator[Any]]:
-    """``job.run_jobs`` of the jobs that come as rows."""
+    """``job.run_jobs`` of the jobs in the rows."""
     return _by_name("run_jobs")
 
 
@@ -61,6 +61,6 @@ def partition_numbers_of_rows(packed: bytes) -> Callable[..., Any]:
 
         return partition_numbers(packed, arrays)
 
-    # PySpark reads annotations as the kind of the function, and knows none for so many columns.
+    # PySpark infers the kind of a function from annotations; none fits a variable argument list.
     numbers.__annotations__.clear()
     return numbers

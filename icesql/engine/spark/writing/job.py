@@ -27,12 +27,12 @@ from icesql.write.written import encode_written
 
 
 def worker_query(memory: TaskMemory) -> QueryContext:
-    """The context of work in one Spark task: one core, and the memory of one of several."""
+    """The context of work in one Spark task: one core, and one task's share of memory."""
     return QueryContext(settings=replace(Settings(), threads=1, memory_limit=memory.limit()))
 
 
 def task_numbers() -> tuple[int, int]:
-    """Which of its stage's tasks this is, and a number that no other try of any task has."""
+    """The number of this task in its stage, and a number that no other attempt of any task has."""
     from pyspark import TaskContext
 
     context = TaskContext.get()
@@ -40,7 +40,7 @@ def task_numbers() -> tuple[int, int]:
 
 
 def is_repeated() -> bool:
-    """Whether this task was begun before, and what it wrote by then may be left."""
+    """True if an earlier attempt of this task began, whose files may still exist."""
     from pyspark import TaskContext
 
     context = TaskContext.get()
@@ -48,7 +48,7 @@ def is_repeated() -> bool:
 
 
 class WriteJob(Struct, frozen=True):
-    """Writes rows as ``task`` says."""
+    """Writes rows as ``task`` defines."""
 
     task: WriteTask
 
@@ -61,21 +61,21 @@ class WriteJob(Struct, frozen=True):
     ) -> bytes:
         """The description of the files. If anything fails, no file is left."""
         number, attempt = numbers
-        # A row of a task has no number that anybody knows.
+        # The rows of a task have no known row numbers.
         assignment = replace(self.task.assignment, numbered=False)
         task = replace(self.task, number=number, attempt=attempt, assignment=assignment)
         return encode_written(write_task(task, batches, query))
 
 
 class RowsTask(Struct, frozen=True):
-    """Gives the rows of a Spark partition, which has the result ``columns``, to ``job``."""
+    """Passes the rows of a Spark partition, which has the result ``columns``, to ``job``."""
 
     job: RowsJob
     columns: tuple[ResultColumn, ...]
     memory: TaskMemory
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """One row: what the job tells, and whether it was begun before."""
+        """One row: the job's report, and whether the task was tried before."""
         rows = (declared_batch(each, self.columns) for each in batches)
         schema = arrow_schema(self.columns)
         outcome = self.job(rows, schema, worker_query(self.memory), task_numbers())
@@ -86,7 +86,7 @@ class RowsTask(Struct, frozen=True):
 
 
 class PartitionJob(Struct, frozen=True):
-    """Numbers that are equal for rows of one partition, out of the columns of its sources."""
+    """Computes numbers that are equal for rows of one partition, from the source columns."""
 
     assignment: Assignment
     spec: PartitionSpec
@@ -106,7 +106,7 @@ class PartitionJob(Struct, frozen=True):
 
 
 def write_batches(packed: bytes, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """For ``mapInArrow``: the job packed in ``packed`` over the rows of a partition."""
+    """For ``mapInArrow``: run the job in ``packed`` over the rows of a partition."""
     mark, job = unpack(packed)
     yield from run(lambda: job(batches), mark)
 
@@ -121,7 +121,7 @@ def partition_numbers(packed: bytes, arrays: Sequence[pa.Array]) -> pa.Array:
 def numbered(
     packed: bytes, names: Sequence[str], batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """For ``mapInArrow``: rows, and what ``partition_numbers`` says of these columns of them."""
+    """For ``mapInArrow``: the rows with ``partition_numbers`` of the columns ``names``."""
     for batch in batches:
         numbers = partition_numbers(packed, [batch.column(name) for name in names])
         yield pa.RecordBatch.from_arrays(
@@ -132,8 +132,8 @@ def numbered(
 def run_jobs(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """For ``mapInArrow``: each input row holds a packed (mark, (number, job, memory)).
 
-    A row comes out for each: its number, its result or its error behind the mark, and whether it
-    was begun before.
+    Returns a row for each: its number, its result or its error after the mark, and whether the
+    task was tried before.
     """
     for batch in batches:
         for blob in batch.column(0).to_pylist():

@@ -1,9 +1,9 @@
-"""Jobs that read and write by themselves, each in a Spark task; only their outcomes come back.
+"""Run jobs that read and write on their own, each in a Spark task; only outcomes come back.
 
-Several Spark jobs run side by side, as those of Java's rewrite do, so that a large one at the end
-of a list leaves no core idle. What a Spark job loses, a Python worker or an executor more often
-than Spark tries again, is run again, each in a job of its own: only the one that ends its worker
-every time fails.
+Several Spark jobs run concurrently, as in Java's rewrite, so that a large task at the end of a list
+leaves no core idle. When a Spark job fails, for example because Python workers or executors were
+lost more often than Spark repeats a task, each of its tasks runs again in a separate Spark job:
+only a task that ends its worker every time fails.
 """
 
 from __future__ import annotations
@@ -31,21 +31,21 @@ from icesql.errors import Error, InternalError
 _OUTCOME: Final = "number INT, result BINARY, error STRING, repeated BOOLEAN"
 _TRIES: Final = 3
 _END_SECONDS: Final = 10.0
-# Spark jobs at once: while one ends, the next keeps the cores busy.
+# Concurrent Spark jobs: while one ends, the next keeps the cores busy.
 _LANES: Final = 3
 
 
 class TaskJob(Protocol):
-    """Something picklable that does its work in a worker; icesql is imported there by name."""
+    """A picklable function that works in a worker; icesql is imported there by name."""
 
     def __call__(self, query: QueryContext, attempt: int) -> bytes:
-        """The result as bytes; ``attempt`` differs from try to try. Raises icesql's errors."""
+        """The result as bytes; ``attempt`` differs between attempts. Raises icesql's errors."""
 
 
 class TaskOutcome(Struct, frozen=True):
-    """The result of the job with a number, or why it failed.
+    """The result of the job with a number, or its error.
 
-    ``lost``: there may have been tries whose result never arrived.
+    ``lost``: the result of an attempt may have been lost.
     """
 
     number: int
@@ -58,7 +58,7 @@ Numbered = tuple[int, TaskJob]
 
 
 class TaskRuns:
-    """Runs jobs in chunks of so many as run at once, each chunk as one Spark job."""
+    """Runs jobs in chunks; a chunk has as many jobs as run at once, and is one Spark job."""
 
     def __init__(
         self, session: Any, jobs: Iterable[Numbered], slots: int, query: QueryContext, mark: str
@@ -70,7 +70,7 @@ class TaskRuns:
         )
 
     def results(self) -> Generator[TaskOutcome, None, None]:
-        """The outcomes of jobs as their chunks end; closing it stops those that run."""
+        """The outcomes of jobs as their chunks end; closing it stops running ones."""
         try:
             yield from self._threads.results()
         finally:
@@ -86,7 +86,7 @@ class TaskRuns:
     def _run_with_retries(
         self, chunk: Sequence[Numbered], tries: int = _TRIES
     ) -> Sequence[TaskOutcome]:
-        """The outcomes of a chunk; the jobs of a Spark job that failed are tried one by one."""
+        """The outcomes of a chunk; after a failure, its jobs run again in separate Spark jobs."""
         try:
             return self._run(chunk)
         except spark_exceptions() as error:
@@ -126,12 +126,12 @@ class TaskRuns:
 
 
 def chunks_of(jobs: Iterable[Numbered], slots: int) -> Iterator[Sequence[Numbered]]:
-    """Jobs in chunks of so many; a chunk is made when it is asked for."""
+    """Jobs in chunks of ``slots`` jobs; a chunk is created when it is needed."""
     waiting = iter(jobs)
     while chunk := [*islice(waiting, slots)]:
         yield chunk
 
 
 def speculates(session: Any) -> bool:
-    """Whether Spark may run a task twice at a time, and one of both may leave what it wrote."""
+    """True if Spark may run a task twice at the same time, so that one may leave its files."""
     return str(session.conf.get("spark.speculation", "false")).lower() == "true"
