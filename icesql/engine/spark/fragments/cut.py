@@ -18,8 +18,8 @@ from icesql.engine.spark.fragments.row_fragments import cut_rows
 
 # A whole query as one fragment: a single task returns its rows, in their order.
 #
-# A query that takes one task a few seconds ends before Spark has planned, shuffled and joined it. It
-# may have any form: windows, distinct counts, set operations, WITH.
+# A query that takes one task a few seconds ends before Spark has planned, shuffled and joined it.
+# It may have any form: windows, distinct counts, set operations, WITH.
 
 _QUERY: Final = "q"
 

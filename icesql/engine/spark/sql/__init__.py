@@ -1,4 +1,4 @@
-"""DuckDB's SQL rewritten as Spark SQL of the same meaning, or refused by name.
+"""Rewrite DuckDB's SQL as Spark SQL with the same meaning, or refuse a construct by name.
 
 In: a sqlglot tree with the types of its columns. Out: a tree that Spark's dialect can write. May
 import: sqlglot, ``engine.spark.types``, errors.

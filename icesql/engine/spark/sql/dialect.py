@@ -1,4 +1,4 @@
-"""A bound tree as Spark SQL that means what DuckDB means by it."""
+"""Write a bound tree as Spark SQL that has the tree's meaning in DuckDB."""
 
 from __future__ import annotations
 
@@ -53,10 +53,10 @@ _CARRIED_MAY_STAND: Final = (
 
 
 def write_added(tree: exp.Expr, write: Callable[[exp.Expr], str]) -> exp.Expr:
-    """``tree`` with the text of its added nodes in their places, written by ``write``.
+    """Replace the added nodes of ``tree`` by their text, which ``write`` returns.
 
-    The generators of sqlglot write no node that they do not know, and a compiled one takes no
-    subclass: the text of such a node, innermost first, becomes a bare word of the tree.
+    sqlglot's generators cannot write unknown nodes, and compiled ones have no subclasses. So the
+    text of each such node, innermost first, becomes a bare word of the tree.
     """
     for node in reversed(list(tree.dfs())):
         if type(node) is not Added:
@@ -70,12 +70,12 @@ def write_added(tree: exp.Expr, write: Callable[[exp.Expr], str]) -> exp.Expr:
 
 
 def spelled_sql(node: exp.Expr, write: Callable[[exp.Expr], str]) -> str:
-    """The text of a node made by ``spelled``, ``write`` being that of the nodes inside of it."""
+    """The text of a node made by ``spelled``; ``write`` returns the text of the nodes inside."""
     return "".join(part if isinstance(part, str) else write(part) for part in node.args["parts"])
 
 
 def _refusal_sql(node: exp.Expr) -> str:
-    """RAISE_ERROR of an encoded error; the mark is a literal apart: Spark's messages quote SQL."""
+    """RAISE_ERROR of an encoded error; the mark is a separate literal, as Spark quotes SQL."""
     error, mark = refuse(node.args["construct"]), node.args["mark"]
     parts = (
         (f"{error}\n{mark}", encode_error(error, mark).removeprefix(mark))
@@ -98,9 +98,9 @@ def _spark_text(node: exp.Expr) -> str:
 
 
 def write_spark(tree: exp.Expr) -> str:
-    """A tree with added nodes, which may be changed by it, as Spark's SQL.
+    """A tree with added nodes as Spark's SQL. May change the tree.
 
-    Raises UnsupportedSqlError for what sqlglot would drop.
+    Raises UnsupportedSqlError for constructs that sqlglot would drop.
     """
     for node in tree.find_all(exp.DataType):
         named = _TIMESTAMPS.get(node.this)
@@ -110,7 +110,7 @@ def write_spark(tree: exp.Expr) -> str:
     return _spark_text(write_added(tree, _added_sql))
 
 
-# Without a name of its own each would be Spark's TIMESTAMP, which a setting gives its meaning.
+# Otherwise each would be Spark's TIMESTAMP, whose meaning depends on a setting.
 _TIMESTAMPS: Final[Mapping[Any, Any]] = {
     **dict.fromkeys((exp.DataType.Type.TIMESTAMP, exp.DataType.Type.DATETIME),
                     exp.DataType.Type.TIMESTAMPNTZ),
@@ -119,9 +119,9 @@ _TIMESTAMPS: Final[Mapping[Any, Any]] = {
 
 
 def qualified(tree: exp.Expr, scans: Sequence[TableScan]) -> exp.Expr:
-    """A copy of the tree whose columns are qualified, stars expanded and types annotated.
+    """A copy of the tree with qualified columns, expanded stars and annotated types.
 
-    Raises UnsupportedSqlError where sqlglot cannot place a name.
+    Raises UnsupportedSqlError if sqlglot cannot resolve a name.
     """
     schema: Mapping[str, Any] = {
         f"__scan_{index}": {
@@ -153,7 +153,7 @@ def qualified(tree: exp.Expr, scans: Sequence[TableScan]) -> exp.Expr:
 
 
 def _type_of_part(annotator: Any, node: exp.Expr) -> exp.Expr:
-    """The type of a value of a map, an item of a list or a field of a struct."""
+    """Annotate a value of a map, an item of a list or a field of a struct with its type."""
     whole, part = node.this.type, (node.expressions or [node.expression])[0]
     match kind_of_type(whole):
         case "map":
@@ -171,7 +171,7 @@ def _type_of_part(annotator: Any, node: exp.Expr) -> exp.Expr:
 
 _TYPE_OF_PART: Final = {"annotator": _type_of_part}
 _TYPE_OF_FIRST: Final = {"annotator": lambda self, node: self._annotate_by_args(node, "this")}
-# How sqlglot finds types that it does not know itself.
+# Types of expressions that sqlglot does not annotate itself.
 _TYPES: Final[dict[Any, Any]] = {
     exp.First: _TYPE_OF_FIRST,
     exp.Last: _TYPE_OF_FIRST,
@@ -183,17 +183,17 @@ _TYPES: Final[dict[Any, Any]] = {
 
 
 def _sources(tree: exp.Expr) -> set[str]:
-    """The names of everything in FROM, at any depth."""
+    """The names of all items in FROM, at any depth."""
     kinds = (exp.Table, exp.Subquery, exp.Lateral, exp.Unnest, exp.Values)
     return {node.alias_or_name.lower() for node in tree.find_all(*kinds)}
 
 
 def spark_sql(tree: exp.Expr, names: Mapping[str, str], timezone: str, mark: str) -> str:
-    """A qualified tree in Spark's SQL, its scans called by ``names``.
+    """A qualified tree in Spark's SQL, with its scans renamed by ``names``.
 
-    Rows that it refuses end the query by an error behind ``mark``.
+    A row that Spark must not compute ends the query with an error after ``mark``.
 
-    Raises UnsupportedSqlError naming what has no equal there.
+    Raises UnsupportedSqlError that names a construct without an equivalent in Spark.
     """
     if tree.find(exp.ToMap) is not None:
         raise refuse("MAP {…}")
@@ -217,7 +217,7 @@ def spark_sql(tree: exp.Expr, names: Mapping[str, str], timezone: str, mark: str
 
 
 def _order_distinct(select: exp.Select) -> None:
-    """ORDER BY of a SELECT DISTINCT by places of its columns, the only ones Spark sees there."""
+    """Order a SELECT DISTINCT by positions of its columns: Spark sees no other columns there."""
     order = select.args.get("order")
     if order is None or select.args.get("distinct") is None:
         return
@@ -228,7 +228,7 @@ def _order_distinct(select: exp.Select) -> None:
 
 
 def check_functions(tree: exp.Expr) -> None:
-    """Raises UnsupportedSqlError for a function outside the table, or a misplaced carried value."""
+    """Raise UnsupportedSqlError for an unknown function or a misplaced carried value."""
     known = function_keys()
     for node in tree.walk():
         if isinstance(node, exp.Join) and str(node.args.get("method") or "").upper() == "ASOF":
@@ -256,7 +256,7 @@ def _written(node: exp.Func) -> str:
 
 
 def _check_unnest(node: exp.Expr) -> None:
-    """Refuse an UNNEST that gives another number of rows as LATERAL VIEW or explode()."""
+    """Refuse an UNNEST that returns another number of rows as LATERAL VIEW or explode()."""
     match node:
         case exp.Join() if isinstance(node.this, exp.Unnest):
             on = node.args.get("on")
@@ -271,7 +271,7 @@ def _check_unnest(node: exp.Expr) -> None:
 
 
 def _check_in(node: exp.Expr) -> None:
-    """``x IN (SELECT …)`` is false in Spark where it is NULL, unless it is a whole condition."""
+    """Refuse ``x IN (SELECT …)`` except as a whole condition: Spark returns false for its NULL."""
     if not isinstance(node, exp.In) or node.args.get("query") is None:
         return
     child: exp.Expr = node
@@ -297,7 +297,7 @@ def _check_in(node: exp.Expr) -> None:
 
 
 def _check_nested_order(node: exp.Expr) -> None:
-    """NULLs inside lists and structs are greatest in the local engine, least in Spark."""
+    """Refuse to order lists and structs: their NULLs are greatest in DuckDB, least in Spark."""
     match node:
         case exp.LT() | exp.LTE() | exp.GT() | exp.GTE():
             compared = [node.this, node.expression]
@@ -323,7 +323,7 @@ def _check_carried(node: exp.Expr) -> None:
     if isinstance(parent, exp.Query | exp.Expression) and isinstance(parent, _CARRIED_MAY_STAND):
         return
     if found == "uuid" and isinstance(parent, exp.Like | exp.ILike):
-        # A UUID is held as its text.
+        # In Spark a UUID is a string.
         return
     if isinstance(parent, exp.Query | exp.From | exp.CTE | exp.With | exp.TableAlias):
         return

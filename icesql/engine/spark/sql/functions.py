@@ -53,13 +53,13 @@ def _avg(node: exp.Avg) -> exp.Expr:
             return node
         raise refuse("avg(DISTINCT) of exact numbers")
     if kind(node.this) in ("decimal", "integer") and _is_bare(node):
-        # Exactly summed, then one division: DuckDB's average is a double of that.
+        # DuckDB's average is a double: an exact sum, then a single division.
         exact = _exact(node.this)
         return spelled(f"(CAST(SUM({exact}) AS DOUBLE) / COUNT({{0}}))", node.this, like="DOUBLE")
     if kind(node.this) in ("decimal", "integer") and isinstance(
         node.parent, exp.Filter | exp.Window
     ):
-        # Its FILTER and OVER are to be those of both: see ``_exact_average``.
+        # FILTER and OVER have to apply to sum and count: see ``_exact_average``.
         return node
     return spelled("AVG(CAST({0} AS DOUBLE))", node.this, like="DOUBLE")
 
@@ -69,7 +69,7 @@ def _exact(value: exp.Expr) -> str:
 
 
 def _exact_average(node: exp.Filter | exp.Window) -> exp.Expr:
-    """``avg(x) FILTER (…) OVER (…)`` of exact numbers as the same sum through the same count."""
+    """``avg(x) FILTER (…) OVER (…)`` of exact numbers, as a sum divided by a count."""
     core = _core(node)
     if not isinstance(core, exp.Avg):
         return node
@@ -88,7 +88,7 @@ def _core(node: exp.Expr) -> exp.Expr:
 
 
 def _is_bare(node: exp.Expr) -> bool:
-    """Whether the aggregate carries no FILTER and no OVER, which belong to one function."""
+    """True if the aggregate has no FILTER and no OVER, which apply to a single function."""
     return not isinstance(node.parent, exp.Filter | exp.Window | exp.IgnoreNulls | exp.RespectNulls)
 
 
@@ -99,7 +99,7 @@ def _sum(node: exp.Sum) -> exp.Expr:
 
 
 def _count_if(node: exp.CountIf) -> exp.Expr:
-    """count_if() of nothing but NULL is NULL in DuckDB."""
+    """count_if() is NULL in DuckDB if all values are NULL."""
     return spelled("SUM(CAST({0} AS INT))", node.this, like="BIGINT")
 
 
@@ -112,7 +112,7 @@ def _array_agg(node: exp.ArrayAgg) -> exp.Expr:
     orders = inner.expressions if isinstance(inner, exp.Order) else []
     value = inner.this if isinstance(inner, exp.Order) else inner
     if not orders:
-        # collect_list drops NULLs and gives [] for no rows; list() keeps them and gives NULL.
+        # collect_list drops NULLs and returns [] for no rows; list() keeps them and returns NULL.
         return spelled(
             "TRANSFORM(NULLIF(COLLECT_LIST(NAMED_STRUCT('v', {0})), ARRAY()), x -> x.v)",
             value,
@@ -140,13 +140,13 @@ def _array_agg(node: exp.ArrayAgg) -> exp.Expr:
 
 
 def _group_concat(node: exp.GroupConcat) -> exp.Expr:
-    """string_agg(): LISTAGG where Spark has it, else the text of a sorted list."""
+    """string_agg(): LISTAGG if Spark has it, else the joined texts of a sorted list."""
     if has_listagg():
         return node
     if isinstance(node.this, exp.Distinct) or not _is_bare(node):
         check_sql("string_agg() with DISTINCT, FILTER or OVER", WITH_LISTAGG)
     values = exp.ArrayAgg(this=node.this.copy())
-    # NULLs do not count; of no values the answer is NULL.
+    # NULLs are ignored; without values the result is NULL.
     return spelled(
         "ARRAY_JOIN(NULLIF(FILTER({0}, x -> x IS NOT NULL), ARRAY()), {1})",
         _array_agg(values),
@@ -159,7 +159,7 @@ def _arg_extreme(name: str) -> Callable[[Any], exp.Expr]:
     def rewrite(node: exp.ArgMax | exp.ArgMin) -> exp.Expr:
         if node.args.get("count") is not None or not _is_bare(node):
             raise refuse(f"{node.sql_name().lower()} with a count, FILTER or OVER")
-        # Rows whose value is NULL do not count.
+        # Rows whose value is NULL are ignored.
         return spelled(
             f"{name}({{0}}, {{1}}) FILTER (WHERE ({{0}}) IS NOT NULL)",
             node.this,
@@ -184,7 +184,7 @@ def _percentile(name: str) -> Callable[[Any], exp.Expr]:
 
 
 def _grouping(node: exp.Grouping) -> exp.Expr:
-    """grouping(): Spark knows it only beside ROLLUP, CUBE and GROUPING SETS; else it is 0."""
+    """grouping(): Spark accepts it only with ROLLUP, CUBE and GROUPING SETS; else it is 0."""
     select = node.find_ancestor(exp.Select)
     group = select.args.get("group") if select is not None else None
     if group is None or group.find(exp.Rollup, exp.Cube, exp.GroupingSets) is not None:
@@ -202,7 +202,7 @@ def _median(node: exp.Median) -> exp.Expr:
 
 
 def _concatenated_lists(node: exp.ArrayConcat) -> exp.Expr:
-    """list_concat() takes NULL for an empty list."""
+    """list_concat() treats NULL as an empty list."""
     if any(kind(each) != "list" for each in (node.this, *node.expressions)):
         raise refuse("list_concat() of a value that is not a list")
     lists = (node.this, *node.expressions)

@@ -1,29 +1,29 @@
-"""The row of a grand total, which Spark leaves out where no row comes in."""
+"""The row of a grand total, which Spark omits if there are no input rows."""
 
 from __future__ import annotations
 
 from sqlglot import exp
 
 _CHANGE_ROWS = ("having", "qualify", "limit", "offset", "distinct")
-# What the rows of a SELECT come from.
+# The clauses that produce the input rows of a SELECT.
 _INPUT = ("from_", "joins", "laterals", "where")
 _LISTS = ("joins", "laterals")
 
 
 def must_have_rows(tree: exp.Expr) -> bool:
-    """Whether a query gives a row even of no rows, as ROLLUP, CUBE and the set ``()`` do.
+    """True if a query returns a row even for no input, as ROLLUP, CUBE and the set ``()`` do.
 
-    Said only of what the outermost SELECT does, or one that hands all of its rows on: Spark gives
-    no row there. For the others there are ``row_questions``.
+    This considers only the outermost SELECT, or one whose rows it returns unchanged: Spark
+    returns no row there. ``row_questions`` is for the other SELECTs.
     """
     return _outermost(tree) is not None
 
 
 def row_questions(tree: exp.Expr) -> tuple[exp.Select, ...]:
-    """Queries that give a row if there is one that a grand total further inside is made of.
+    """Queries that return a row if a grand total in a nested SELECT has an input row.
 
-    They read what the SELECT of the grand total reads, and know the CTEs that it knows. One of a
-    correlated subquery names columns that it does not have.
+    They read the input of that SELECT, and have its visible CTEs. A query from a correlated
+    subquery refers to columns that it does not have.
     """
     outermost = _outermost(tree)
     return tuple(
@@ -76,7 +76,7 @@ def _any_row(select: exp.Select) -> exp.Select:
 
 
 def _handed_on(tree: exp.Expr) -> exp.Expr | None:
-    """The query whose rows are those of ``SELECT * FROM (…)``; None for any other."""
+    """The inner query of ``SELECT * FROM (…)``, which has the same rows; None for any other."""
     if isinstance(tree, exp.Subquery):
         used = {name for name, value in tree.args.items() if value}
         return tree.this if used <= {"this", "alias"} else None

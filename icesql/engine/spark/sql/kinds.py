@@ -1,4 +1,4 @@
-"""Kinds of expressions for the Spark dialect, and SQL text with expressions in its gaps."""
+"""Kinds of expressions for the Spark dialect, and SQL text with gaps for expressions."""
 
 from __future__ import annotations
 
@@ -42,16 +42,16 @@ _KINDS: Final[dict[Any, str]] = {
 NUMBERS: Final = frozenset({"integer", "decimal", "float", "double"})
 
 
-# What icesql adds to a tree is sqlglot's bare Expression, which no parser makes: the classes of a
-# compiled sqlglot have no subclasses. Its arguments tell two forms apart:
-#   ``parts``      SQL text of Spark, with expressions between its pieces. Where the text means the
-#                  same to DuckDB, ``engine_type`` is the type that it shall have there.
-#   ``construct``  Ends the query where a row comes to it, by an error that crosses behind ``mark``.
+# icesql's own nodes in a tree are sqlglot's bare Expression, which no parser makes: the classes of
+# a compiled sqlglot cannot have subclasses. Its arguments distinguish two forms:
+#   ``parts``      SQL text of Spark, with expressions between its pieces. If the text means the
+#                  same in DuckDB, ``engine_type`` is the type that its result must have there.
+#   ``construct``  Ends the query when a row computes it, with an error after ``mark``.
 Added: Final = exp.Expression
 
 
 def is_refusal(node: exp.Expr) -> bool:
-    """Whether a node was made by ``refuse_rows``."""
+    """True if ``refuse_rows`` made the node."""
     return type(node) is Added and "construct" in node.args
 
 
@@ -76,7 +76,7 @@ def kind(node: exp.Expr | None) -> str:
         case exp.Subquery() if len(node.selects) == 1:
             return kind(node.selects[0])
         case exp.Literal() if not node.is_string and _is_decimal(node.name):
-            # sqlglot calls 0.05 a double; it is a decimal on both engines.
+            # sqlglot's type for 0.05 is double; in both engines it is a decimal.
             return "decimal"
         case exp.Add() | exp.Sub() | exp.Mul():
             left, right = kind(node.this), kind(node.expression)
@@ -94,11 +94,11 @@ def _is_decimal(text: str) -> bool:
 
 
 def spelled(template: str, *args: exp.Expr, like: exp.Expr | str | None = None) -> exp.Expression:
-    """``template`` with ``{0}``, ``{1}`` … replaced by expressions; each use is a copy, in
-    parentheses where it needs them.
+    """``template`` with ``{0}``, ``{1}`` … replaced by copies of expressions, in parentheses if
+    needed.
 
-    The result has the type of ``like`` (an expression or a type name), so that the types of the
-    expressions around it stay known.
+    The result has the type of ``like`` (an expression or a type name), so that the types of
+    outer expressions stay known.
     """
     parts: list[Any] = []
     rest = template
@@ -152,5 +152,5 @@ def refuse(construct: str, hint: str = "run it with engine = 'local'") -> Unsupp
 
 
 def refuse_rows(construct: str) -> exp.Expression:
-    """An expression that ends a query by ``refuse(construct)`` when a row comes to it."""
+    """An expression that ends a query with ``refuse(construct)`` when a row computes it."""
     return Added(construct=construct)

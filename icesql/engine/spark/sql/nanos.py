@@ -1,7 +1,7 @@
-"""Times in nanoseconds, which Spark holds as whole nanoseconds since 1970: compared and cast.
+"""Compare and cast nanosecond times, which Spark has as whole nanoseconds since 1970.
 
-Beside any other time all become such numbers, of 38 digits, so that nothing is rounded and no
-year is too far. A time without a zone is one of the session's zone where the other has one.
+Compared with another time, both become such numbers, of 38 digits, so that nothing is rounded and
+no year is out of range. A time without a zone is in the session's zone if the other has a zone.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ _FINE: Final = re.compile(r"(.*:\d\d[.,]\d{6})(\d{1,3})(?!\d)(.*)", re.DOTALL)
 
 
 def compare(operands: Sequence[exp.Expr], timezone: str) -> bool:
-    """Make the operands of a comparison meet; False, and nothing done, where none has nanoseconds.
+    """Convert the operands of a comparison to one type; False, unchanged, without nanoseconds.
 
-    Raises UnsupportedSqlError for other types.
+    Raises UnsupportedSqlError for types that are not times.
     """
     kinds = [kind(each) for each in operands]
     if not NANOS.intersection(kinds):
@@ -39,14 +39,14 @@ def compare(operands: Sequence[exp.Expr], timezone: str) -> bool:
 
 
 def nanoseconds(node: exp.Cast, word: str, timezone: str) -> exp.Expr:
-    """CAST to a time in nanoseconds."""
+    """CAST to a nanosecond time."""
     zoned = str(node.to.args.get("kind") or "").upper() == "TIMESTAMPTZ_NS"
     key = _key(node.this, zoned, timezone)
     return spelled(f"{word}({{0}} AS BIGINT)", key, like=node)
 
 
 def micros(node: exp.Expr) -> exp.Expr:
-    """The microsecond that a time in nanoseconds lies in, as a time of Spark's own."""
+    """The microsecond that contains a nanosecond time, as one of Spark's own times."""
     number = spelled(
         "CAST(FLOOR(CAST({0} AS DECIMAL(19,0)) / 1000) AS BIGINT)", node, like="BIGINT"
     )
@@ -61,7 +61,7 @@ def micros(node: exp.Expr) -> exp.Expr:
 
 
 def _key(node: exp.Expr, zoned: bool, timezone: str) -> exp.Expr:
-    """Nanoseconds since 1970, of a naive time as if it were UTC unless ``zoned``."""
+    """Nanoseconds since 1970; a naive time counts as UTC unless ``zoned``."""
     found = kind(node)
     if found == "timestamptz_ns" or (found == "timestamp_ns" and (not zoned or timezone == "UTC")):
         return spelled("CAST({0} AS DECIMAL(38,0))", node, like="HUGEINT")
@@ -94,7 +94,7 @@ def _of_text(node: exp.Expr, zoned: bool, timezone: str) -> exp.Expr:
 
 
 def _scaled(moment: exp.Expr, rest: exp.Expr, zoned: bool, timezone: str) -> exp.Expr:
-    """Nanoseconds of a time in microseconds and what it leaves."""
+    """Nanoseconds of a time in microseconds, plus ``rest`` below its microsecond."""
     if not zoned:
         number = micros_of_naive(moment)
     else:

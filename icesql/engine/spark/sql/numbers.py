@@ -11,12 +11,12 @@ from icesql.engine.spark.releases import is_corr_total
 from icesql.engine.spark.sql.kinds import kind, literal_integer, refuse, spelled
 
 _FLOATS: Final = ("float", "double")
-# A double holds that many decimal digits; how engines cut further ones is their own.
+# A double holds this many decimal digits; engines differ in the digits after them.
 _EXACT_DIGITS: Final = 15
 
 
 def divide(node: exp.Div) -> exp.Expr:
-    """``/``: a double, of a FLOAT and another exact number a FLOAT; x/0 is an infinity or NaN."""
+    """``/``: a double, or a FLOAT for a FLOAT and an exact number; x/0 is an infinity or NaN."""
     kinds = {kind(node.this), kind(node.expression)}
     if "interval" in kinds:
         raise refuse("a division of intervals")
@@ -32,7 +32,7 @@ def divide(node: exp.Div) -> exp.Expr:
         divisor = exp.Literal.number(-value)
         made = spelled("(CAST({0} AS DOUBLE) / -{1}D)", over, divisor, like=result)
     else:
-        # 1/0 is an infinity, 0/0 is NaN, and a negative zero turns the sign.
+        # 1/0 is an infinity, 0/0 is NaN, and a negative zero inverts the sign.
         made = spelled(
             "(CASE WHEN CAST({1} AS DOUBLE) = 0 THEN CAST({0} AS DOUBLE) * "
             "IF(CAST(CAST({1} AS DOUBLE) AS STRING) = '-0.0', DOUBLE('-Infinity'),"
@@ -49,12 +49,12 @@ def as_float(node: exp.Expr) -> exp.Expr:
     """A number as a FLOAT."""
     if kind(node) == "float":
         return node
-    # Spark takes casts of casts together, and the digits that FLOAT lacks would stay.
+    # Spark merges nested casts, which would keep digits that FLOAT lacks.
     return spelled("(CAST({0} AS FLOAT) * FLOAT(1))", node, like="FLOAT")
 
 
 def single_precision(node: exp.Add | exp.Sub | exp.Mul) -> exp.Expr:
-    """``+``, ``-`` and ``*`` of a FLOAT and another exact number are a FLOAT's, not a double's."""
+    """``+``, ``-`` and ``*`` of a FLOAT and an exact number give a FLOAT, not a double."""
     kinds = {kind(node.this), kind(node.expression)}
     if "float" in kinds and kinds & {"integer", "decimal"}:
         for name in ("this", "expression"):
@@ -64,14 +64,14 @@ def single_precision(node: exp.Add | exp.Sub | exp.Mul) -> exp.Expr:
 
 
 def whole_division(node: exp.IntDiv) -> exp.Expr:
-    """``//`` of integers; of others the local engine divides, each version in its own way."""
+    """``//`` of integers; for other numbers the result differs between versions of DuckDB."""
     if {kind(node.this), kind(node.expression)} - {"integer"}:
         raise refuse("// of numbers other than integers")
     return spelled("(({0}) DIV ({1}))", node.this, node.expression, like=node)
 
 
 def remainder(node: exp.Mod) -> exp.Expr:
-    """``%``: of floating-point numbers NaN for a divisor of zero, of others an error."""
+    """``%``: a divisor of zero gives NaN for floating-point numbers, an error for others."""
     left, right = node.this, node.expression
     kinds = {kind(left), kind(right)}
     if not kinds & set(_FLOATS):
@@ -87,14 +87,14 @@ def remainder(node: exp.Mod) -> exp.Expr:
 
 
 def negated(node: exp.Neg) -> exp.Expr:
-    """``-x``; Spark's own rounds decimals to 34 digits."""
+    """``-x``; Spark's own operator rounds decimals to 34 digits."""
     if kind(node.this) != "decimal" or isinstance(node.this, exp.Literal):
         return node
     return spelled("(0 - ({0}))", node.this, like=node)
 
 
 def decimal_of_double(node: exp.Cast, word: str, precision: int, scale: int) -> exp.Expr:
-    """CAST of a floating-point number to a DECIMAL, rounded as the local engine rounds: the product
+    """CAST of a floating-point number to a DECIMAL, rounded as in the local engine: the product
     with the power of ten, half away from zero."""
     if precision > _EXACT_DIGITS:
         raise refuse(
@@ -112,7 +112,7 @@ def decimal_of_double(node: exp.Cast, word: str, precision: int, scale: int) -> 
 
 
 def float_of_double(node: exp.Cast) -> exp.Expr:
-    """CAST of a double to FLOAT: what does not fit is an error, NULL in TRY_CAST."""
+    """CAST of a double to FLOAT: a value that does not fit is an error, NULL in TRY_CAST."""
     wrong = "CAST(CAST({0} AS TINYINT) AS FLOAT)"
     if isinstance(node, exp.TryCast):
         wrong = "CAST(NULL AS FLOAT)"
@@ -128,7 +128,7 @@ def float_of_double(node: exp.Cast) -> exp.Expr:
 
 
 def _logarithm(name: str, node: exp.Expr) -> exp.Expr:
-    """Of zero -Infinity, of less NaN; Spark gives NULL for both."""
+    """log(0) is -Infinity, log of a negative number is NaN; Spark returns NULL for both."""
     return spelled(
         f"(CASE WHEN {{0}} > 0 THEN {name}({{0}}) WHEN {{0}} = 0 THEN DOUBLE('-Infinity')"
         " WHEN {0} < 0 THEN DOUBLE('NaN') END)",
@@ -173,10 +173,10 @@ def _round(node: exp.Round) -> exp.Expr:
 
 
 def _rounded(digits: int) -> str:
-    """``own_x`` to so many places as DuckDB rounds: half away from zero, of the exact value.
+    """``own_x`` to so many digits, rounded as by DuckDB: half away from zero, by the exact value.
 
-    A product that ends in .5 may have been rounded to it: its error, by Dekker, says which way.
-    DuckDB 2.0.0 does not ask.
+    A product that ends in .5 may itself be rounded: its error, by Dekker's method, decides the
+    direction. DuckDB 2.0.0 ignores the error.
     """
     import _duckdb
 
@@ -208,7 +208,7 @@ def trunc(node: exp.Expr) -> exp.Expr:
 
 
 def _whole(template: str, node: exp.Expr) -> exp.Expr:
-    """Rounded to a whole double; Spark gives a BIGINT, which infinities and NaN do not fit."""
+    """Round to a whole double; Spark returns a BIGINT, which cannot hold infinities and NaN."""
     if kind(node.this) == "integer":
         return spelled("CAST({0} AS DOUBLE)", node.this, like="DOUBLE")
     if kind(node.this) not in _FLOATS:
@@ -240,7 +240,7 @@ def _is_infinite(node: exp.IsInf) -> exp.Expr:
 _CORRELATION: Final = (
     "IF(COUNT({0}, {1}) = 0, CAST(NULL AS DOUBLE), COALESCE(CORR({0}, {1}), DOUBLE('NaN')))"
 )
-# Of pairs, as CORR counts them.
+# Deviations of pairs without NULLs, as in CORR.
 _BY_DEVIATIONS: Final = (
     "IF(COUNT({0}, {1}) = 0, CAST(NULL AS DOUBLE), COALESCE(COVAR_POP({0}, {1})"
     " / NULLIF(STDDEV_POP(IF(({1}) IS NULL, NULL, {0}))"
@@ -249,7 +249,7 @@ _BY_DEVIATIONS: Final = (
 
 
 def _correlation(node: exp.Corr) -> exp.Expr:
-    """NaN where a side does not vary; Spark gives NULL, as it does without rows."""
+    """NaN if one side does not vary; Spark returns NULL, as it does without rows."""
     if isinstance(node.parent, exp.Filter | exp.Window):
         raise refuse("corr() with FILTER or OVER")
     return spelled(

@@ -1,7 +1,8 @@
-"""Operators and casts in Spark's spelling, where the same text would mean something else there.
+"""Operators and casts in Spark's spelling, where the same text has another meaning in Spark.
 
 DuckDB's meaning wins: ``/`` gives a double and x/0 an infinity, CAST rounds, ``date - date`` counts
-days, lists count from 1 and from their end, text of a timestamptz has its offset.
+days, list indexes start at 1 and negative ones count from the end, text of a timestamptz has its
+offset.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ _INTEGERS: Final = {
     "INT128": "DECIMAL(38,0)",
 }
 _UNSIGNED: Final = frozenset({"UTINYINT", "USMALLINT", "UINT", "UBIGINT", "UINT128"})
-# Text beside one of these is read as such a value.
+# Text that is compared or combined with one of these kinds is converted to it.
 _FROM_TEXT: Final = {
     "blob": "BLOB",
     "time": "TIME",
@@ -68,7 +69,7 @@ def rewrite_operator(node: exp.Expr, timezone: str) -> exp.Expr:
         case exp.Collate():
             raise refuse("COLLATE")
         case exp.Window() if isinstance(node.this, _RANKS) and node.args.get("order") is None:
-            # Without an order any numbering is right, but Spark wants one.
+            # Without an order any numbering is correct, but Spark requires one.
             node.set("order", exp.Order(expressions=[exp.Ordered(this=exp.Null())]))
             return node
         case (
@@ -104,7 +105,7 @@ def rewrite_operator(node: exp.Expr, timezone: str) -> exp.Expr:
 
 
 def _together(node: exp.Expr) -> Sequence[Sequence[Any]]:
-    """Values that ``node`` brings to one type, in groups; with None where there is none."""
+    """Groups of values that ``node`` converts to one type; None in a group is no value."""
     match node:
         case exp.Between():
             return [[node.this, node.args["low"], node.args["high"]]]
@@ -134,14 +135,14 @@ def _together(node: exp.Expr) -> Sequence[Sequence[Any]]:
 
 
 def _read_texts(node: exp.Expr, values: Sequence[Any], timezone: str) -> None:
-    """Make literal texts beside values of another type such values; refuse any other text there."""
+    """Convert literal texts to the other type of their group; refuse text that is not a literal."""
     values = [each for each in values if isinstance(each, exp.Expression)]
     for kinds in zip(*map(_leaves, values), strict=False):
         other = next((each for each in _FROM_TEXT if each in kinds), None)
         if other is None or NANOS.intersection(kinds):
             continue
         for each in (each for each, found in zip(values, kinds, strict=True) if found == "text"):
-            # Others see these columns, and the result of nullif(), as texts.
+            # Outer expressions use these columns, and the result of nullif(), as texts.
             named = isinstance(node, exp.Values | exp.SetOperation | exp.Nullif)
             if literal_text(each.unnest()) is None or (named and each is not node.expression):
                 raise refuse(f"text beside a {other}", "CAST it to that type")
@@ -164,7 +165,10 @@ def _leaves(node: exp.Expr) -> list[str]:
 
 
 def _check_mixed(node: exp.Expr, timezone: str) -> None:
-    """Spark takes the earlier of two instants of a local time, the local engine the later one."""
+    """Refuse to mix instants and local times: of two instants, Spark chooses the earlier one.
+
+    The local engine chooses the later one. Mixes of nanoseconds and other times are refused, too.
+    """
     if isinstance(node, exp.Case):
         values = [*(each.args["true"] for each in node.args["ifs"]), node.args.get("default")]
     else:
@@ -177,7 +181,7 @@ def _check_mixed(node: exp.Expr, timezone: str) -> None:
 
 
 def _widen(node: exp.Expr, literal: exp.Expr) -> None:
-    """Keep Spark from calling ``NULL < 9223372036854775808`` true, as it does for integers."""
+    """Prevent Spark from evaluating ``NULL < 9223372036854775808`` as true for integers."""
     while isinstance(literal, exp.Paren | exp.Neg):
         literal = literal.this
     if not isinstance(literal, exp.Literal) or literal.is_string or kind(node) != "integer":
@@ -187,10 +191,10 @@ def _widen(node: exp.Expr, literal: exp.Expr) -> None:
 
 
 def _compare_as(other: str, node: exp.Expr, timezone: str) -> None:
-    """Make a comparison with something of kind ``other`` mean what it means in DuckDB."""
+    """Give a comparison with an operand of kind ``other`` its meaning in DuckDB."""
     own = kind(node)
     if other == "float" and own in ("decimal", "integer"):
-        # A FLOAT with a decimal or an integer is a comparison of FLOATs.
+        # DuckDB compares a FLOAT with a decimal or an integer as FLOATs.
         node.replace(spelled("CAST({0} AS FLOAT)", node, like="FLOAT"))
     elif other == "timestamptz" and own in ("timestamp", "date") and timezone != "UTC":
         node.replace(instant_of_local(node, exp.Literal.string(timezone), timezone))
@@ -206,7 +210,7 @@ def _concatenated(node: exp.DPipe | exp.Concat | exp.ConcatWs) -> exp.Expr:
             case "list" if isinstance(node, exp.DPipe):
                 pass
             case "integer" | "decimal" | "date" | "boolean" | "timestamp":
-                # Spark would read the text beside it as a number.
+                # Spark would convert the other text to a number.
                 each.replace(spelled("CAST({0} AS STRING)", each, like="VARCHAR"))
             case "float" | "double" | "timestamptz":
                 raise refuse("text of a floating-point number or instant by concatenation")
@@ -232,7 +236,7 @@ def _add(node: exp.Add | exp.Sub, timezone: str) -> exp.Expr:
                            node.this, node.expression, like="DATE")  # fmt: skip
         case "timestamp" | "timestamptz" | "date", "timestamp" | "timestamptz" | "date":
             if "timestamptz" in (left, right) and timezone != "UTC":
-                # The local engine counts days by the session's calendar.
+                # The local engine counts days in the session's time zone.
                 raise refuse("a difference of instants", "use date_diff() or epoch()")
             return spelled(
                 "(CAST({0} AS TIMESTAMP_NTZ) - CAST({1} AS TIMESTAMP_NTZ))",
@@ -306,7 +310,7 @@ def _like(node: exp.Like | exp.ILike) -> exp.Expr:
     text = literal_text(pattern)
     if text is not None:
         if "\\" in text:
-            # DuckDB's LIKE has no escape character unless one is named.
+            # DuckDB's LIKE has no escape character unless the query names one.
             node.set("expression", exp.Literal.string(text.replace("\\", "\\\\")))
         return node
     node.set("expression", spelled("REPLACE({0}, '\\\\', '\\\\\\\\')", pattern, like="VARCHAR"))
@@ -417,7 +421,7 @@ def _decimal_parts(node: exp.DataType) -> tuple[int, int]:
 
 
 def _instant_text(inner: exp.Expr, node: exp.Expr) -> exp.Expr:
-    """``2024-01-01 08:00:00.5-05``: local time, then hours of the offset, minutes if there are."""
+    """``2024-01-01 08:00:00.5-05``: local time, the offset's hours, and its minutes if not 0."""
     return spelled(
         "CONCAT(CAST({0} AS STRING), REGEXP_REPLACE(DATE_FORMAT({0}, 'xxx'), ':00$', ''))",
         inner,

@@ -1,8 +1,8 @@
-"""Names of select items, and the columns that ORDER BY and DISTINCT ON mean by them.
+"""Bind names in ORDER BY and DISTINCT ON to select items or columns as DuckDB does.
 
-DuckDB binds a bare key to an alias that somebody wrote, else to a column of FROM; a column inside
-an expression the other way round. Spark and sqlglot give names to items without an alias, and take
-every name of an item first: ``SELECT CAST(id AS VARCHAR) FROM t ORDER BY id`` would sort texts.
+DuckDB binds a bare key to an explicit alias, else to a column of FROM; for a column inside an
+expression the order is reversed. Spark and sqlglot name items without an alias, and look for all
+names of items first: ``SELECT CAST(id AS VARCHAR) FROM t ORDER BY id`` would sort strings.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from sqlglot.schema import MappingSchema
 
 from icesql.engine.spark.sql.kinds import refuse
 
-# In the meta of a node: an alias or a key of ORDER BY as the user wrote it; the name of the item
-# that a key means.
+# In the meta of a node: marks an alias or a key of ORDER BY that the user wrote; the name of the
+# item that a key refers to.
 _WRITTEN: Final = "written"
 _MEANT: Final = "meant"
 
 
 def name_outputs(tree: exp.Expr, schema: Mapping[str, Mapping[str, Any]]) -> None:
-    """Give a name that no column has to every select item without one, in place.
+    """Name every select item without a name, in place; no column has the new names.
 
-    A column and a field of a struct keep theirs, by which outer queries know them. ``schema`` has
-    the columns of each table. For ``bind_order``, which is to be called after ``qualify``.
+    A column and a field of a struct keep their names, which outer queries use. ``schema`` has
+    the columns of each table. Prepares ``bind_order``, which has to be called after ``qualify``.
     """
     known = {each.name.lower() for each in tree.find_all(exp.Identifier)}
     known |= {name.lower() for columns in schema.values() for name in columns}
@@ -53,7 +53,7 @@ def name_outputs(tree: exp.Expr, schema: Mapping[str, Mapping[str, Any]]) -> Non
         for key in _keys(select):
             for column in _columns(key):
                 if column is key and column.name.lower() in changed:
-                    # The star hides the item from ``qualify``, which would find the old column.
+                    # The star hides the item from ``qualify``, which would choose the old column.
                     column.meta[_MEANT] = column.name.lower()
                     column.set("this", exp.to_identifier(prefix, quoted=True))
                 else:
@@ -63,7 +63,7 @@ def name_outputs(tree: exp.Expr, schema: Mapping[str, Mapping[str, Any]]) -> Non
 def bind_order(tree: exp.Expr, schema: Mapping[str, Mapping[str, Any]]) -> None:
     """Bind the keys of ORDER BY and DISTINCT ON in a qualified tree as DuckDB does, in place.
 
-    Raises UnsupportedSqlError where the column cannot be found.
+    Raises UnsupportedSqlError if the column is not found.
     """
     resolvable = MappingSchema(dict(schema), dialect="duckdb")
     for scope in traverse_scope(tree):
@@ -82,12 +82,12 @@ def bind_order(tree: exp.Expr, schema: Mapping[str, Mapping[str, Any]]) -> None:
 
 def _bind(column: exp.Column, select: exp.Select, resolver: Resolver, *, is_key: bool) -> None:
     items = [each for each in select.expressions if each.alias_or_name == column.name]
-    # A star's item has no such mark, and another name than the column it is made of.
+    # An item from a star has no such mark, and a name that differs from its column's.
     written = [
         each for each in items if each.meta.get(_WRITTEN) or each.unalias().name != column.name
     ]
     if is_key and written and len(items) > 1:
-        # The last of several, by its place: to Spark the name is ambiguous, or a column of FROM.
+        # The last of several, by position: for Spark the name is ambiguous, or a column of FROM.
         (place,) = (at for at, each in enumerate(select.expressions, 1) if each is written[-1])
         ordered = column.find_ancestor(exp.Ordered, exp.Distinct)
         if isinstance(ordered, exp.Ordered):
@@ -115,7 +115,7 @@ def _has_name(item: exp.Expr) -> bool:
 
 
 def _changed_by_star(select: exp.Select) -> set[str]:
-    """Names that ``* REPLACE`` and ``* RENAME`` of a select list give."""
+    """The names that ``* REPLACE`` and ``* RENAME`` of a select list assign."""
     return {
         each.alias.lower()
         for item in select.expressions
@@ -137,5 +137,5 @@ def _keys(select: exp.Select) -> Iterator[exp.Expr]:
 
 
 def _columns(key: exp.Expr) -> list[exp.Column]:
-    """The columns of a key that name no table, without those of queries inside it."""
+    """The columns of a key without a table name, except those of queries inside it."""
     return [each for each in walk_in_scope(key) if isinstance(each, exp.Column) and not each.table]

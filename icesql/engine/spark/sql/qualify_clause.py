@@ -1,10 +1,10 @@
-"""QUALIFY and DISTINCT ON as a filter over a subquery, which every Spark understands.
+"""QUALIFY and DISTINCT ON as a filter over a subquery, which every release of Spark supports.
 
     SELECT a, b FROM t QUALIFY rank() OVER (ORDER BY c) = 1 ORDER BY d LIMIT 2
 
 becomes  SELECT c0 AS a, c1 AS b FROM (SELECT a AS c0, b AS c1, rank() OVER (…) AS w, d AS o FROM t)
-WHERE w = 1 ORDER BY o LIMIT 2. (sqlglot's own rewriting limits before it filters, and takes a
-column for the alias of its name.)
+WHERE w = 1 ORDER BY o LIMIT 2. (sqlglot's own rewriting applies LIMIT before the filter, and takes
+a column for the alias of the same name.)
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def filter_windows(tree: exp.Expr) -> None:
         if select.args.get("qualify") is not None:
             _qualify(select)
         if distinct is not None and distinct.args.get("on") is None and _has_other_keys(select):
-            # Spark orders distinct rows by what they hold alone. DuckDB keeps one row's key.
+            # Spark orders distinct rows only by their own columns. DuckDB uses the key of one row.
             items = [each.unalias().copy() for each in select.expressions]
             distinct.set("on", exp.Tuple(expressions=items))
         if distinct is not None and distinct.args.get("on") is not None:
@@ -35,7 +35,7 @@ def filter_windows(tree: exp.Expr) -> None:
 
 
 def _has_other_keys(select: exp.Select) -> bool:
-    """Whether ORDER BY of a SELECT DISTINCT names a column of FROM, not of the select list."""
+    """True if ORDER BY of a SELECT DISTINCT uses a column of FROM that is not selected."""
     order = select.args.get("order")
     return order is not None and any(
         column.table for each in order.expressions for column in each.find_all(exp.Column)
@@ -43,7 +43,7 @@ def _has_other_keys(select: exp.Select) -> bool:
 
 
 class _Inner:
-    """The subquery of a SELECT in the making: its columns, and the names they have outside."""
+    """Builds the subquery of a SELECT: its columns, and their names outside."""
 
     def __init__(self, select: exp.Select) -> None:
         self.select = select
@@ -58,14 +58,14 @@ class _Inner:
                         enumerate(select.expressions)]  # fmt: skip
 
     def column(self, node: exp.Expr, name: str) -> exp.Column:
-        """``node`` computed inside; the column that holds it."""
+        """Add ``node`` to the subquery; returns the outer column with its value."""
         self.columns.append(exp.alias_(node.copy(), name, quoted=True))
         made = exp.column(name, table=self.name, quoted=True)
         made.type = node.type
         return made
 
     def place(self, node: exp.Expr, name: str) -> exp.Expr:
-        """The outer replacement of ``node``, maybe an alias of the select list or a position."""
+        """The outer column for ``node``, which may be a position or alias in the select list."""
         if isinstance(node, exp.Literal) and not node.is_string and node.name.isdigit():
             at: int | None = int(node.name) - 1
         else:
@@ -76,7 +76,7 @@ class _Inner:
         return self.column(node, name)
 
     def wrap(self) -> exp.Subquery:
-        """The subquery; what the SELECT keeps outside is taken from it."""
+        """The subquery; moves the inner clauses of the SELECT into it."""
         inner = exp.Select(expressions=self.columns)
         for part, value in list(self.select.args.items()):
             if part not in (*_OUTSIDE, "expressions", "qualify"):

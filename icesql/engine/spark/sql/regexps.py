@@ -1,4 +1,4 @@
-"""Regular expressions of RE2, which the local engine has, as Java's that match the same."""
+"""Translate regular expressions of RE2, which the local engine uses, into Java's."""
 
 from __future__ import annotations
 
@@ -27,14 +27,15 @@ _BOUNDARY: Final = {
     "B": f"(?:(?<={_WORD})(?={_WORD})|(?<!{_WORD})(?!{_WORD}))",
 }
 _SPACE: Final = {"s": "\\t\\n\\f\\r ", "S": "^\\t\\n\\f\\r "}
-# Escapes that mean the same in both.
+# Escapes with the same meaning in both.
 _SAME: Final = frozenset("dDwWtnfraAz0123456789x")
 
 
 def java_pattern(pattern: str) -> str:
-    """The pattern in Java's spelling. Raises UnsupportedSqlError for what may differ there.
+    """The pattern in Java's syntax. Raises UnsupportedSqlError for syntax that may differ there.
 
-    Only a newline ends a line, ``$`` is the end of the text alone, ``\\s`` and ``\\b`` are ASCII.
+    Only a newline ends a line, ``$`` matches only at the end of the text, ``\\s`` and ``\\b`` are
+    ASCII.
     """
     made, at = ["(?d)"], 0
     while at < len(pattern):
@@ -85,7 +86,7 @@ def _bracket(pattern: str, at: int) -> tuple[str, int]:
                 made.append(pattern[at : at + 2])
             at += 2
         else:
-            # In Java [ opens a class in a class, && cuts two, and # may begin a comment.
+            # In Java, [ opens a nested class, && intersects two, and # may begin a comment.
             made.append("\\" + pattern[at] if pattern[at] in "[]&#^" else pattern[at])
             at += 1
     return "".join(made) + "]", at + 1
@@ -97,7 +98,7 @@ def _group(pattern: str, at: int) -> tuple[str, int]:
         end += 1
     flags, closing = pattern[at + 2 : end], pattern[end : end + 1]
     if closing in (":", ")") and set(flags) <= set("is-") and "-" not in flags:
-        # i folds all letters in RE2, those of ASCII alone in Java.
+        # i ignores the case of all letters in RE2, only of ASCII letters in Java.
         return "(?" + flags.replace("i", "iu") + closing, end + 1
     raise refuse(f"{pattern[at : end + 1]} in a regular expression")
 
@@ -110,7 +111,7 @@ def _pattern(node: exp.Expr) -> exp.Expr:
 
 
 def replaced(node: exp.RegexpReplace) -> exp.Expr:
-    """regexp_replace(), of the first match or with the option g of all."""
+    """regexp_replace(): the first match, or all matches with the option g."""
     replacement = literal_text(node.args.get("replacement"))
     flags = literal_text(node.args.get("modifiers")) or ""
     if replacement is None or set(flags) - {"g"}:
@@ -119,7 +120,7 @@ def replaced(node: exp.RegexpReplace) -> exp.Expr:
     pattern = _pattern(node.expression)
     if "g" in flags or not node.args.get("single_replace", True):
         if _may_be_empty(literal_text(node.expression) or ""):
-            # Java finds an empty match in the middle of a character beyond 16 bits.
+            # Java finds an empty match inside a character beyond 16 bits.
             refusal = refuse_rows("regexp_replace() of nothing in text beyond 16 bits")
             return spelled(
                 "IF({0} RLIKE {3}, {4}, REGEXP_REPLACE({0}, {1}, {2}))",
@@ -131,7 +132,7 @@ def replaced(node: exp.RegexpReplace) -> exp.Expr:
                 like=node,
             )
         return spelled("REGEXP_REPLACE({0}, {1}, {2})", node.this, pattern, new, like=node)
-    # The text up to its end, lazily: what follows the first match is kept as the last group.
+    # Replace inside the first match, and keep the texts before and after it.
     return spelled(
         "(CASE WHEN REGEXP_INSTR({0}, {1}) = 0 THEN {0} ELSE CONCAT("
         "SUBSTR({0}, 1, REGEXP_INSTR({0}, {1}) - 1),"
@@ -154,7 +155,7 @@ def _java_replacement(text: str) -> str:
     while at < len(text):
         following = text[at + 1 : at + 2]
         if text[at] == "\\" and following.isdigit():
-            # A group's number ends where its digit ends.
+            # A group's number has a single digit.
             made, at = made + f"${following}", at + 2
             if text[at : at + 1].isdigit():
                 raise refuse("a digit after a group in regexp_replace()")
@@ -168,7 +169,7 @@ def _java_replacement(text: str) -> str:
 
 
 def extracted(node: exp.RegexpExtract) -> exp.Expr:
-    """regexp_extract(), the whole match or a group by its number."""
+    """regexp_extract(): the whole match, or a group by its number."""
     group = node.args.get("group")
     number = 0 if group is None else literal_integer(group)
     if number is None or node.args.get("parameters") or node.args.get("occurrence"):
@@ -178,14 +179,14 @@ def extracted(node: exp.RegexpExtract) -> exp.Expr:
 
 
 def matched(node: exp.RegexpLike) -> exp.Expr:
-    """regexp_matches(): anywhere in the text."""
+    """regexp_matches(): a match anywhere in the text."""
     if node.args.get("flag"):
         raise refuse("regexp_matches() with options")
     return spelled("({0} RLIKE {1})", node.this, _pattern(node.expression), like="BOOLEAN")
 
 
 def fully_matched(node: exp.RegexpFullMatch) -> exp.Expr:
-    """regexp_full_match(): from the first character to the last."""
+    """regexp_full_match(): a match of the whole text."""
     text = literal_text(node.expression)
     if text is None or node.args.get("options"):
         raise refuse("regexp_full_match() with options or a computed pattern")

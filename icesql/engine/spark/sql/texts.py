@@ -19,14 +19,14 @@ from icesql.engine.spark.sql.kinds import (
     spelled,
 )
 
-# Code points that make one character with another before or after them.
+# Code points that form one character together with the one before or after them.
 _COMBINING: Final = (
     r"[\p{M}\r\x{200D}\x{0E33}\x{0EB3}\x{1100}-\x{11FF}\x{1F1E6}-\x{1F1FF}\x{1F3FB}-\x{1F3FF}]"
 )
 
 
 def _upper(node: exp.Upper) -> exp.Expr:
-    """Letter by letter: Java makes SS of ß. Such letters step aside while Java works."""
+    """Letter by letter: Java makes SS of ß. Placeholders protect such letters from Java."""
     letters, aside, results = _many_lettered()
     return spelled(
         "TRANSLATE(UPPER(TRANSLATE({0}, {1}, {2})), {2}, {3})",
@@ -49,7 +49,7 @@ def _many_lettered() -> tuple[str, str, str]:
 
 
 def _lower(node: exp.Lower) -> exp.Expr:
-    """Letter by letter: Java ends words with ς and gives İ a dot above."""
+    """Letter by letter: Java ends words with ς and adds a dot above to İ."""
     return spelled("LOWER(TRANSLATE({0}, 'İΣ', 'iσ'))", node.this, like=node)
 
 
@@ -58,19 +58,19 @@ def _substring(node: exp.Substring) -> exp.Expr:
     if start is None:
         return node
     if length is None:
-        # Far below zero Spark's arithmetic turns round.
+        # Far below zero Spark's arithmetic overflows.
         low = (
             start
             if literal_integer(start) is not None
             else spelled("GREATEST({0}, -1000000000 + 0 * {0})", start)
         )
         return spelled("SUBSTRING({0}, CAST({1} AS INT))", node.this, low, like=node)
-    # Position 0 lies before the text and takes one of the length.
+    # Position 0 is before the text, and counts as one character of the length.
     forward = "SUBSTRING({0}, {1}, IF({1} = 0, {2} - 1, {2}))"
     literal = literal_integer(length)
     if literal is not None and literal >= 0:
         return spelled(forward, node.this, start, length, like=node)
-    # A negative length takes the characters before the position.
+    # A negative length selects the characters before the position.
     first = "IF({1} < 0, LENGTH({0}) + {1} + 1, {1})"
     begin = f"GREATEST({first} + {{2}}, 1)"
     return spelled(
@@ -114,7 +114,7 @@ def _length(node: exp.Length) -> exp.Expr:
 
 
 def _reverse(node: exp.Reverse) -> exp.Expr:
-    """Characters of several code points stay whole in the local engine, so they are refused."""
+    """Refuse combined characters: only the local engine keeps several code points together."""
     if kind(node.this) != "text":
         raise refuse("reverse() of a value that is not text")
     return spelled(
@@ -150,13 +150,13 @@ def _split(node: exp.Split) -> exp.Expr:
 
 # ------------------------------------------------------------------ casts of text
 
-# Numbers of the local engine that Spark does not know, and the other way round.
+# Numbers that only one of DuckDB and Spark can read.
 _OTHER_NUMBER: Final = r"(?i)\d_\d|^\s*[+-]?0[xb]|[0-9.][df]\s*$"
-# Times that both read alike; other texts of digits, and these words, each in its own way.
+# Times that both read the same way; they differ in other texts of digits, and in these words.
 _DAY: Final = r"^\s*\d{4}-\d{1,2}-\d{1,2}"
 _CLOCK: Final = r"([ T]\d{2}:\d{2}(:\d{2}(\.\d{1,6})?)?"
 _ZONE: Final = r"\s*(Z|UTC|[+-]\d{2}:\d{2})?"
-# A naive time is that of UTC in the local engine, the local one in Spark: the same without offset.
+# For text with an offset, DuckDB gives a naive time in UTC, Spark the local time: same at offset 0.
 _NO_OFFSET: Final = r"\s*(Z|UTC|[+-]00:00)?"
 _OTHER_TIME: Final = (
     r"(?i)^\s*([+-]?\d{4,}|\d+[-/ ]\d|[+-]?(epoch|infinity|today|now|yesterday|tomorrow))"
@@ -169,7 +169,7 @@ _TIME_TYPES: Final = {
 
 
 def integer_of_text(node: exp.Cast, word: str, type_name: str) -> exp.Expr:
-    """CAST of text to an integer: 2.5 and 1e3 are numbers too, and rounded."""
+    """CAST of text to an integer: 2.5 and 1e3 are accepted, too, and rounded."""
     return _guarded(
         f"{word}(ROUND({word}({{0}} AS DECIMAL(38,10))) AS {type_name})", node, _OTHER_NUMBER
     )
@@ -193,7 +193,7 @@ def time_of_text(inner: exp.Expr, node: exp.Cast, word: str, target: str) -> exp
     type_name, pattern = _TIME_TYPES[target]
     text = literal_text(inner)
     if text is not None:
-        # Spark wants the minutes of an offset.
+        # Spark requires the minutes of an offset.
         offset = re.search(r"[+-]\d\d$", text)
         time = text[: offset.start()].rstrip() if offset else ""
         if re.search(r"\d:\d\d", time[len(time.rstrip("0123456789:.")) :]):

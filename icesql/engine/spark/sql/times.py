@@ -70,7 +70,7 @@ def epoch(node: exp.TimeToUnix) -> exp.Expr:
 
 
 def truncated(unit: str, value: exp.Expr) -> exp.Expr:
-    """A date or naive timestamp cut to ``unit``, without a zone having a say."""
+    """A date or timestamp truncated to ``unit``; no time zone affects a naive one."""
     if kind(value) == "timestamptz":
         return spelled(f"DATE_TRUNC('{unit}', {{0}})", value, like="TIMESTAMPTZ")
     if unit == "DAY":
@@ -107,7 +107,7 @@ def _trunc(node: exp.TimestampTrunc | exp.DateTrunc) -> exp.Expr:
 
 
 def _diff(node: exp.DateDiff | exp.TimestampDiff) -> exp.Expr:
-    """date_diff counts the unit's boundaries between two times."""
+    """date_diff() counts the boundaries of the unit between two times."""
     unit = str(node.args["unit"].name if node.args.get("unit") is not None else "DAY").upper()
     unit = _PLURALS.get(unit, unit)
     # DuckDB's (unit, start, end) is (end, start) in the tree.
@@ -131,7 +131,7 @@ def _diff(node: exp.DateDiff | exp.TimestampDiff) -> exp.Expr:
             )
         case "WEEK":
             if {kind(end), kind(start)} != {"date"}:
-                # The local engine's weeks of timestamps begin on other days than those of dates.
+                # In the local engine, weeks of timestamps begin on other days than weeks of dates.
                 raise refuse("date_diff('week', …) of timestamps", "CAST them to DATE")
             return spelled(
                 "CAST(DATEDIFF(TRUNC(CAST({0} AS DATE), 'WEEK'),"
@@ -160,7 +160,7 @@ def _boundary_micros(value: exp.Expr) -> exp.Expr:
     return micros_of_naive(spelled("CAST({0} AS TIMESTAMP_NTZ)", value, like="TIMESTAMP"))
 
 
-# Numbers of strftime() with their leading zeros, and without.
+# Numbers of strftime(), with their width including leading zeros.
 _DIGITS: Final = {"Y": ("YEAR({0})", 4), "m": ("MONTH({0})", 2), "d": ("DAY({0})", 2),
                   "y": ("YEAR({0}) % 100", 2), "j": ("DAYOFYEAR({0})", 3), "H": ("HOUR({1})", 2),
                   "M": ("MINUTE({1})", 2), "S": ("SECOND({1})", 2),
@@ -211,7 +211,7 @@ def _strftime(node: exp.TimeToStr) -> exp.Expr:
         else:
             raise refuse(f"strftime(…, '{match[0]}')")
     text = ", ".join(parts) or "''"
-    # A format without parts is text, but NULL where the value is.
+    # A format without parts gives a constant text, but NULL for a NULL value.
     return spelled(
         f"IF({{0}} IS NULL, CAST(NULL AS STRING), CONCAT({text}))", *args, like="VARCHAR"
     )

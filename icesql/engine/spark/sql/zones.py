@@ -21,7 +21,7 @@ def at_time_zone(node: exp.AtTimeZone, timezone: str) -> exp.Expr:
 
 
 def instant_of_local(node: exp.Expr, zone: exp.Expr, timezone: str) -> exp.Expr:
-    """The instant of a local time in ``zone``; the later one of two, where clocks are set back."""
+    """The instant of a local time in ``zone``; the later one if clocks are set back there."""
     naive = spelled("CAST({0} AS TIMESTAMP_NTZ)", node, like="TIMESTAMP")
     first = spelled("CONVERT_TIMEZONE({1}, 'UTC', {0})", naive, zone, like="TIMESTAMP")
     chosen = spelled(
@@ -56,7 +56,7 @@ def instant_of_utc(node: exp.Expr, timezone: str) -> exp.Expr:
 
 
 def micros_of_naive(node: exp.Expr) -> exp.Expr:
-    """Microseconds since 1970 of a naive time, as if it were UTC; no session zone has a say."""
+    """Microseconds since 1970 of a naive time as UTC, independent of the session zone."""
     return spelled(
         "(CAST(DATEDIFF(CAST({0} AS DATE), DATE '1970-01-01') AS BIGINT) * 86400000000L"
         " + HOUR({0}) * 3600000000L + MINUTE({0}) * 60000000L"
