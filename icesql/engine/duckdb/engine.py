@@ -285,7 +285,7 @@ class LocalResult(ReadResult):
         return columns
 
     def _used_parameters(self, sql: str) -> dict[str, Any] | None:
-        # The tree may name no part of a scan, whose parameters are then unused.
+        # If no part of the tree names a scan, the scan's parameters are unused.
         used = {name: value for name, value in self._parameters.items() if f"${name}" in sql}
         return used or None
 
