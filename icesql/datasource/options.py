@@ -5,7 +5,7 @@
                    on-overwrite, on-delete: fail (default) or skip such snapshots of a stream or an
                    incremental read; skipped changes are not seen
     batch          snapshot-id · as-of-timestamp (ms since 1970) · tag
-                   start-snapshot-id (exclusive), end-snapshot-id (inclusive): what was appended
+                   start-snapshot-id (exclusive), end-snapshot-id (inclusive): appended rows
                    push-filters: true lets filters of Spark prune files; only for a DataFrame that
                    one query reads once (see ``BatchPlanning.push``)
     stream         stream-from: earliest (default) · latest · a snapshot id (itself included)

@@ -483,7 +483,7 @@ class LocalResult(ReadResult):
         """See ``protocol.Result``."""
         is_read = self._reading.row_count is not None
         self._reading.close()
-        # After the last row the thread gives everything back by itself.
+        # After the last row the thread releases its resources by itself.
         end = time.monotonic() + (0.0 if is_read else _CLOSE_SECONDS)
         # The engine ignores an interrupt that comes before it starts: repeat it.
         while not self._worker.join(0.0) and time.monotonic() < end:

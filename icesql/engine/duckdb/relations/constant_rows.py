@@ -20,7 +20,7 @@ def constant_rows(
     rows: Sequence[tuple[object, ...]],
     counts: Sequence[int],
 ) -> Relation:
-    """The rows, each repeated as often as ``counts`` says; once if it is empty.
+    """The rows, each repeated by its number in ``counts``; once if ``counts`` is empty.
 
     A row is repeated by cross products with ranges of powers of two: DuckDB makes 100 million rows
     in about a second, and takes 20 times longer with a function that is called for each row.

@@ -173,7 +173,7 @@ def _round(node: exp.Round) -> exp.Expr:
 
 
 def _rounded(digits: int) -> str:
-    """``own_x`` to so many digits, rounded as by DuckDB: half away from zero, by the exact value.
+    """``own_x`` to ``digits`` digits, as DuckDB rounds: half away from zero, of the exact value.
 
     A product that ends in .5 may itself be rounded: its error, by Dekker's method, decides the
     direction. DuckDB 2.0.0 ignores the error.
