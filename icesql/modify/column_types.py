@@ -1,4 +1,4 @@
-"""The Iceberg types of the names that SQL gives them, in Spark's spelling and DuckDB's alike."""
+"""Iceberg types of SQL type names, in Spark's and in DuckDB's spelling."""
 
 from __future__ import annotations
 
@@ -60,10 +60,11 @@ def column_fields(
     dialect: str,
     default_of: Callable[[ColumnDefinition, t.IcebergType], object],
 ) -> tuple[t.NestedField, ...]:
-    """The fields of a table's columns, their ids telling them apart.
+    """The fields of a table's columns, with distinct ids.
 
-    ``dialect`` says what TIMESTAMP and DECIMAL alone are; ``default_of`` computes the default of a
-    column that has one. Raises ProgrammingError and UnsupportedSqlError for a type that is none.
+    ``dialect`` decides what TIMESTAMP and DECIMAL without arguments are; ``default_of`` computes
+    the default of a column that has one. Raises ProgrammingError and
+    UnsupportedSqlError for bad types.
     """
     ids = count(1)
     return tuple(_field(each, dialect.lower(), ids, default_of) for each in columns)

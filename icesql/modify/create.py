@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from icesql.scan.table_scan import TableScan
     from icesql.sql.statement import Query
 
-# Two tables that write to one folder would lose files to each other's clean-up.
+# Two tables that write to one folder would lose files to each other's orphan removal.
 _OF_ITS_PLACE: Final = (
     "write.data.path",
     "write.metadata.path",
@@ -65,7 +65,7 @@ _OF_ITS_PLACE: Final = (
 
 
 def create(statement: CreateTable, services: StatementServices) -> Modified:
-    """Make a table; with a query it appears together with its rows, or not at all.
+    """Create a table; with a query, the table appears together with its rows, or not at all.
 
     Columns that are listed before a query are filled by position, as INSERT does.
 
@@ -101,7 +101,7 @@ def create(statement: CreateTable, services: StatementServices) -> Modified:
 def _alike(
     statement: CreateTable, like: TableName, services: StatementServices
 ) -> tuple[CreateTable, Schema]:
-    """The statement with all that the other table is made of: CREATE TABLE … LIKE."""
+    """The statement with the partitioning, order and properties of the table after LIKE."""
     _, table, _ = find_named(like, services)
     metadata = table.metadata
     names = metadata.schema.name_by_id
@@ -182,7 +182,7 @@ def _finish(
     scans: Sequence[TableScan] = (),
     rows: int | None = None,
 ) -> CommitResult:
-    """Commit the new table with its rows, which ``scans`` read."""
+    """Commit the new table with its files; ``scans`` are those of the query that gave the rows."""
     if isinstance(staged, Replacement):
         base = staged.base
         own = read_of(scans, base, base.metadata.current_snapshot_id) is not None
@@ -209,7 +209,7 @@ def default_value(
 
 
 def constant_of(query: Query, services: StatementServices) -> pa.Array:
-    """The one value of a constant, as the engine gives it: each time another of ``random()``."""
+    """Evaluate a constant with the engine; ``random()`` gives another value at each call."""
     result = services.run(query)[0]
     try:
         return result.arrow_reader().read_all().column(0).combine_chunks()
@@ -224,7 +224,7 @@ def constant_value(
     services: StatementServices,
     what: str,
 ) -> Any:
-    """The value that the engine gave for a column, in internal form."""
+    """Convert the engine's value for a column to internal form."""
     field = t.NestedField(1, column.name, type)
     if not stored_fields((field,)) or t.children(type):
         if values.null_count == len(values):
@@ -243,7 +243,7 @@ def constant_value(
 
 
 def _create_as(statement: CreateTable, place: _Place, services: StatementServices) -> Modified:
-    """Write the rows of the query first, then let the table appear with them."""
+    """Write the rows of the query first, then commit the table together with them."""
     assert statement.query is not None
     result, scans = services.run(statement.query)
     try:
@@ -271,7 +271,7 @@ def _schema_of(
     unknown: bool,
     services: StatementServices,
 ) -> Schema:
-    """The columns that the statement lists, filled by position; else those of the query."""
+    """The columns that the statement lists, filled by position; without a list, the query's."""
     if not statement.columns:
         return Schema(result_fields(_named(columns), unknown=unknown))
     if len(columns) != len(statement.columns):
@@ -299,7 +299,7 @@ def _named(columns: Sequence[ResultColumn]) -> Sequence[ResultColumn]:
 
 
 def create_namespace(statement: CreateNamespace, services: StatementServices) -> Modified:
-    """Create a namespace, and the SQLite file that is to hold it. CatalogError if it exists."""
+    """Create a namespace, and its SQLite catalog file if missing. CatalogError if it exists."""
     if statement.properties:
         raise UnsupportedSqlError("properties of a namespace", hint="leave them out")
     make_missing_catalog(services.state.names, statement.parts)
@@ -310,7 +310,7 @@ def create_namespace(statement: CreateNamespace, services: StatementServices) ->
     try:
         catalog.create_namespace(namespace)
     except CatalogError:
-        # Another writer may have made it since.
+        # Another writer may have created it meanwhile.
         if statement.if_not_exists and _has_namespace(catalog, namespace):
             return is_there
         raise

@@ -1,8 +1,8 @@
-"""The columns that a table gets from those of a query: WITH SCHEMA EVOLUTION.
+"""Add a query's columns to a table: WITH SCHEMA EVOLUTION.
 
-Columns and fields of structs, also in lists and maps, that the table lacks are added behind the
-others of their struct, and may be NULL; a type of which the query has a wider one becomes that.
-Nothing is dropped, renamed, narrowed or made optional.
+Columns and struct fields, also in lists and maps, that the table lacks are appended to their
+struct as optional; a type becomes wider where the query's type is wider. Nothing is dropped,
+renamed, narrowed or made optional.
 Source: Java ``UnionByNameVisitor``; Spark ``ResolveSchemaEvolution``.
 """
 
@@ -43,14 +43,14 @@ _MOST_NAMED: Final = 10
 
 
 class ColumnGrowth(Struct, frozen=True):
-    """A column that is added with a type or, where ``widens``, becomes of it."""
+    """A column that is added with a type or, if ``widens``, gets this wider type."""
 
     path: Path
     type: t.IcebergType
     widens: bool = False
 
     def sql(self, table: str) -> str:
-        """The ALTER TABLE that does the same."""
+        """The equivalent ALTER TABLE statement."""
         name = ".".join(quoted_name(each, "") for each in self.path)
         if self.widens:
             return f"ALTER TABLE {table} ALTER COLUMN {name} TYPE {duckdb_type(self.type)}"
@@ -58,31 +58,31 @@ class ColumnGrowth(Struct, frozen=True):
 
     @property
     def message(self) -> str:
-        """A text for a note."""
+        """The column and its type, for a note."""
         return f"{'.'.join(self.path)} {duckdb_type(self.type)}"
 
 
 class Evolution:
-    """The evolution of a table by ``given``, columns of a query under their names in the table.
+    """The evolution of a table by ``given``, the query's columns under their names in the table.
 
-    ``widens``: types of columns that are there become wider, too; what a reader of texts makes of
-    them is no reason to.
+    ``widens``: existing columns get wider types, too. False for types that a reader inferred from
+    text.
     """
 
     def __init__(self, given: Sequence[ResultColumn], *, widens: bool = True) -> None:
         self._given, self._widens = given, widens
 
     def growth(self, schema: Schema) -> tuple[ColumnGrowth, ...]:
-        """The changes in the order in which columns get their ids: that of Java.
+        """The changes, in the order in which columns get their ids, which is that of Java.
 
         Raises ProgrammingError for two new columns of one name, UnsupportedSqlError for a type
-        that no table has.
+        that tables cannot have.
         """
         given = [(each.name, each.type) for each in self._given]
         return tuple(_of_struct((), schema.fields, given, widens=self._widens))
 
     def updates(self, metadata: TableMetadata) -> tuple[Update, ...]:
-        """The updates that change a table so. Raises what ALTER TABLE raises."""
+        """The metadata updates of this evolution. Raises what ALTER TABLE raises."""
         schema, last_id = metadata.schema, metadata.last_column_id
         for each in self.growth(schema):
             if each.widens:
@@ -102,7 +102,7 @@ class Evolution:
         return planned_change(table, make)
 
     def note(self, schema: Schema, branch: Branch) -> str:
-        """A note on the columns of a table of this schema."""
+        """A note on the changed columns of a table of this schema."""
         growth = self.growth(schema)
         parts = []
         for what, widens in (("new columns", False), ("wider columns", True)):
@@ -161,7 +161,7 @@ def _of_type(
         case t.StructType(fields), "struct" | "tuple":
             names = [name for name, _ in given.children]
             if given.kind == "tuple" or is_by_place(names, [each.name for each in fields]):
-                # Fields without names fill those of the column one after the other.
+                # Fields without names are matched by position.
                 for field, (_, inner) in zip(fields, given.children, strict=False):
                     yield from _of_type((*path, field.name), field.type, inner, widens=widens)
             else:
@@ -176,6 +176,6 @@ def _of_type(
             try:
                 (field,) = result_fields((ResultColumn(path[-1], given),))
             except UnsupportedSqlError:
-                return  # whether its values can be stored is for the rows to show
+                return  # whether its values can be stored is checked with the rows
             if field.type != type and is_widening(type, field.type):
                 yield ColumnGrowth(path, field.type, widens=True)

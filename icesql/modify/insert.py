@@ -43,14 +43,14 @@ _TAKES_ANY: Final = "write.spark.accept-any-schema"
 
 
 def insert(statement: Insert, services: StatementServices) -> Modified:
-    """Run the query and append its rows, or put them in the place of others.
+    """Run the query and append its rows, or replace other rows with them.
 
-    WITH SCHEMA EVOLUTION, and BY NAME where the table takes any schema, the columns of the query
-    that the table lacks come to it in the same commit, and types become wider.
+    WITH SCHEMA EVOLUTION, and with BY NAME if the table accepts any schema, the same commit adds
+    the query's columns that the table lacks, and widens types.
 
     OVERWRITE replaces all rows, those of the partition that PARTITION names, or, with the setting
     ``partition_overwrite_mode`` dynamic, those of every partition that gets rows; REPLACE WHERE
-    those that satisfy its condition.
+    replaces those that satisfy its condition.
 
     Raises ColumnNotFoundError, ProgrammingError and IntegrityError for columns that do not fit,
     DataError and TypeMismatchError for rows that do not, and what the query or the commit raises.
@@ -121,7 +121,7 @@ def _with_defaults(
     sources: Sequence[int | None],
     services: StatementServices,
 ) -> tuple[Iterable[pa.RecordBatch], pa.Schema]:
-    """The rows of VALUES with the table's own values where DEFAULT stands."""
+    """The rows of VALUES, with the column's default in place of each DEFAULT."""
     import pyarrow as pa
 
     rows = result.arrow_reader().read_all()
@@ -201,7 +201,7 @@ def insert_many(statements: Iterable[Insert], services: StatementServices) -> Mo
 def insert_evolution(
     statement: Insert, table: Table, columns: Sequence[ResultColumn]
 ) -> Evolution | None:
-    """The evolution of the table by the columns of the query; None if it is not allowed."""
+    """The evolution of the table by the columns of the query; None if evolution is not allowed."""
     if not statement.evolves and not _takes_any(statement, table):
         return None
     names = [each.name for each in columns]
@@ -234,7 +234,7 @@ def _takes_any(statement: Insert, table: Table) -> bool:
 
 
 def _is_values(tree: exp.Expr) -> bool:
-    """Whether a query is VALUES, whose columns have names that nobody gave them."""
+    """True for VALUES without an alias, whose column names are generated."""
     clause = tree.args.get("from_")
     return clause is not None and isinstance(clause.this, exp.Values) and not clause.this.alias
 
@@ -242,9 +242,9 @@ def _is_values(tree: exp.Expr) -> bool:
 def column_sources(
     statement: Insert, schema: Schema, given: Sequence[str], *, counted: bool = True
 ) -> tuple[int | None, ...]:
-    """Where the values of each column of the table stand among the columns of the query.
+    """For each column of the table, the index of its values in the query's columns, or None.
 
-    Those that PARTITION gives stand behind these.
+    Columns that PARTITION assigns follow the query's columns.
     """
     fields = schema.fields
     fixed = [each.name for each in statement.partition if each.value is not None]
@@ -288,12 +288,12 @@ def _column(name: str, schema: Schema, statement: Insert) -> t.NestedField:
 
 
 def _read_by_columns(statement: Insert, schema: Schema, services: StatementServices) -> Insert:
-    """The statement with the file read by the types of the columns, as far as it says none."""
+    """Make the reader use the types of the table's columns, unless options give types."""
     file = statement.copied
     assert file is not None
     options = file.options
     if "csv" in file.function and statement.evolves:
-        # By the names in its first line; those that the table lacks are of the types they look of.
+        # By the names in the first line; the types of new columns are inferred from the file.
         if "header" not in dict(options):
             options = (*options, ("header", "true"))
         columns = [schema.find_column(each) for each in _names_in(statement, options, services)]
@@ -310,7 +310,7 @@ def _read_by_columns(statement: Insert, schema: Schema, services: StatementServi
 def _names_in(
     statement: Insert, options: tuple[tuple[str, str], ...], services: StatementServices
 ) -> list[str]:
-    """The columns of the file that is read with these options."""
+    """The column names of the file, read with these options."""
     result, _ = services.run(_with_options(statement, options).query)
     try:
         return [each.name for each in result.columns]

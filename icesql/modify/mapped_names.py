@@ -1,8 +1,8 @@
-"""Names that a new or renamed column would take from another one in files without field ids.
+"""Refuse a column name that files without field ids use for another column.
 
-Such files are read by the names of the table's name mapping, in which a name has one column. With a
-column that takes a name, the values that files have under it would become those of the column: old
-values come back, or have a type that it has not.
+Such files are read by the table's name mapping, in which a name belongs to one column. If another
+column takes the name, the values that files have under it would become values of that column: old
+values would reappear, or have the wrong type.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from icesql.scan.table_scan import TableScan
 def check_mapped_names(
     table: Table, base: TableMetadata, updates: Sequence[u.Update], query: QueryContext
 ) -> None:
-    """Refuse updates of ``base`` by which a column takes the name of another one in live files.
+    """Refuse updates of ``base`` that give a column the name of another column in live files.
 
-    Raises ProgrammingError, and what planning and opening files do. Files are opened only where a
-    name moves, those of all branches.
+    Raises ProgrammingError, and what planning and opening files raise. Opens files only if a name
+    moves; then those of all branches.
     """
     known = text = base.properties.get(PROPERTY)
     for each in updates:
@@ -70,7 +70,7 @@ def check_mapped_names(
 def _moved(
     before: Iterable[MappedField], after: Iterable[MappedField]
 ) -> Iterator[tuple[int | None, str]]:
-    """The names that become those of other fields, with the ids that they have now."""
+    """Names that the new mapping gives to other fields, with their current field ids."""
     new = {name: each for each in after for name in each.names}
     for each in before:
         for name in each.names:

@@ -1,4 +1,4 @@
-"""Statements that change tables: when they may, what their snapshots say, what comes of them."""
+"""The outcome of statements that change tables, the summary of their snapshots, and a check."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ PENDING: Final = "not committed yet"
 
 
 class Modified(Struct, frozen=True):
-    """Rows that a statement added, removed or changed; None for one that concerns no rows.
+    """The number of rows that a statement added, removed or changed; None if it changes no rows.
 
-    ``files`` and ``bytes`` are of the data files that it wrote. ``snapshot_id`` is None where no
-    snapshot was made: nothing was to be done, or only metadata changed. ``note`` is worth knowing.
-    ``answer`` are the rows that the statement itself gives, those of CALL. ``pending``: a
-    transaction is open, and others see nothing of the change before its COMMIT. ``evolved``: the
-    table got columns, also where no row came.
+    ``files`` and ``bytes`` count the data files that it wrote. ``snapshot_id`` is None if no
+    snapshot was created: nothing was to be done, or only metadata changed. ``note`` is for the
+    user. ``answer`` holds the rows that the statement itself returns, as CALL does. ``pending``: a
+    transaction is open, and others do not see the change before its COMMIT. ``evolved``: the table
+    got columns, even if no row was added.
     """
 
     rows: int | None = None
@@ -45,7 +45,7 @@ class Modified(Struct, frozen=True):
 
     @property
     def message(self) -> str:
-        """Such as ``12 files, 3.4 M rows, 96 MB, snapshot 812…``; "" for no rows."""
+        """Such as ``12 files, 3.4 M rows, 96 MB, snapshot 812…``; "" if ``rows`` is None."""
         if self.rows is None:
             return ""
         if self.snapshot_id is None:
@@ -58,7 +58,7 @@ class Modified(Struct, frozen=True):
 
 
 def in_bytes(number: int) -> str:
-    """A size, such as ``96 MB``; units of 1,000."""
+    """A size such as ``96 MB``, in units of 1,000."""
     amount, units = float(number), ["bytes", "kB", "MB", "GB", "TB"]
     while amount >= 1000 and len(units) > 1:
         amount, units = amount / 1000, units[1:]
@@ -72,7 +72,7 @@ def _count(number: int, what: str) -> str:
     return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
-# The package stands above this room, which may not import it.
+# ``icesql`` itself is above this package, which may not import it.
 _VERSION: Final = str(getattr(sys.modules[__name__.partition(".")[0]], "__version__", ""))
 
 SUMMARY: Final[Mapping[str, str]] = MappingProxyType(
@@ -81,9 +81,9 @@ SUMMARY: Final[Mapping[str, str]] = MappingProxyType(
 
 
 def check_present(settings: Settings) -> None:
-    """Raise ProgrammingError where the session reads tables as they were, or at a ref of theirs.
+    """Raise ProgrammingError if the session is set to read tables at a past time or at a ref.
 
-    What would be changed is not what it sees.
+    A statement would change another state of the table than the session sees.
     """
     if not settings.snapshot_pinned:
         return

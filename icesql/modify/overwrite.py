@@ -1,4 +1,4 @@
-"""INSERT that replaces rows: OVERWRITE of partitions, REPLACE WHERE."""
+"""INSERT statements that replace rows: OVERWRITE of partitions, REPLACE WHERE."""
 
 from __future__ import annotations
 
@@ -47,11 +47,11 @@ def overwrite(
     services: StatementServices,
     schema: SchemaChange | None = None,
 ) -> CommitResult:
-    """Commit the files of new rows in the place of those that the statement replaces.
+    """Commit the files of new rows in place of the rows that the statement replaces.
 
-    Where these rows were made of the table's own, by ``scans``, nothing may have come to what was
-    read: it would be lost, or what others deleted would be there again.
-    Raises UnsupportedSqlError where a file of another partitioning also holds rows that stay.
+    If the new rows were computed from the table's own, by ``scans``, the rows read must not have
+    changed since: additions would be lost, and deleted rows would reappear.
+    Raises UnsupportedSqlError for a file of an older partition spec that also holds rows to keep.
     """
     catalog, table, branch = target
     metadata = table.metadata
@@ -84,9 +84,10 @@ def overwrite(
 def _is_dynamic(
     statement: Insert, metadata: TableMetadata, services: StatementServices, has_rows: bool
 ) -> bool:
-    """As in Spark: PARTITION of values alone is static, and so are rows for a whole table.
+    """As in Spark: static if PARTITION gives all values, or for a table without partitions.
 
-    A table without partitions counts as one, which stays as it is where no rows come to it.
+    A table without partitions counts as one partition, which stays unchanged if there are no new
+    rows.
     """
     if services.query.settings.partition_overwrite_mode != "dynamic":
         return False
@@ -129,7 +130,7 @@ def _check_whole(
 def replace_where(statement: Insert, services: StatementServices) -> Modified:
     """Remove the rows that satisfy the condition and add those of the query, in one commit.
 
-    Raises DataError for a new row that does not satisfy it; nothing is changed then.
+    Raises DataError for a new row that does not satisfy the condition; then nothing is changed.
     """
     replaced = statement.replaced
     assert replaced is not None

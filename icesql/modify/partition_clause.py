@@ -1,4 +1,4 @@
-"""``INSERT … PARTITION (p = 1, q)``: the values that every row gets."""
+"""``INSERT … PARTITION (p = 1, q)``: the constants that every row gets."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class FixedValue(Struct, frozen=True):
-    """A column with the one value of all rows: in internal form, and as the engine gave it."""
+    """A column and its constant value: in internal form, and as the engine gave it."""
 
     field: t.NestedField
     value: Any
@@ -31,10 +31,10 @@ class FixedValue(Struct, frozen=True):
 def partition_values(
     statement: Insert, metadata: TableMetadata, services: StatementServices
 ) -> tuple[FixedValue, ...]:
-    """The values of PARTITION, in its order.
+    """The constants of PARTITION, in its order.
 
-    Raises ProgrammingError for a column by whose values the table is not partitioned,
-    ColumnNotFoundError, DataError for a value that the column cannot hold.
+    Raises ProgrammingError for a column that is no identity partition field,
+    ColumnNotFoundError, and DataError for a value that the column cannot hold.
     """
     own = {each.source_id for each in metadata.spec.fields if each.transform.lower() == "identity"}
     found = []
@@ -62,7 +62,7 @@ def _column(given: PartitionValue, metadata: TableMetadata) -> t.NestedField:
 def _value(field: t.NestedField, given: PartitionValue, services: StatementServices) -> FixedValue:
     assert given.value is not None
     column = ColumnDefinition(field.name, TypeName(""), default=given.value, offset=given.offset)
-    # Asked for once: the rows go where those that they replace were.
+    # Evaluated once, so that the new rows go to the partition whose rows are replaced.
     constant = constant_of(given.value, services)
     value = constant_value(column, field.type, constant, services, "value")
     return FixedValue(field, value, constant[0])
@@ -71,7 +71,7 @@ def _value(field: t.NestedField, given: PartitionValue, services: StatementServi
 def with_values(
     reader: pa.RecordBatchReader, values: Sequence[FixedValue]
 ) -> tuple[Iterable[pa.RecordBatch], pa.Schema]:
-    """The batches with the values as their last columns, and the schema that these have."""
+    """The batches with the constants as their last columns, and the schema of the result."""
     shape = reader.schema
     for each in values:
         shape = shape.append(pa.field(each.field.name, each.given.type))
@@ -85,7 +85,7 @@ def with_values(
 
 
 def as_defaults(task: WriteTask, values: Sequence[FixedValue]) -> WriteTask:
-    """A task that gives every row the values, for rows that are written where they are."""
+    """A write task that gives the constants to every row, wherever the rows are written."""
     fixed = {each.field.field_id: each.value for each in values}
     if not fixed:
         return task

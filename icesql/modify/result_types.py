@@ -1,4 +1,4 @@
-"""The columns of a query as those of a new table."""
+"""Convert the columns of a query to the fields of a new table."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ _INSTEAD: Final = {
 def result_fields(
     columns: Sequence[ResultColumn], *, unknown: bool = False
 ) -> tuple[t.NestedField, ...]:
-    """The fields of a table for the rows of a query, all optional; ids tell them apart.
+    """The table fields for the rows of a query, all optional, with distinct ids.
 
-    ``unknown``: a column that has only NULL is of that type, which tables of version 3 have.
+    ``unknown``: a column that has only NULL gets the type ``unknown``, which format v3 has.
 
-    Raises UnsupportedSqlError for a type that no table has.
+    Raises UnsupportedSqlError for a type that tables cannot have.
     """
     ids = count(1)
     return tuple(

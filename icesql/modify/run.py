@@ -27,7 +27,7 @@ def modify(statement: Write, services: StatementServices) -> Modified:
 
         return call(statement, services)  # it changes nothing
     check_writes(services.state.access)
-    # Which procedures change something, they say themselves.
+    # ``call`` makes this check for procedures that change something.
     if not (isinstance(statement, CallProcedure) or _saves_rows(statement)):
         check_present(services.query.settings)
     check_statement(statement, services.state)
@@ -49,10 +49,11 @@ def _if_exists(statement: w.IfExists, services: StatementServices) -> Modified:
 
 
 def _again(statement: Write, services: StatementServices) -> Modified:
-    """The statement done, evaluated whole once more where others changed its rows meanwhile.
+    """Run the statement; plan it again from the start if other writers changed its rows meanwhile.
 
-    It is then as if it had begun after them, at the time that it began. What changes one table, is
-    a commit by itself and gives the same answer each time can be; nothing was committed of it.
+    Every attempt uses the time at which the statement began. Only statements that change one table,
+    commit by themselves and give the same result each time are repeated; nothing was committed
+    before.
     """
     query, most = services.query, 0
     if isinstance(statement, w.Delete | w.Update | Merge) and services.state.transaction is None:
@@ -152,7 +153,7 @@ def _done(statement: Write, services: StatementServices) -> Modified:
 
 
 def _saves_rows(statement: Write) -> bool:
-    """Whether it is CREATE TABLE AS with a new name, which keeps rows as they were."""
+    """True for CREATE TABLE AS with a new name, which saves past rows."""
     if not isinstance(statement, w.CreateTable) or statement.query is None:
         return False
     return not (statement.or_replace or statement.must_exist)

@@ -1,4 +1,4 @@
-"""The services of a session for statements that change tables."""
+"""The services that a session gives to statements that change tables."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ if TYPE_CHECKING:
     from icesql.sql.statement import Query
 
     Scans = tuple[TableScan, ...]
-    # Gives the scans that are read in the place of those that a query was bound to.
+    # Gives the scans to read in place of those that a query was bound to.
     Narrow = Callable[[Scans], Scans]
 
 
 class ChangedState(SessionState, Protocol):
-    """The state of a session, of which statements begin and end the transaction."""
+    """The state of a session, in which statements begin and end the transaction."""
 
     transaction: Transaction | None
     autocommit: bool
 
 
 class StatementServices(Protocol):
-    """The session for one statement: its state, its context, and answers to queries.
+    """The session for one statement: its state, its context, and a way to run queries.
 
-    ``dialect`` is the spelling of the statement; "" is the default. Queries raise what
-    ``Session.execute`` raises. Whoever is given a Result closes it.
+    ``dialect`` is the statement's SQL dialect; "" is the default. Queries raise what
+    ``Session.execute`` raises. The caller closes each Result.
     """
 
     state: ChangedState
@@ -45,20 +45,20 @@ class StatementServices(Protocol):
     engines: Engines
 
     def run(self, read: Query) -> tuple[Result, Scans]:
-        """The rows of a query, and what it reads, in the order of its text."""
+        """Run a query; return its rows, and its scans in the order of the text."""
 
     def run_here(
         self, read: Query, tables: Mapping[str, TemporaryTable], narrow: Narrow
     ) -> tuple[Result, Scans]:
-        """The same on the local engine, with more tables, by their names in lower case."""
+        """As ``run`` on the local engine, with more tables, by their names in lower case."""
 
     def plan_here(
         self, read: Query, tables: Mapping[str, TemporaryTable], narrow: Narrow
     ) -> tuple[BoundQuery, tuple[ScanPlan, ...]]:
-        """The query that ``run_here`` would run, and what that would read. Runs nothing."""
+        """The bound query that ``run_here`` would run, and its plans. Runs nothing."""
 
     def columns_of(self, read: Query) -> tuple[ResultColumn, ...]:
-        """The columns of the rows of a query, by the metadata of its tables: no file is opened."""
+        """The result columns of a query, by the metadata of its tables: no file is opened."""
 
     def scans_of(self, read: Query) -> Scans:
         """The scans of a query. Runs nothing."""
@@ -66,5 +66,5 @@ class StatementServices(Protocol):
     def scans_of_condition(self, text: str) -> Scans:
         """The scans of ``SELECT … FROM … WHERE …``. Runs nothing.
 
-        Raises ProgrammingError for a text that is or has more than that.
+        Raises ProgrammingError for any other text.
         """

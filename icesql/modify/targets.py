@@ -1,4 +1,4 @@
-"""The table that a statement changes, and the branch that its rows go to."""
+"""Resolve the table that a statement changes, and the branch that its rows go to."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ _WAP: Final = "write.wap.enabled"
 def find_target(name: TableName, services: StatementServices) -> tuple[Catalog, Table, Branch]:
     """The catalog, table and branch that a statement writes to; ``t.branch_x`` is branch x of t.
 
-    Without a branch in the statement, and where the table says ``write.wap.enabled``, the settings
-    ``wap_branch`` and ``wap_id`` say where rows go. Raises TableNotFoundError,
-    SnapshotNotFoundError for a branch that is not there, UnsupportedTableError, for a copy of a
-    table, too.
+    If the statement names no branch and the table has ``write.wap.enabled``, the settings
+    ``wap_branch`` and ``wap_id`` choose the branch. Raises TableNotFoundError,
+    SnapshotNotFoundError for a missing branch, and UnsupportedTableError, also for a copy of a
+    table.
     """
     catalog, table, branch = find_named(name, services)
     check_writable(table.storage)
@@ -48,7 +48,7 @@ def find_target(name: TableName, services: StatementServices) -> tuple[Catalog, 
 
 
 def find_named(name: TableName, services: StatementServices) -> tuple[Catalog, Table, str | None]:
-    """As ``find_target``, whatever the settings are; None where the name has no branch."""
+    """As ``find_target``, but ignores the settings; the branch is None if the name has none."""
     names = services.state.names
     if services.state.temporary.find(name.parts) is not None:
         raise UnsupportedSqlError(
@@ -71,7 +71,7 @@ def find_named(name: TableName, services: StatementServices) -> tuple[Catalog, T
 
 
 def with_branch(parts: tuple[str, ...]) -> tuple[tuple[str, ...], str | None]:
-    """A name without the branch that it ends in: ``t.branch_x``, or ``"t@x"`` in quotes."""
+    """Split a name from the branch that it ends in: ``t.branch_x``, or ``"t@x"`` in quotes."""
     before, last = parts[:-1], parts[-1]
     if before and last.lower().startswith(_BRANCH) and len(last) > len(_BRANCH):
         return before, last[len(_BRANCH) :]
@@ -80,7 +80,7 @@ def with_branch(parts: tuple[str, ...]) -> tuple[tuple[str, ...], str | None]:
 
 
 def check_branch(table: Table, branch: str) -> None:
-    """Raise ProgrammingError for a tag, SnapshotNotFoundError for a branch that is not there."""
+    """Raise ProgrammingError for a tag, SnapshotNotFoundError for a missing branch."""
     refs = table.metadata.refs
     ref = refs.get(branch)
     if ref is not None and ref.kind == "tag":
@@ -96,7 +96,7 @@ def check_branch(table: Table, branch: str) -> None:
 
 
 def wap_branch(table: Table, settings: Settings) -> Branch:
-    """Where write-audit-publish leads rows that the statement gives no branch."""
+    """The branch for rows if the statement names none: main, or by write-audit-publish."""
     if settings.wap_id is None and settings.wap_branch is None:
         return MAIN
     if table.metadata.properties.get(_WAP, "false").lower() != "true":
@@ -110,7 +110,7 @@ def wap_branch(table: Table, settings: Settings) -> Branch:
 
 
 def as_staged(done: Modified, name: TableName | None, services: StatementServices) -> Modified:
-    """The outcome of a statement, with a note if write-audit-publish keeps its rows from main."""
+    """The outcome of a statement, with a note if write-audit-publish keeps its rows out of main."""
     settings = services.query.settings
     if name is None or (settings.wap_id is None and settings.wap_branch is None):
         return done
@@ -129,15 +129,15 @@ def as_staged(done: Modified, name: TableName | None, services: StatementService
 
 
 def read_of(scans: Iterable[TableScan], table: Table, start_id: int | None) -> Predicate | None:
-    """A predicate of the rows that scans read of the table as it is; None if they read none.
+    """A predicate for the rows that scans read of the table's head; None if they read none.
 
-    ``start_id`` is the head of the branch that changes. A statement that names a time, a tag or
-    another branch means these rows, whatever came since.
+    ``start_id`` is the head of the branch that changes. Scans of a past time, a tag or another
+    branch do not count: later changes do not affect their rows.
     """
     own = []
     for each in scans:
         found = None if each.snapshot is None else each.snapshot.snapshot_id
-        # Or a newer one: the table was looked at before the query was.
+        # Or a newer one: the table was loaded before the query was bound.
         is_now = found == start_id or found not in table.metadata.snapshots
         if is_now and each.table.metadata.table_uuid == table.metadata.table_uuid:
             own.append(each)
@@ -147,6 +147,6 @@ def read_of(scans: Iterable[TableScan], table: Table, start_id: int | None) -> P
 
 
 def target_of(query: Query, name: TableName, shift: int = 0) -> TableReference:
-    """The table in a query that the statement names first; places are so much further there."""
+    """The reference to the statement's table in its query, where offsets are ``shift`` larger."""
     assert name.offset is not None
     return next(each for each in query.references if each.offset == name.offset + shift)

@@ -1,4 +1,4 @@
-"""Transactions of a connection: begun, applied in one commit, or given up."""
+"""Transactions of a connection: begin, commit and roll back."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from icesql.context import QueryContext
     from icesql.modify.services import ChangedState
 
-# Statements that change one table by a commit, by the names of their values.
+# Statements that change one table in one commit, by the names of their classes.
 _ALLOWED: Final = frozenset({
     "Insert", "Delete", "Update", "Merge", "AlterColumns", "SetProperties", "ChangeLayout",
     "SetIdentifierFields", "CreateRef", "DropRef", "FastForward",
@@ -22,10 +22,10 @@ _ALLOWED: Final = frozenset({
 
 
 def control(verb: str, state: ChangedState, query: QueryContext) -> Modified:
-    """BEGIN, COMMIT or ROLLBACK.
+    """Run BEGIN, COMMIT or ROLLBACK.
 
-    Raises ProgrammingError where one is open already, and OperationalError for the COMMIT of one
-    in which a statement failed, which is rolled back.
+    Raises ProgrammingError for BEGIN if a transaction is open, and OperationalError for COMMIT if a
+    statement failed; then the transaction is rolled back.
     """
     if verb != "begin":
         if state.transaction is None:
@@ -44,14 +44,14 @@ def control(verb: str, state: ChangedState, query: QueryContext) -> Modified:
 
 
 def begin(state: ChangedState) -> None:
-    """From now on changes are seen by this connection alone."""
+    """Begin a transaction; from now on only this connection sees its changes."""
     from icesql.commit.transaction import Transaction
 
     state.transaction = Transaction()
 
 
 def end(state: ChangedState, query: QueryContext, *, apply: bool) -> Modified:
-    """Apply or forget the changes; whatever comes of it, no transaction is open then."""
+    """Commit or discard the changes; the transaction is closed in any case."""
     transaction, state.transaction = state.transaction, None
     if transaction is None:
         return Modified()
@@ -63,9 +63,9 @@ def end(state: ChangedState, query: QueryContext, *, apply: bool) -> Modified:
 
 
 def as_pending(done: Modified, state: ChangedState) -> Modified:
-    """The outcome of a statement, as not committed yet if a transaction is open.
+    """The outcome of a statement, marked as not committed if a transaction is open.
 
-    The snapshot of it has no name that stays: ROLLBACK forgets it.
+    Its snapshot has no permanent id: ROLLBACK discards it.
     """
     is_nothing = done.rows is not None and done.snapshot_id is None and not done.evolved
     if state.transaction is None or is_nothing:
@@ -76,13 +76,13 @@ def as_pending(done: Modified, state: ChangedState) -> Modified:
 
 
 def begin_by_itself(state: ChangedState) -> None:
-    """Begin a transaction where the connection does so and none is open."""
+    """Begin a transaction if the connection does not autocommit and none is open."""
     if state.transaction is None and not state.autocommit:
         begin(state)
 
 
 def check_statement(statement: Write, state: ChangedState) -> None:
-    """Before a statement runs. Raises UnsupportedSqlError for one that no transaction can have."""
+    """Check a statement before it runs. UnsupportedSqlError if no transaction can contain it."""
     allowed = type(statement).__name__ in _ALLOWED
     if allowed:
         begin_by_itself(state)

@@ -30,16 +30,16 @@ if TYPE_CHECKING:
     from icesql.catalog.table import Catalog, Identifier
     from icesql.catalog.view import StoredView
 
-# Where Spark looks for the names that the query's columns have, of a view with names of its own.
+# The property in which Spark looks up the query's column names, if the view renames them.
 _QUERY_COLUMNS: Final = "spark.query-column-names"
 _OWN: Final = "duckdb"
 
 
 def create_view(statement: CreateStoredView, services: StatementServices) -> Modified:
-    """Make a view, or give it another version, with the columns that its query has now.
+    """Create a view, or add a version to it, with the current columns of its query.
 
-    Raises CatalogError where the name is taken, NotSupportedError for a catalog without views,
-    UnsupportedSqlError for a query over what only this session has, and what binding it raises.
+    Raises CatalogError if the name is taken, NotSupportedError for a catalog without views,
+    UnsupportedSqlError for a query over objects of this session, and what binding it raises.
     """
     catalog, identifier = new_place(services.state.names, statement.view.parts)
     held = with_views(catalog)
@@ -59,10 +59,10 @@ def create_view(statement: CreateStoredView, services: StatementServices) -> Mod
 
 
 def alter_view(statement: AlterStoredView, services: StatementServices) -> Modified:
-    """Give a view another name, or other properties; its query stays.
+    """Rename a view, or change its properties; its query stays.
 
-    Raises ProgrammingError for one that is not there and a property that it has not, CatalogError
-    where the new name is taken, NotSupportedError, CommitConflictError.
+    Raises ProgrammingError for a missing view or property, CatalogError if the new name is taken,
+    NotSupportedError, CommitConflictError.
     """
     catalog, identifier = new_place(services.state.names, statement.view.parts)
     held = with_views(catalog)
@@ -93,7 +93,7 @@ def _missing(view: TableName) -> ProgrammingError:
 
 
 def drop_stored_view(statement: DropStoredView, services: StatementServices) -> Modified:
-    """Take a view out of its catalog; nothing else lies behind it but its metadata files."""
+    """Remove a view from its catalog; its metadata files stay."""
     name = statement.view.text
     found = services.query.wait_for(lambda: services.state.names.open_view(statement.view.parts))
     if found is None:
@@ -112,7 +112,7 @@ def _check_sources(
     old: StoredView | None,
     services: StatementServices,
 ) -> None:
-    """Refuse what nobody else could read: files, paths, and names of this session."""
+    """Refuse a query over what only this session can read: files, paths, variables, own names."""
     query, names = statement.query, services.state.names
     with shifted(statement.shift):
         if query.files:

@@ -1,4 +1,4 @@
-"""ALTER TABLE of columns: all changes of a statement are one commit, made of the newest schema."""
+"""ALTER TABLE of columns: one commit per statement, recomputed from the newest schema."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from icesql.sql.writes.statements import AlterColumns, ColumnChange
 def alter_columns(statement: AlterColumns, services: StatementServices) -> Modified:
     """Change the columns of a table.
 
-    Raises ProgrammingError, ColumnNotFoundError and TypeMismatchError for what the table cannot
-    become: a column that partitions need is dropped, a type that does not widen, a name that files
-    without field ids have for another column.
+    Raises ProgrammingError, ColumnNotFoundError and TypeMismatchError for invalid changes: dropping
+    a column that partitions need, a type that does not widen, a name that files without field ids
+    have for another column.
     """
     catalog, table, _ = find_target(statement.table, services)
 

@@ -1,4 +1,4 @@
-"""Partition fields, sort order and identifier fields of a table: no file is rewritten by them."""
+"""Change partition fields, sort order and identifier fields of a table; no file is rewritten."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ _DISTRIBUTION: Final = "write.distribution-mode"
 def change_layout(
     statement: ChangeLayout | SetIdentifierFields, services: StatementServices
 ) -> Modified:
-    """Make the change in one commit; files that are there keep their spec and order.
+    """Make the change in one commit; existing files keep their spec and order.
 
-    Raises ProgrammingError, ColumnNotFoundError and TypeMismatchError for what the table cannot
-    have: a field that it does not have is dropped, one that it has is added.
+    Raises ProgrammingError, ColumnNotFoundError and TypeMismatchError for invalid changes, such as
+    dropping a field that the table does not have, or adding one that it has.
     """
     catalog, table, _ = find_target(statement.table, services)
 
@@ -47,7 +47,7 @@ def change_layout(
 
 
 def _left(statement: ChangeLayout, metadata: TableMetadata) -> ChangeLayout:
-    """The rest of a statement after IF [NOT] EXISTS."""
+    """The statement without the changes that IF [NOT] EXISTS makes unnecessary."""
     history = _history(metadata, metadata.format_version)
     names = {each.name for each in history.spec.fields if each.transform != "void"}
 
@@ -98,7 +98,7 @@ def _spec(statement: ChangeLayout, metadata: TableMetadata, version: int) -> Par
         live = [each for each in history.spec.fields if each.transform != "void"]
         drop = [each.name for each in live]
         if version == 1:
-            # A field that stays does not move: its place is that of the void ones beside it.
+            # In v1 a dropped field stays as void at its position, so a kept field must not move.
             requested = [partition_request(each, history.schema) for each in wanted]
             same = {_named(each, history) for each in requested} - {None}
             drop = [each for each in drop if each not in same]
@@ -112,7 +112,7 @@ def _spec(statement: ChangeLayout, metadata: TableMetadata, version: int) -> Par
 
 
 def _named(request: PartitionRequest, history: SpecHistory) -> str | None:
-    """The field of the spec that a request asks for again, by its name."""
+    """The name of the existing partition field with the source and transform of a request."""
     source = history.schema.find_field(request.source, case_sensitive=False).field_id
     for field in history.spec.fields:
         if field.source_ids == (source,) and field.transform == request.transform:
@@ -121,7 +121,7 @@ def _named(request: PartitionRequest, history: SpecHistory) -> str | None:
 
 
 def _dropped(term: PartitionTerm, history: SpecHistory) -> str | PartitionRequest:
-    """By its name, which comes first, or by what it is of."""
+    """The field to drop: by name, which comes first, or by column and transform."""
     if term.transform != "identity":
         return partition_request(term, history.schema)
     names = {each.name.lower(): each.name for each in history.spec.fields}
@@ -129,7 +129,7 @@ def _dropped(term: PartitionTerm, history: SpecHistory) -> str | PartitionReques
     if name is not None:
         return name
     if history.schema.find_column(term.source) is None:
-        return term.source  # told as a partition field that is not there
+        return term.source  # the caller reports it as a missing partition field
     return partition_request(term, history.schema)
 
 
@@ -146,12 +146,12 @@ def _identified(statement: SetIdentifierFields, schema: Schema) -> Schema:
 
 
 def partition_request(term: PartitionTerm, schema: Schema) -> PartitionRequest:
-    """The partition field that a term asks for. Raises ColumnNotFoundError."""
+    """The partition field that a term describes. Raises ColumnNotFoundError."""
     return PartitionRequest(_source(term, schema), term.transform, term.name)
 
 
 def sort_request(term: SortTerm, schema: Schema) -> SortRequest:
-    """The key of an order that a term asks for. Raises ColumnNotFoundError."""
+    """The sort key that a term describes. Raises ColumnNotFoundError."""
     nulls: dict[bool | None, Literal["nulls-first", "nulls-last"] | None] = {
         None: None,
         True: "nulls-first",

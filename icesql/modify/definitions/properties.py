@@ -1,7 +1,7 @@
-"""Whether icesql can go on with a table that has certain properties, asked before they are set.
+"""Check that icesql can use the values of table properties, before they are set.
 
-A value that a later statement would refuse is refused here, by what reads it there: nobody should
-learn of it from an INSERT. What other engines alone read is taken as it is.
+A value that a later statement would reject is rejected here, by the function that reads it there;
+otherwise users would learn of it from an INSERT. Properties of other engines are not checked.
 """
 
 from __future__ import annotations

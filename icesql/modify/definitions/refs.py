@@ -1,4 +1,4 @@
-"""Branches and tags: made, replaced, moved on and dropped."""
+"""Create, replace, fast-forward and drop branches and tags."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def change_ref(
 ) -> Modified:
     """Make the change in one commit.
 
-    Raises ProgrammingError where the name is taken, or not there to be replaced or dropped;
+    Raises ProgrammingError where the name is taken, or is missing for replacing or dropping, and
     SnapshotNotFoundError.
     """
     catalog, table, _ = find_target(statement.table, services)

@@ -1,4 +1,4 @@
-"""DROP TABLE, RENAME and properties: what concerns a table as a whole."""
+"""DROP TABLE, RENAME and properties: changes of a table as a whole."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""MERGE INTO: a query joins the table with its source and says what becomes of each row.
+"""MERGE INTO: a query joins the table with its source and decides the action for each row.
 
-The source is asked for once and kept; its keys limit what of the table is read. In: the statement.
-Out: batches of rows that go and come, for ``modify.rows``.
+The source is read once and kept; its keys limit which rows of the table are read. In: the
+statement. Out: batches of deleted and new rows, for ``modify.rows``.
 """

@@ -1,4 +1,4 @@
-"""Batches of the joined rows become rows that go and rows that come."""
+"""Turn batches of the joined rows into deleted rows and new rows."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from icesql.write.assignment import Assignment
 if TYPE_CHECKING:
     from pyroaring import BitMap64
 
-# Raises the error for a row of the table, by file and position, that matches twice.
+# Raises the error for a row of the table, given by file and position, that matches twice.
 Refuse = Callable[[str, int], None]
 
 
 class MergeChanges:
-    """The changes by the rows of the query; counts are known once all are read."""
+    """The changes that the query's rows make; counts are complete once all batches are read."""
 
     def __init__(
         self,
@@ -49,12 +49,12 @@ class MergeChanges:
             None if each.values is None else _Rows(each, relation, schema, source, zone)
             for each in relation.actions
         ]
-        # Of each clause the rows that came by it.
+        # For each clause, the number of rows that it has added.
         self._counts = [0] * len(relation.actions)
 
     @property
     def inserted(self) -> int:
-        """How many rows are new."""
+        """The number of inserted rows."""
         actions = self._relation.actions
         return sum(
             count for count, each in zip(self._counts, actions, strict=True) if not each.goes
@@ -62,14 +62,14 @@ class MergeChanges:
 
     def check(self, given: pa.Schema) -> None:
         """Raise TypeMismatchError for a column whose values can never be stored."""
-        # A schema's own empty table knows no uuid inside of a struct.
+        # ``Schema.empty_table`` fails for a uuid inside of a struct.
         empty = pa.RecordBatch.from_arrays([pa.nulls(0, each.type) for each in given], schema=given)
         for each, action in zip(self._assignments, self._relation.actions, strict=True):
             if each is not None:
                 each.check(self._with_stored(empty) if action.goes else empty)
 
     def batches(self, read: pa.RecordBatchReader) -> Iterator[RowBatch]:
-        """All rows that go and come. Raises ProgrammingError for a row that matches twice."""
+        """All deleted and new rows. Raises ProgrammingError for a row that matches twice."""
         relation = self._relation
         for batch in read:
             if not batch.num_rows:
@@ -87,7 +87,7 @@ class MergeChanges:
                 yield self._of_clause(number - 1, rows)
 
     def _with_stored(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        """Rows of the table with their variants as files hold them."""
+        """Rows of the table, with variants as files store them."""
         relation = self._relation
         assert relation.file is not None
         assert relation.pos is not None
@@ -110,7 +110,7 @@ class MergeChanges:
 
 
 class _Rows:
-    """Rows that come by one clause, as the table stores them."""
+    """The new rows of one clause, as the table stores them."""
 
     def __init__(
         self, action: Action, relation: Relation, schema: Schema, source: SourceRows, zone: str
@@ -130,7 +130,7 @@ class _Rows:
     def convert(
         self, batch: pa.RecordBatch, first_row: int, row_id: int | None, *, lineage: bool
     ) -> pa.RecordBatch:
-        """The rows in the table's Parquet schema, behind it ``_row_id`` where it is wanted."""
+        """The rows in the table's Parquet schema, followed by ``_row_id`` if ``lineage``."""
         made = self._assignment.convert(self._chosen(batch), first_row)
         if not lineage:
             return made
@@ -169,7 +169,7 @@ class _Rows:
 
 
 class Matches:
-    """The rows of the source that match some row, by their numbers."""
+    """The numbers of the source rows that match a row of the table."""
 
     def __init__(self, relation: Relation) -> None:
         from pyroaring import BitMap64
@@ -177,7 +177,7 @@ class Matches:
         self._relation, self.rows = relation, BitMap64()
 
     def add(self, batch: pa.RecordBatch, actions: pa.Array) -> None:
-        """Note those of a batch."""
+        """Add the matches of a batch."""
         assert self._relation.source_row is not None
         numbers = actions.to_numpy(zero_copy_only=False)
         rows = batch.column(self._relation.source_row).to_numpy(zero_copy_only=False)
@@ -185,7 +185,7 @@ class Matches:
 
 
 class _Matched:
-    """The rows of the table that match, to find one that matches twice and that a clause takes."""
+    """The matching rows of the table, to find one that matches twice and that a clause takes."""
 
     def __init__(self, relation: Relation, refuse: Refuse) -> None:
         self._relation, self._refuse = relation, refuse
@@ -194,7 +194,7 @@ class _Matched:
         self._taken: dict[str, BitMap64] = {}
 
     def add(self, batch: pa.RecordBatch, actions: pa.Array) -> None:
-        """Note the rows of a batch that match."""
+        """Add the matching rows of a batch; raise for a row that matches twice and is taken."""
         from pyroaring import BitMap64
 
         relation = self._relation
@@ -208,7 +208,7 @@ class _Matched:
             return
         takes = np.isin(numbers, relation.taking)
         positions = batch.column(relation.pos).to_numpy(zero_copy_only=False)
-        # The places in the batch, to be told of each file.
+        # Indices into the batch, which ``by_file`` groups by data file.
         rows = np.arange(len(positions))
         for path, places in by_file(batch.column(relation.file), rows):
             found, counts = np.unique(positions[places], return_counts=True)

@@ -1,6 +1,6 @@
-"""The columns that MERGE WITH SCHEMA EVOLUTION brings: those that its clauses take as they are.
+"""The columns that MERGE WITH SCHEMA EVOLUTION adds: those that clauses copy unchanged.
 
-EXPLAIN shows them, and those of INSERT.
+EXPLAIN shows them, and those that INSERT adds.
 
 Source: Spark ``MergeIntoTable.sourceSchemaForSchemaEvolution``.
 """
@@ -27,10 +27,10 @@ Path = tuple[str, ...]
 def merge_evolution(
     statement: Merge, schema: Schema, names: Sequence[str], columns: Sequence[ResultColumn]
 ) -> Evolution:
-    """The evolution of the table by the columns of the source, by these names.
+    """The evolution of the table by the source's ``columns``, which have these ``names``.
 
-    UPDATE SET * and INSERT * take all of its columns, an assignment a column, or a field in one,
-    of the name that it assigns to: ``SET x = s.x``. Other values bring no column.
+    UPDATE SET * and INSERT * add all columns of the source. An assignment adds the column, or the
+    struct field, that it copies to the same path: ``SET x = s.x``. Other values add no column.
     """
     clauses = [each for each in statement.clauses if each.action in ("update", "insert")]
     given = [ResultColumn(name, each.type) for name, each in zip(names, columns, strict=True)]
@@ -42,7 +42,7 @@ def merge_evolution(
 
 
 def _assigned(statement: Merge, schema: Schema) -> Iterator[Path]:
-    """The paths, in lower case, that get what the source has at the same path."""
+    """The paths, in lower case, to which clauses copy the source's column at the same path."""
     taken = dict(statement.taken)
     for clause in statement.clauses:
         for number, each in enumerate(clause.values):
@@ -69,9 +69,9 @@ def _kept(type: ResultType, path: Path, wanted: Collection[Path]) -> ResultType 
 
 
 def definitions_of(statement: Write, services: StatementServices) -> list[str]:
-    """The ALTER TABLE statements that change the columns so, in their order. Changes nothing.
+    """The ALTER TABLE statements that make the same changes, in their order. Changes nothing.
 
-    Of tables only metadata is read. Raises what the statement would raise of its columns.
+    Reads only the metadata of tables. Raises what the statement would raise about its columns.
     """
     assert isinstance(statement, Insert | Merge)
     _, table, _ = find_named(statement.table, services)

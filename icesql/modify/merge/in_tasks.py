@@ -1,7 +1,7 @@
-"""MERGE in Spark's tasks: each joins some files of the table with all of the source.
+"""MERGE in Spark's tasks: each task joins some files of the table with the whole source.
 
-What a task cannot know is which rows of the source match nothing at all: it tells those that match
-something there. When all have, other tasks insert the rest, a part of the source each.
+A task cannot know which source rows match no row of the whole table, so each task reports the
+source rows that match its files. Afterwards other tasks insert the rest, a part of the source each.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ if TYPE_CHECKING:
 
 
 class RepeatedRow(Struct, frozen=True):
-    """A row of the table that several rows of the source change."""
+    """A row of the table that several rows of the source would change."""
 
     path: str
     position: int
 
     def error(self) -> ProgrammingError:
-        """The error that tells of it; also one that has crossed from a worker."""
+        """The error for this row; its attributes survive the way from a worker to the driver."""
         made = ProgrammingError("several rows of the source match one row of the table")
         made.__dict__["data_file"], made.__dict__["row_position"] = self.path, self.position
         return made
@@ -50,10 +50,10 @@ class RepeatedRow(Struct, frozen=True):
 
 
 class MergedRows(Struct, frozen=True):
-    """How the rows of ``relation`` change a table of ``schema``.
+    """The changes that the rows of ``relation`` make to a table of ``schema``.
 
     The source is the table ``name`` in memory with these ``columns``, and ``row``, which counts
-    its rows. ``new`` says what rows come as.
+    its rows. ``new`` describes the columns of new rows.
     """
 
     relation: Relation
@@ -74,7 +74,7 @@ class MergedRows(Struct, frozen=True):
         file_of: FileOf,
         query: QueryContext,
     ) -> _OpenRows:
-        """For batches of this schema."""
+        """Start converting batches of this schema."""
         table = next(each for each in tables if each.name == self.name)
         source = SourceRows(table, self.columns, self.row)
         changes = MergeChanges(
@@ -91,7 +91,7 @@ class MergedRows(Struct, frozen=True):
 
 
 def variants_of(relation: Relation, schema: Schema) -> dict[int, t.NestedField]:
-    """The columns of a relation that have variants of the table, by their places."""
+    """The columns of the relation that have variants of the table, by position."""
     return {
         relation.places[OfTable(each.name)]: each
         for each in schema.fields
@@ -116,7 +116,7 @@ class _OpenRows:
 
 
 def all_matches(serialized: Iterable[bytes]) -> BitMap64:
-    """The rows of the source that match something in one of the tasks. Raises InternalError."""
+    """The source rows that match in at least one task. Raises InternalError."""
     from pyroaring import BitMap64
 
     rows = BitMap64()

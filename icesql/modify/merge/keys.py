@@ -1,4 +1,4 @@
-"""Conditions on matching rows of the table by the keys of the source."""
+"""A filter on the table, from the source's values of the join keys."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _KEYS: Final = 8
 
 
 def matching_filter(statement: Merge, schema: Schema, source: SourceRows) -> Predicate:
-    """A filter that every row of the table satisfies which a row of the source matches."""
+    """A filter that every row of the table satisfies that matches a row of the source."""
     found: Predicate = ALWAYS_TRUE
     for key in statement.keys[:_KEYS]:
         for own, other in ((key.one, key.other), (key.other, key.one)):
@@ -38,7 +38,7 @@ def matching_filter(statement: Merge, schema: Schema, source: SourceRows) -> Pre
 
 
 def table_columns(statement: Merge, schema: Schema, source: SourceRows) -> list[t.NestedField]:
-    """The columns of the table by which rows of the source are found."""
+    """The columns of the table that ON or USING compares with the source."""
     found: list[t.NestedField] = []
     for key in statement.keys:
         for own in (key.one, key.other):

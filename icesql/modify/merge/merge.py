@@ -1,4 +1,4 @@
-"""MERGE INTO: rows of a source change, join or leave a table, in one commit."""
+"""MERGE INTO: update, delete and insert rows of a table by the rows of a source, in one commit."""
 
 from __future__ import annotations
 
@@ -57,11 +57,11 @@ if TYPE_CHECKING:
 def merge(statement: Merge, services: StatementServices) -> Modified:
     """Join the source with the table, and change the rows that the clauses take.
 
-    The rows of the answer are those that were inserted, updated and deleted. Raises
+    The result counts the rows that were inserted, updated and deleted. Raises
     ProgrammingError for two source rows that change one row of the table, ColumnNotFoundError,
     TypeMismatchError, DataError and IntegrityError for values that do not fit, and
-    CommitConflictError where others changed or added rows that may match meanwhile; then no file
-    is left and the table is as it was.
+    CommitConflictError where another writer changed or added rows that may match meanwhile; then no
+    file is left and the table is unchanged.
     """
     return _Merge(statement, services).run()
 
@@ -122,7 +122,7 @@ class _Merge:
                 result.close()
 
     def _source(self) -> tuple[Result, tuple[TableScan, ...]]:
-        """The source, asked of the engine that is set; of this machine where only that has it."""
+        """Run the source on the configured engine, or locally if that engine cannot run it."""
         try:
             return self._services.run(self._statement.source)
         except UnsupportedSqlError:
@@ -167,7 +167,7 @@ class _Merge:
         return self._services.run_here(self._query(relation), {SOURCE: source.table}, narrow)
 
     def _narrow(self, relation: Relation, source: SourceRows) -> Narrow:
-        """The scan of the table limited by the keys of the source."""
+        """Limit the scan of the table by the keys of the source."""
         statement, services = self._statement, self._services
         wanted: Predicate = ALWAYS_TRUE
         if not relation.keeps_all:
@@ -188,14 +188,14 @@ class _Merge:
         )
 
     def _own(self, scans: tuple[TableScan, ...]) -> TableScan:
-        """The scan that finds the rows: it is the first, unless views stand before it."""
+        """The scan that finds the target's rows. Usually the first; views come before it."""
         for each in scans:
             if POS in each.projection.fields:
                 return each
         raise AssertionError("MERGE asks for positions")
 
     def _target(self, place: Place, scans: tuple[TableScan, ...]) -> RowTarget:
-        """The target as it was read. Another scan of the table concerns all rows."""
+        """The target at the snapshot that was read; another scan of the table reads all rows."""
         scan = self._own(scans)
         others = [
             each
@@ -215,7 +215,7 @@ class _Merge:
             return target
         found = target.table
         if found.metadata_location == place.table.metadata_location:
-            found = place.table  # whose metadata file others may have deleted by now
+            found = place.table  # others may have deleted the metadata file of ``found`` by now
         table, change = self._evolution.planned(found, self._services.query)
         if table.metadata.schema.fields != self._schema.fields:
             raise CommitConflictError(
@@ -266,9 +266,9 @@ class _Merge:
     # ------------------------------------------------------------------ in Spark's tasks
 
     def _in_tasks(self, source: SourceRows, place: Place) -> Modified | None:
-        """The same by Spark's tasks; None where the statement is for this machine.
+        """Run the statement in Spark's tasks; None where it runs on this machine.
 
-        Those that insert begin when all others have told which rows of the source match.
+        Tasks that insert start after all others have reported which source rows match.
         """
         services, relation = self._services, self._relation(source, "table")
         size = source.table.size if relation.shows_matches else 0
@@ -284,7 +284,7 @@ class _Merge:
         if division is None:
             return None
         target = self._target(place, division.bound.scans)
-        # Planned before a task runs: both read other tables as they are now.
+        # Both are planned before a task runs, so that other tables are read at one moment.
         insertion = self._insertion(source) if size else None
         changed = inserted = Written()
         with TaskRun(target, services, source.sent) as run:
@@ -313,7 +313,7 @@ class _Merge:
         target: RowTarget,
         source: SourceRows,
     ) -> Written:
-        """The changed files of the table, noting the matches of the tasks."""
+        """The changed files of the table; its notes are the matches of the tasks."""
         try:
             return run.change(division, self._rows(relation, source))
         except ProgrammingError as error:
@@ -324,7 +324,7 @@ class _Merge:
             raise ProgrammingError(problem) from error
 
     def _insertion(self, source: SourceRows) -> tuple[Relation, Division]:
-        """The query that gives new rows of those of the source that match nothing."""
+        """The query that turns source rows that match nothing into new rows."""
         relation = self._relation(source, "source")
         with relation.text.placing():
             bound, plans = self._services.plan_here(
@@ -347,7 +347,7 @@ class _Merge:
         )
 
     def _new_rows(self) -> NewRows:
-        """The rows that come are in the table's Parquet schema, with ``_row_id`` behind in v3."""
+        """New rows are in the table's Parquet schema, followed by ``_row_id`` in v3."""
         sources: list[int | None] = []
         count = 0
         for field in self._schema.fields:
@@ -357,7 +357,7 @@ class _Merge:
         return NewRows(tuple(sources), row_id=count if self._lineage else None)
 
     def _repeated(self, target: RowTarget, source: SourceRows, path: str, position: int) -> str:
-        """The error for a row that several source rows match, with its keys."""
+        """The error message for a row that several source rows match, with the row's keys."""
         keys = table_columns(self._statement, self._schema, source)
         shown = self._values(target, path, position, keys) if keys else ""
         what = f"the row with {shown}" if shown else f"row {position:,} of {path}"
@@ -368,7 +368,7 @@ class _Merge:
         )
 
     def _values(self, target: RowTarget, path: str, position: int, keys: list[Any]) -> str:
-        """The keys of one row, read from its file."""
+        """The keys of one row, read from its file, as text."""
         schema = target.metadata.schema
         projection = replace(schema, fields=(*keys, POS))
         planned = plan(

@@ -1,4 +1,4 @@
-"""The text of the query that joins the table with its source and says what becomes of each row.
+"""The SQL text of the query that joins the table with its source and decides each row's action.
 
     FROM t RIGHT JOIN source AS s ON (…)
     SELECT t._file, t._pos, t._row_id,
@@ -7,11 +7,12 @@
         COALESCE(__do1, CASE WHEN t._pos IS NULL THEN 2 END) AS __do2, …
     WHERE __do2 IS NOT NULL
 
-A clause looks at a row that none before it has taken, and its values are computed for rows that it
-has taken. All parts keep the order of the statement, by which parameters are counted.
+A clause is tried for a row that no clause before it has taken; its values are computed only for
+rows that it has taken. The parts keep their order in the statement, since parameters are counted
+by it.
 
-DuckDB puts the expression in the place of an alias, and refuses to where it may raise an error of
-its own, as translations of other dialects do. There the conditions are written out each time.
+DuckDB replaces an alias by its expression, and refuses to if the expression can raise an error of
+its own, as translations from other dialects do. Then each condition is repeated in full.
 """
 
 from __future__ import annotations
@@ -38,12 +39,12 @@ from icesql.query.views.expansion import quoted_name
 from icesql.sql.writes.merge.composed import Composed, Composer
 from icesql.sql.writes.merge.statement import BY_SOURCE, MATCHED, NOT_MATCHED, Merge, MergeClause
 
-# Which rows a query is for: all, those of parts of the table, or the source's that match nothing.
+# The rows that a query covers: all, those of parts of the table, or unmatched source rows.
 Part = Literal["all", "table", "source"]
-# What the last column of actions says of a row that matches and that no clause takes.
+# The last action column's value for a row that matches and that no clause takes.
 SEEN: Final = 0
 _ACTION: Final = "__do"
-# Dialects that are not translated, and functions whose value is another one each time.
+# Dialects that need no translation, and functions that give another value at each call.
 _OWN: Final = ("", "icesql", "duckdb")
 _VOLATILE: Final = re.compile(r"\b(rand|uuid|shuffle|nextval|uniform)", re.IGNORECASE)
 
@@ -62,8 +63,8 @@ def volatile_condition(error: ProgrammingError) -> UnsupportedSqlError | None:
 class Action(Struct, frozen=True):
     """The action of a clause on a row that it takes.
 
-    ``goes``: the row of the table goes. ``values`` are those of each column of the row that comes,
-    as columns of the query; None where none comes.
+    ``goes``: the row of the table is deleted or replaced. ``values`` has one value for each column
+    of the new row; None if there is no new row.
     """
 
     goes: bool
@@ -71,15 +72,15 @@ class Action(Struct, frozen=True):
 
 
 class Relation(Struct, frozen=True):
-    """The query, and what its columns are, by their places.
+    """The query, and the positions of its columns.
 
-    ``action`` is the number of the clause in ``actions`` from 1, or ``SEEN``. The others are None
-    where the query has no such column; ``source_row`` counts rows of the source. ``places`` are
-    those of values, columns of the source apart. A row of the table
-    that two source rows match is an error where its action is among ``taking`` for one of them,
-    which are none where that is all the same; ``matching`` are the actions of all rows that match.
-    ``keeps_all``: rows of the table that match nothing are asked for, too. ``shows_matches``: every
-    row of the source that matches is told.
+    ``action`` is the position of the clause's number, which counts ``actions`` from 1, or is
+    ``SEEN``. The other positions are None where the query has no such column; ``source_row`` counts
+    rows of the source. ``places`` has those of values, except for unchanged source columns. A row
+    of the table that two source rows match is an error if one of its actions is among ``taking``,
+    which is empty if repeated matches make no difference; ``matching`` has the actions of all
+    matching rows. ``keeps_all``: the query also returns rows of the table that match nothing.
+    ``shows_matches``: it returns every source row that matches.
     """
 
     text: Composed
@@ -106,11 +107,11 @@ def merge_relation(
     part: Part = "all",
     read: Schema | None = None,
 ) -> Relation:
-    """The query of a statement. ``read`` and what it raises are as for ``clause_values``.
+    """The query of a statement. ``read`` and errors are as for ``clause_values``.
 
-    That of the "table" leaves out rows of the source that match nothing, and tells all that match
-    where others are to be inserted: over several parts of a table none knows which they are. That
-    of the "source" is asked of a table without rows, with those rows of the source alone.
+    The part "table" leaves out source rows that match nothing; if a clause inserts, it returns all
+    source rows that match, as only all parts of a table together show which do not. The part
+    "source" runs on a table without rows, with the unmatched source rows alone.
     """
     maker = _Relation(statement, schema, source, dialect, lineage=lineage, part=part, read=read)
     return maker.made()
@@ -147,7 +148,7 @@ class _Relation:
         updates = any(each.action == "update" for each in self._clauses)
         self._lineage = lineage and updates
         matched = [each for each in self._clauses if each.kind == MATCHED]
-        # Which of several source rows deletes a row is all the same.
+        # A row that several source rows delete is deleted once: no error.
         only_deletes = [(each.action, each.condition) for each in matched] == [("delete", None)]
         self._once = MATCHED in acting and not only_deletes
         self._sees_all = self._once and (
@@ -218,7 +219,7 @@ class _Relation:
         )
 
     def _numbers(self, *actions: str) -> tuple[int, ...]:
-        """The actions of these kinds on rows that match."""
+        """The numbers of the MATCHED clauses with these actions."""
         return tuple(
             number
             for number, each in enumerate(self._clauses, 1)
@@ -237,7 +238,7 @@ class _Relation:
                 return "INNER"
 
     def _acts_on_all(self) -> bool:
-        """Whether each row of an inner join is taken, or looked at."""
+        """True if every row of an inner join is taken or has to be seen."""
         if self._keeps_table or self._keeps_source:
             return False
         matched = [each for each in self._clauses if each.kind == MATCHED]
@@ -248,7 +249,7 @@ class _Relation:
         return f"{self._statement.source_name}.{self._quoted(self._source.row)}"
 
     def _kind(self, kind: str) -> str:
-        """The condition under which a row is one for clauses of a kind."""
+        """The condition under which clauses of a kind apply to a row."""
         table = f"{self._statement.target_name}._pos"
         here = self._source_row
         match kind:
@@ -261,7 +262,7 @@ class _Relation:
         return " AND ".join(wanted) or "TRUE"
 
     def _action(self, number: int) -> None:
-        """Put in which of the first clauses takes the row: their alias, or it all again."""
+        """Append the number of the clause that takes the row: the alias, or the full expression."""
         if not self._repeats:
             self._composer.add(f"{self._names}{number}")
         elif number > len(self._clauses):
@@ -270,7 +271,7 @@ class _Relation:
             self._choice(self._clauses[number - 1], number)
 
     def _choice(self, clause: MergeClause, number: int) -> None:
-        """Put in which clause takes the row, this one and those before it considered."""
+        """Append the number of the clause, up to this one, that takes the row."""
         composer = self._composer
         if number > 1:
             composer.add("COALESCE(")
@@ -285,13 +286,13 @@ class _Relation:
             composer.add(")")
 
     def _seen(self, number: int) -> None:
-        """Put in the clause that takes the row, or that it matches and none does."""
+        """Append the number of the clause that takes the row, or SEEN for a match without one."""
         self._composer.add("COALESCE(")
         self._action(number)
         self._composer.add(f", CASE WHEN {self._kind(MATCHED)} THEN {SEEN} END)")
 
     def _put(self, value: Value, number: int) -> None:
-        """Put in a value of a clause, unless it is there already."""
+        """Append the value of a clause, unless the query already has it."""
         if value in self._places or isinstance(value, Default | OfSource):
             return
         match value:
@@ -332,7 +333,7 @@ class _Relation:
 
 
 def _free_prefix(columns: Collection[str]) -> str:
-    """A prefix for names of actions that no column has: a column would hide the action."""
+    """A prefix for aliases of actions that no column name has: a column would hide the alias."""
     prefix = _ACTION
     while any(each.lower().startswith(prefix) for each in columns):
         prefix += "_"
@@ -340,7 +341,7 @@ def _free_prefix(columns: Collection[str]) -> str:
 
 
 def _takes_source(value: Value) -> bool:
-    """Whether columns of the source are among the values as they are."""
+    """True if a value contains an unchanged column of the source."""
     if isinstance(value, Changed):
         return any(_takes_source(inner) for _, inner in value.fields)
     return isinstance(value, OfSource)

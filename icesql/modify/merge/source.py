@@ -1,4 +1,4 @@
-"""The rows of the source: asked for once, as they may be others the next time."""
+"""The rows of the source: read once, as a second run could return others."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ if TYPE_CHECKING:
     from icesql.engine.result_schema import ResultColumn
     from icesql.storage.open import Storage
 
-# What of the source stays in memory; more waits on disk, in the form that it is read in.
+# How much of the source stays in memory; the rest is spilled to disk in Arrow's format.
 _MOST_BYTES: Final = 256 << 20
 
 
 class SourceRows(Struct, frozen=True):
-    """All rows of the source, and what its columns are called and of which types.
+    """All rows of the source, with the names and types of its columns.
 
-    ``row`` is a column that counts the rows from 0. What the join carries of a row is that number
-    and what conditions look at; other values are taken from here for the rows that are written.
-    ``staged`` are files of them that tasks of Spark have written.
+    ``row`` is a column that counts the rows from 0. The join carries only this number and the
+    columns that conditions use; other values of the rows to write are taken from here.
+    ``staged`` are files of the rows that Spark's tasks have written.
     """
 
     table: TemporaryTable
@@ -51,7 +51,7 @@ class SourceRows(Struct, frozen=True):
 
     @property
     def sent(self) -> BroadcastTable | None:
-        """The table as it is with every task already; None where it is here alone, or is small."""
+        """The broadcast of this table to tasks; None if it is only on this machine, or is small."""
         if not self.staged or travels_inline(self.table.data):
             return None
         return BroadcastTable(
@@ -60,22 +60,22 @@ class SourceRows(Struct, frozen=True):
 
     @property
     def names(self) -> list[str]:
-        """The columns of the source."""
+        """The names of the source's columns."""
         return [name for name, _, _ in self.table.columns[: len(self.columns)]]
 
     def values(self, index: int) -> pa.ChunkedArray:
-        """A column of it."""
+        """The column at this index."""
         column: pa.ChunkedArray = self.table.data.column(index)
         return column
 
     def taken(self, name: str, rows: pa.Array) -> pa.Array:
-        """The values of a column in some rows."""
+        """The values of a column in these rows."""
         found = self.values(self.names.index(name)).take(rows)
         made: pa.Array = found.combine_chunks()
         return made
 
     def parts(self, gone: BitMap64, tasks: int) -> list[SourcePart]:
-        """The rows that are not among ``gone``, in at most so many parts of about as many."""
+        """The rows that are not in ``gone``, in at most ``tasks`` parts of about equal size."""
         count = self.table.data.num_rows
         total = count - len(gone)
         found: list[SourcePart] = []
@@ -90,8 +90,9 @@ class SourceRows(Struct, frozen=True):
 
 
 class SourcePart(Struct, frozen=True):
-    """``count`` rows of the source from ``start`` on, without those that are ``gone``, a serialized
-    bitmap. They are counted anew."""
+    """``count`` source rows from ``start`` on, except for ``gone``, a serialized bitmap.
+
+    The remaining rows are numbered anew."""
 
     name: str
     start: int
@@ -117,12 +118,12 @@ class SourcePart(Struct, frozen=True):
 
 
 def _between(rows: BitMap64, start: int, end: int) -> BitMap64:
-    """Those of the rows from ``start`` to before ``end``."""
+    """The members of ``rows`` from ``start`` up to, not including, ``end``."""
     return rows[rows.range_cardinality(0, start) : rows.range_cardinality(0, end)]
 
 
 def _end_of(wanted: int, gone: BitMap64, count: int) -> int:
-    """The first row before which there are ``wanted`` that are not gone."""
+    """The smallest row number with ``wanted`` rows before it that are not in ``gone``."""
     low, high = 0, count
     while low < high:
         middle = (low + high) // 2
@@ -136,10 +137,10 @@ def _end_of(wanted: int, gone: BitMap64, count: int) -> int:
 def read_source(
     result: Result, name: str, query: QueryContext, target: Table, new: Uncommitted
 ) -> SourceRows:
-    """The rows of a query, which is closed, to be merged into ``target``.
+    """Read the rows of a query, to be merged into ``target``, and close it.
 
-    ``new`` takes the files of them that tasks have written. Raises what reading it raises,
-    OperationalError.
+    ``new`` gets the row files that tasks have written. Raises OperationalError and what reading
+    raises.
     """
     staged = stage(result, target)
     new.take(staged or ())
@@ -161,7 +162,7 @@ def read_source(
 
 
 class _Staged:
-    """A result whose rows are in files."""
+    """A result whose rows are in staged files."""
 
     def __init__(
         self, columns: tuple[ResultColumn, ...], paths: Sequence[str], storage: Storage, folder: str
@@ -180,7 +181,7 @@ class _Staged:
 
 
 def _engine_type(column: ResultColumn) -> str:
-    """The local engine's type for a column of another engine; "" where it has none."""
+    """The local engine's type for a column of another engine; "" if it has none."""
     try:
         (field,) = result_fields((column,))
     except UnsupportedSqlError:
@@ -189,7 +190,7 @@ def _engine_type(column: ResultColumn) -> str:
 
 
 class _Spilled:
-    """A result whose batches lie in a mapped file once they are many."""
+    """A result whose batches are moved to a memory-mapped file once they exceed a size."""
 
     def __init__(self, result: Result, query: QueryContext) -> None:
         self._result, self._query = result, query
@@ -228,7 +229,7 @@ class _Spilled:
                     for batch in reader:
                         self._query.check()
                         writer.write_batch(batch)
-                # The rows stay as long as something maps them.
+                # Mapped pages stay valid after the file is unlinked.
                 mapped = pa.ipc.open_file(pa.memory_map(path))
             finally:
                 os.unlink(path)

@@ -1,4 +1,4 @@
-"""Which value each column of the table gets by a clause: the names of MERGE are looked up here."""
+"""The value that each column of the table gets from a clause of MERGE; resolves column names."""
 
 from __future__ import annotations
 
@@ -21,29 +21,29 @@ from icesql.sql.writes.merge.statement import Merge, MergeClause, MergeValue
 
 
 class OfSource(Struct, frozen=True):
-    """A column of the source, by its name."""
+    """A column of the source, by name."""
 
     name: str
 
 
 class OfTable(Struct, frozen=True):
-    """The value that a column of the table has."""
+    """The current value of a column of the table."""
 
     name: str
 
 
 class Computed(Struct, frozen=True):
-    """An expression of the statement."""
+    """An expression of the statement, by its span in the text."""
 
     span: Span
 
 
 class Default(Struct, frozen=True):
-    """The default of a column that is given no value."""
+    """The default of a column, for one without a value in the clause."""
 
 
 class Changed(Struct, frozen=True):
-    """A struct of the table of which some fields get other values, by the ids that lead to them."""
+    """A struct of the table with some fields changed, by the path of field ids to each."""
 
     base: OfTable
     fields: tuple[tuple[tuple[int, ...], Value], ...]
@@ -60,11 +60,12 @@ def clause_values(
     source: Sequence[str],
     read: Schema | None = None,
 ) -> tuple[Value, ...]:
-    """The value of each column of the table in the rows that come by the clause.
+    """The value of each column of the table in the new rows of the clause.
 
-    ``source`` are the columns of the source. ``read`` is the schema that the table is read in,
-    where it gets columns: its rows have no value of those. Raises ColumnNotFoundError,
-    ProgrammingError, TypeMismatchError and IntegrityError for what does not fit the table.
+    ``source`` has the names of the source's columns. ``read`` is the schema in which the table is
+    read, if the statement adds columns: existing rows have no value for those. Raises
+    ColumnNotFoundError, ProgrammingError, TypeMismatchError and IntegrityError for what does not
+    fit the table.
     """
     given = _starred(clause, statement, schema, source)
     if clause.action == "insert":
@@ -85,10 +86,10 @@ def _check_required(field: t.NestedField, value: Value) -> None:
 def _starred(
     clause: MergeClause, statement: Merge, schema: Schema, source: Sequence[str]
 ) -> dict[int, Value]:
-    """The values that ``*`` and its like give to columns, by their ids."""
+    """The values that ``*`` and similar words assign to columns, by field id."""
     known = {name.lower(): name for name in source}
     fields = schema.fields
-    # What the source lacks stays as it is in a table that takes the columns of its source.
+    # With schema evolution, columns that the source lacks keep their values, as BY NAME does.
     match "name" if statement.evolves and clause.star == "all" else clause.star:
         case "all":
             missing = [each.name for each in fields if each.name.lower() not in known]
@@ -176,7 +177,7 @@ def _value(given: MergeValue) -> Value:
 
 
 def unqualified(path: tuple[str, ...], schema: Schema, statement: Merge) -> tuple[str, ...]:
-    """The path without the name of the table, by which it may begin."""
+    """The path without a leading name of the table."""
     lower = tuple(each.lower() for each in path)
     alias = statement.target_name.strip('"`').lower()
     whole = tuple(each.lower() for each in statement.table.parts)
@@ -184,7 +185,7 @@ def unqualified(path: tuple[str, ...], schema: Schema, statement: Merge) -> tupl
         rest = path[len(prefix) :]
         if rest and lower[: len(prefix)] == prefix and schema.find_column(rest[0]) is not None:
             return rest
-    # What begins with no column of the table is a column that it gets.
+    # A path that starts with no column of the table names a column to be added.
     is_new = statement.evolves and len(path) > 1 and lower[0] == alias
     return path[1:] if is_new and schema.find_column(path[0]) is None else path
 
@@ -198,7 +199,7 @@ def _column(name: str, schema: Schema, offset: int | None) -> t.NestedField:
 
 
 def _path_in(field: t.NestedField, path: tuple[str, ...], offset: int | None) -> tuple[int, ...]:
-    """The ids of the fields that a path leads through."""
+    """The ids of the fields along a path."""
     found: list[int] = []
     for name in path:
         if not isinstance(field.type, t.StructType):

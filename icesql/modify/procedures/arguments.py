@@ -18,7 +18,7 @@ _LARGEST: Final = {"int": 2**31 - 1, "bigint": 2**63 - 1}
 
 
 class Argument(Struct, frozen=True):
-    """A value as given; ``name`` is "" for one by position, ``offset`` its place in the SQL."""
+    """A value as given; ``name`` is "" for one by position, ``offset`` is its offset in the SQL."""
 
     name: str
     value: Any
@@ -26,15 +26,15 @@ class Argument(Struct, frozen=True):
 
 
 class Ago(Struct, frozen=True):
-    """So many milliseconds before now, for a timestamp."""
+    """A duration before now, as a value for a timestamp parameter."""
 
     milliseconds: int
 
 
 class Arguments(Struct, frozen=True):
-    """The values by parameter, None for what was not given; see ``Parameter`` for their kinds.
+    """The values by parameter, None for missing arguments; see ``Parameter`` for the kinds.
 
-    A timestamp is in milliseconds since 1970, a map a dict of texts, an array a tuple.
+    A timestamp is in milliseconds since 1970; a map is a dict of strings, an array a tuple.
     """
 
     procedure: Procedure
@@ -45,7 +45,7 @@ class Arguments(Struct, frozen=True):
         return self.values[name]
 
     def with_value(self, name: str, value: Any) -> Arguments:
-        """The same with another value of a parameter."""
+        """A copy with another value of a parameter."""
         return replace(self, values={**self.values, name: value})
 
     def wrong(self, name: str, problem: str) -> ProgrammingError:
@@ -56,10 +56,10 @@ class Arguments(Struct, frozen=True):
 def bind(
     procedure: Procedure, given: Sequence[Argument], *, zone: tzinfo, now_ms: int
 ) -> Arguments:
-    """The value of each parameter. ``zone`` is that of timestamps without one.
+    """The value of each parameter. ``zone`` applies to timestamps without a zone.
 
-    Those by position come first. NULL is as good as nothing. Raises ProgrammingError for an
-    unknown, repeated, missing or unfit argument, with the signature.
+    Arguments by position come before those by name. NULL counts as missing. Raises
+    ProgrammingError, with the signature, for an unknown, repeated, missing or invalid argument.
     """
     parameters = {each.name: each for each in procedure.parameters}
     values: dict[str, Any] = {}
@@ -104,7 +104,7 @@ def _error(procedure: Procedure, problem: str, offset: int | None) -> Programmin
 def _fit(
     procedure: Procedure, parameter: Parameter, given: Argument, zone: tzinfo, now_ms: int
 ) -> Any:
-    """The value as the parameter's kind has it."""
+    """The value converted to the parameter's kind."""
     value = given.value
     try:
         match parameter.kind:
@@ -137,7 +137,7 @@ _ARTICLES: Final = {"int": "an", "array<string>": "an", "array<bigint>": "an"}
 
 
 class _Unfit(Exception):
-    """A value that a kind has no room for; the text is how it is shown, "" as it is."""
+    """The value has a wrong kind or is out of range; the text shows the value, "" as its repr."""
 
 
 def _shown(value: Any) -> str:
@@ -178,7 +178,7 @@ def _array(value: Any, item: Callable[[Any], Any]) -> tuple[Any, ...]:
 
 
 def _map(value: Any) -> dict[str, str]:
-    """Keys are texts; values may be written as numbers and booleans."""
+    """Keys have to be strings; values may also be numbers and booleans."""
     if not isinstance(value, dict):
         raise _Unfit
     found = {}
@@ -190,7 +190,7 @@ def _map(value: Any) -> dict[str, str]:
 
 
 def _instant(value: Any, zone: tzinfo, now_ms: int) -> int:
-    """Milliseconds since 1970 of a time, a day, or either as a text."""
+    """Convert a time, a date, or either as a string to milliseconds since 1970."""
     if isinstance(value, Ago):
         return now_ms - value.milliseconds
     if isinstance(value, str):

@@ -1,4 +1,4 @@
-"""One CALL as its procedure is given it, and what several procedures read of it."""
+"""One CALL as it is passed to its procedure, and helpers that several procedures share."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ if TYPE_CHECKING:
 
 
 class Call(Struct, frozen=True):
-    """The checked arguments of a CALL, and where its names are looked up.
+    """The checked arguments of a CALL, and the services that resolve its names.
 
-    ``catalog`` is what stands before ``system``, "" for nothing. ``explain``: nothing may be
-    changed, and all that is planned is told. ``now_ms`` is when the statement began, ``head`` the
-    snapshot that its branch must be at; None: any.
+    ``catalog`` is the name before ``system``, "" if there is none. ``explain``: nothing may be
+    changed, and the whole plan is shown. ``now_ms`` is when the statement began; ``head`` is the
+    snapshot that its branch must be at, None for any.
     """
 
     arguments: Arguments
@@ -48,7 +48,7 @@ class Call(Struct, frozen=True):
     head: int | None = None
 
     def __getitem__(self, name: str) -> Any:
-        """The value of a parameter, None for one that was not given."""
+        """The value of a parameter, None if it was not given."""
         return self.arguments[name]
 
     def table_name(self, parameter: str = "table") -> TableName:
@@ -68,9 +68,10 @@ class Call(Struct, frozen=True):
         return catalog, table
 
     def branch_target(self) -> tuple[Catalog, Table, str]:
-        """As ``target``, and the branch: ``t.branch_x`` is branch x of t, main without one.
+        """As ``target``, with the branch: ``t.branch_x`` is branch x of t; main if none is named.
 
-        Write-audit-publish concerns rows, and no procedure. A copy of a table is explained only.
+        The settings of write-audit-publish do not apply to procedures. For a copy of a table, only
+        EXPLAIN is allowed.
         """
         catalog, table, branch = find_named(self.table_name(), self.services)
         if self.arguments.procedure.changes and not self.explain:
@@ -78,9 +79,9 @@ class Call(Struct, frozen=True):
         return catalog, table, branch or MAIN
 
     def source(self) -> Table:
-        """The table that is read, by its name or, where there is a slash, by its path.
+        """The table to read, by its name or, if the argument has a slash, by its path.
 
-        Raises as ``target`` does, AccessDeniedError for a path.
+        Raises as ``target`` does, and AccessDeniedError for a path.
         """
         given = self.arguments["table"]
         if isinstance(given, TableName):
@@ -97,7 +98,7 @@ class Call(Struct, frozen=True):
         return call.source()
 
     def named_branch(self) -> tuple[Catalog, Table, str]:
-        """As ``branch_target``, where the argument ``branch`` may name the branch, too."""
+        """As ``branch_target``, but the argument ``branch`` may also name the branch."""
         catalog, table, branch = self.branch_target()
         named: str | None = self["branch"]
         if named is None:
@@ -107,7 +108,7 @@ class Call(Struct, frozen=True):
         return catalog, table, named
 
     def snapshot_of(self, table: Table) -> Snapshot | None:
-        """The snapshot that ``snapshot_id`` names, else the current one; None without any.
+        """The snapshot that ``snapshot_id`` names, else the current one; None if there is none.
 
         Raises SnapshotNotFoundError.
         """
@@ -120,7 +121,7 @@ class Call(Struct, frozen=True):
         return found
 
     def runner(self, size: int) -> Runner[Any]:
-        """The runner of tasks that read so many bytes: here, or in Spark by the setting engine."""
+        """The runner for tasks that read ``size`` bytes: local or Spark, by the setting engine."""
         from icesql.work.run import run_here, run_in_spark
 
         if not size or self._engine(size).name != "spark":
@@ -128,7 +129,7 @@ class Call(Struct, frozen=True):
         return run_in_spark(self.services.engines.spark())
 
     def engine_note(self, size: int) -> str:
-        """The note of EXPLAIN on where that is; "" without any."""
+        """EXPLAIN's note on the engine that ``runner`` chooses; "" if nothing is read."""
         from icesql.engine.engines import engine_note
 
         return engine_note(self._engine(size)) if size else ""
@@ -147,10 +148,10 @@ _PLACE: Final = re.compile(r" (?:at|\(at|\()? ?line \d+, column \d+\)?")
 
 
 def files_condition(call: Call, parameter: str = "where") -> Predicate:
-    """A predicate on files by the condition; always true if there is none.
+    """Turn the condition into a predicate on files; always true if there is none.
 
-    It is bound to the table as SELECT would bind it. Raises ProgrammingError for a text that is no
-    condition on this table alone, and for one that says nothing about files.
+    It is bound to the table as SELECT would bind it. Raises ProgrammingError for a text that is not
+    a condition on this table alone, and for one that cannot select files.
     """
     text: str | None = call[parameter]
     if text is None:
@@ -162,7 +163,7 @@ def files_condition(call: Call, parameter: str = "where") -> Predicate:
     try:
         scans = call.services.scans_of_condition(f"SELECT 1 FROM {parts} WHERE {text}")
     except Error as error:
-        # Places in a text of our own say nothing to anybody.
+        # Positions refer to the generated SELECT, which the user does not see.
         said = str(error).partition("\n")[0]
         raise call.wrong(parameter, f"{text!r} cannot be used: {_PLACE.sub('', said)}") from error
     if len(scans) != 1:
@@ -184,13 +185,13 @@ def _without_branch(parts: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def folders_below(call: Call) -> tuple[str, ...]:
-    """The folders beside a table's own that the statement, or else the session, names."""
+    """The folders outside of the table's own that the argument, or else the setting, allows."""
     given: tuple[str, ...] | None = call["delete_below"]
     return tuple(folders_of(call.services.query.settings.delete_below)) if given is None else given
 
 
 def at_once_of(call: Call) -> int | None:
-    """How many files are deleted at once, 64 at most; None leaves it to the store."""
+    """How many files to delete at once, at most 64; None leaves the choice to the store."""
     count: int | None = call["max_concurrent_deletes"]
     if count is not None and count < 1:
         raise call.wrong("max_concurrent_deletes", "is less than 1")
@@ -203,11 +204,11 @@ def moment(milliseconds: int) -> str:
     return moment.isoformat(sep=" ", timespec="milliseconds")
 
 
-# Procedures of tables at another place.
+# Procedures that copy tables to another place.
 
 
 def row_counter(call: Call) -> CountRows:
-    """Count the live rows of a snapshot of a table."""
+    """A function that counts the live rows of a table at a snapshot."""
     from icesql.modify.rows.delete import rows_at
 
     query = call.services.query
@@ -215,7 +216,7 @@ def row_counter(call: Call) -> CountRows:
 
 
 def check_place(call: Call, location: str) -> Roots | None:
-    """The roots that a place named in SQL has to lie below; raises AccessDeniedError."""
+    """The roots that a location given in SQL must be below, or None; raises AccessDeniedError."""
     from icesql.maintain.relocation.folder import target_location
 
     access = call.services.state.access

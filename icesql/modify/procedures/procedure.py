@@ -1,4 +1,4 @@
-"""A procedure: its name, what it takes, what its rows are, what plans it, and what a plan is."""
+"""A procedure: its name, parameters, result columns and planner; and what a plan consists of."""
 
 from __future__ import annotations
 
@@ -19,12 +19,13 @@ Columns = tuple[tuple[str, str], ...]
 
 
 class Parameter(Struct, frozen=True):
-    """One parameter. ``kind`` is in Spark's words, with some of our own.
+    """One parameter. ``kind`` is a type name of Spark, or one of our own.
 
-    They are "string", "boolean", "int", "bigint", "timestamp", "array<string>", "array<bigint>",
-    "map<string, string>"; "table" is the name of a table in a string, "place" that or its
-    path, "condition" a WHERE in one, "snapshot" an id or a word for it.
-    ``default`` is shown; what a procedure does without a value is its own affair.
+    The kinds are "string", "boolean", "int", "bigint", "timestamp", "array<string>",
+    "array<bigint>", "map<string, string>"; "table" is a string with the name of a table, "place"
+    one with a name or a path, "condition" one with a WHERE condition, "snapshot" one with a
+    snapshot id or a word for it. ``default`` is only shown; each procedure handles a missing value
+    itself.
     """
 
     name: str
@@ -34,17 +35,17 @@ class Parameter(Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        """As a signature shows it, such as ``retain_last int``, in brackets if optional."""
+        """As in a signature, such as ``retain_last int``; in brackets if optional."""
         kind = shown_kind(self.kind)
         default = f" = {self.default}" if self.default else ""
         return f"{self.name} {kind}" if self.required else f"[{self.name} {kind}{default}]"
 
 
 class Procedure(Struct, frozen=True):
-    """One procedure of ``system``; ``columns`` are names and kinds of its rows.
+    """One procedure of ``system``; ``columns`` are names and types of its result columns.
 
-    The order of the parameters is that of arguments by position. ``plan`` changes nothing.
-    ``changes``: it does more than tell.
+    Positional arguments follow the order of ``parameters``. ``plan`` changes nothing.
+    ``changes``: running the procedure changes something.
     """
 
     name: str
@@ -61,16 +62,16 @@ class Procedure(Struct, frozen=True):
 
     @property
     def result(self) -> str:
-        """Its columns, such as ``snapshot_id bigint, timestamp bigint``."""
+        """The result columns, such as ``snapshot_id bigint, timestamp bigint``."""
         return ", ".join(f"{name} {_SHOWN.get(kind, kind)}" for name, kind in self.columns)
 
 
 def procedure(
     about: str, *parameters: Parameter, rows: str, changes: bool = True
 ) -> Callable[[Callable[[Call], Plan]], Procedure]:
-    """The procedure that a function plans, with the name of the function and of its file.
+    """Decorate a planning function: a procedure with the name of the function and of its file.
 
-    ``rows`` are its columns, such as "snapshot_id bigint, timestamp bigint".
+    ``rows`` are the result columns, such as "snapshot_id bigint, timestamp bigint".
     """
     columns = tuple(map(_column, rows.split(", ")))
 
@@ -86,7 +87,7 @@ def _column(text: str) -> tuple[str, str]:
 
 
 def required(name: str, kind: str) -> Parameter:
-    """A parameter that a CALL has to give."""
+    """A parameter that a CALL must give."""
     return Parameter(name, kind, required=True)
 
 
@@ -96,13 +97,13 @@ def procedure_names() -> list[str]:
 
 
 def find_procedure(name: str) -> Procedure:
-    """The procedure of a name that ``procedure_names`` has."""
+    """The procedure with a name from ``procedure_names``."""
     found: Procedure = getattr(import_module(f"{system.__name__}.{name}"), name)
     return found
 
 
 def list_procedures(like: str | None) -> tuple[Columns, list[tuple[Any, ...]]]:
-    """SHOW PROCEDURES: its columns, and a row for each of a name like a pattern, in any case."""
+    """SHOW PROCEDURES: the columns, and a row for each name that matches; case is ignored."""
     names = [each for each in procedure_names() if like is None or is_like(each, like.lower())]
     return _LISTED, [
         (f"system.{each.name}", each.signature, each.result, each.about)
@@ -111,7 +112,7 @@ def list_procedures(like: str | None) -> tuple[Columns, list[tuple[Any, ...]]]:
 
 
 def shown_kind(kind: str) -> str:
-    """A kind of parameters in Spark's words."""
+    """The kind of a parameter as a type name of Spark."""
     return "string" if kind in ("table", "place", "condition", "snapshot") else kind
 
 
@@ -121,7 +122,7 @@ _LISTED: Final = (
     ("description", "varchar"),
 )  # fmt: skip
 
-# What several procedures take and give, as Spark's do.
+# Parameters and columns that several procedures share, as in Spark.
 # Source: Java ``org.apache.iceberg.spark.procedures``.
 TABLE: Final = required("table", "table")
 PLACE: Final = required("table", "place")
@@ -131,19 +132,19 @@ OPTIONS: Final = Parameter("options", "map<string, string>")
 PROPERTIES: Final = Parameter("properties", "map<string, string>")
 AT_ONCE: Final = Parameter("max_concurrent_deletes", "int")
 WHERE: Final = Parameter("where", "condition")
-# After all of Spark's.
+# Follows all of Spark's parameters.
 BELOW: Final = Parameter("delete_below", "array<string>", "the setting delete_below")
 MOVED: Final = "previous_snapshot_id bigint, current_snapshot_id bigint"
 PICKED: Final = "source_snapshot_id bigint, current_snapshot_id bigint"
 
 
 class Step(Struct, frozen=True):
-    """One thing that is read, written, removed, kept or set, and why.
+    """One thing that is read, written, removed, kept or set, and the reason.
 
-    ``action`` is "read", "write", "remove", "keep", "set" or "call". ``what`` is its kind:
+    ``action`` is "read", "write", "remove", "keep", "set" or "call". ``what`` is the kind of thing:
     "data file", "delete file", "manifest", "manifest list", "snapshot", "branch" … ``name`` is a
-    path, an id, a name or a statement; what is not known before it is written is described in
-    brackets. Sizes are None where nothing tells them.
+    path, an id, a name or a statement; for something that is not written yet it is a description in
+    brackets. Sizes are None where metadata does not record them.
     """
 
     action: str
@@ -155,7 +156,7 @@ class Step(Struct, frozen=True):
 
 
 class Rows(Struct, frozen=True):
-    """The rows of a procedure, by its columns, and what is worth telling with them."""
+    """The result rows of a procedure, in the order of its columns, and a note for the user."""
 
     rows: Sequence[tuple[Any, ...]]
     note: str = ""
@@ -163,10 +164,10 @@ class Rows(Struct, frozen=True):
 
 
 class Plan(Struct, frozen=True):
-    """The steps, and what carries them out; until ``run`` is called nothing is changed.
+    """The steps of a CALL, and the function that carries them out; only ``run`` changes anything.
 
-    ``steps`` may be made while they are read: EXPLAIN alone looks at them. ``summary`` says in one
-    line what the steps come to.
+    ``steps`` may be computed lazily: only EXPLAIN reads them. ``summary`` gives their total in one
+    line.
     """
 
     steps: Iterable[Step]

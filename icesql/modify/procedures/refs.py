@@ -1,4 +1,4 @@
-"""The common part of procedures that set branches: the step, the change, and their words."""
+"""Code that procedures which set branches share: the step, the change and their descriptions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from icesql.modify.procedures.procedure import Plan, Rows, Step
 
 
 def moved(call: Call, make: MakeUpdates) -> Plan:
-    """Set ``main`` to another snapshot: one step, from the id before to the one after."""
+    """Set ``main`` to another snapshot: one step, from the previous id to the new one."""
     catalog, table = call.target()
     metadata = table.metadata
     wanted = [each.ref.snapshot_id for each in make(metadata) if isinstance(each, SetSnapshotRef)]
@@ -33,7 +33,7 @@ def moved(call: Call, make: MakeUpdates) -> Plan:
 
 
 def picked_snapshot(call: Call, catalog: Catalog, table: Table, picked: Snapshot) -> Plan:
-    """The change of a snapshot in ``main``."""
+    """Plan to apply the change of a snapshot to ``main``."""
     metadata = table.metadata
     refs.check_pick(table, picked)
     if picked.parent_snapshot_id == metadata.current_snapshot_id:
@@ -62,7 +62,7 @@ def picked_snapshot(call: Call, catalog: Catalog, table: Table, picked: Snapshot
 def changed(
     call: Call, catalog: Catalog, table: Table, make: MakeUpdates
 ) -> tuple[TableMetadata, Table]:
-    """The metadata that the change was made of, and the table after it."""
+    """Commit the change; return the metadata that it was computed from, and the new table."""
     seen: list[TableMetadata] = []
 
     def updates(base: TableMetadata) -> Sequence[Update]:
@@ -74,13 +74,13 @@ def changed(
 
 
 def head_of(metadata: TableMetadata, name: str) -> int | None:
-    """The snapshot of a branch or tag; None without one."""
+    """The snapshot id of a branch or tag; None if the ref does not exist."""
     ref = metadata.refs.get(name)
     return None if ref is None else ref.snapshot_id
 
 
 def moment_of(metadata: TableMetadata, snapshot_id: int | None) -> str:
-    """When a snapshot was made; "" for one that is unknown."""
+    """The time of a snapshot, as " of …"; "" for an unknown one."""
     snapshot = None if snapshot_id is None else metadata.snapshot(snapshot_id)
     if snapshot is None:
         return ""
@@ -89,11 +89,11 @@ def moment_of(metadata: TableMetadata, snapshot_id: int | None) -> str:
 
 
 def from_to(before: int | None, after: int | None, more: str) -> str:
-    """The way of a branch from a snapshot to another one."""
+    """Describe the move of a branch from a snapshot to another one."""
     start = "it has no snapshot" if before is None else f"from snapshot {before}"
     return f"{start} to snapshot {after}{more}"
 
 
 def nothing_to_do(nothing: bool) -> str:
-    """The summary of a plan that may have no step."""
+    """The summary of a plan that may have no steps."""
     return "nothing is to be done: it is there already" if nothing else ""

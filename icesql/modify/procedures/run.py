@@ -27,7 +27,7 @@ from icesql.sql.writes.procedures.call import (
 from icesql.sql.writes.statements import TableName
 
 _SYSTEM: Final = "system"
-# Those of Spark that are not here, and why.
+# Spark's procedures that icesql does not have, each with the reason.
 _REFUSED: Final = {
     "snapshot": "it reads the files of a Hive table, and icesql opens no Hive tables; "
     "add_files adds the Parquet files of a folder to a table",
@@ -36,7 +36,7 @@ _REFUSED: Final = {
     "create_changelog_view": "SELECT * FROM t CHANGES … gives the same rows",
     "unregister_table": "DROP TABLE t takes it out of the catalog and leaves its files",
 }
-# DuckDB's extension calls them so, without a schema.
+# DuckDB's extension has functions with this prefix, without a schema.
 _DUCKDB: Final = "iceberg_"
 _EXPLAINED: Final = (
     ("action", "varchar"), ("kind", "varchar"), ("name", "varchar"), ("bytes", "bigint"),
@@ -45,10 +45,10 @@ _EXPLAINED: Final = (
 
 
 def call(statement: CallProcedure, services: StatementServices) -> Modified:
-    """Run a procedure, or tell what it would do; the answer are its rows.
+    """Run a procedure, or show its plan; the result's ``answer`` has the rows.
 
-    Raises ProgrammingError for an unknown procedure or unfit arguments, UnsupportedSqlError for
-    one of Spark's that is not here, and what the procedure does.
+    Raises ProgrammingError for an unknown procedure or invalid arguments, UnsupportedSqlError for
+    a procedure of Spark's that icesql does not have, and what the procedure raises.
     """
     procedure = _procedure(statement)
     if procedure.changes and not statement.explain:
@@ -77,7 +77,7 @@ def call(statement: CallProcedure, services: StatementServices) -> Modified:
 
 
 def _with_whole_names(given: list[Argument]) -> list[Argument]:
-    """The arguments with Trino's two of a table, schema_name and table_name, as one."""
+    """The arguments with Trino's pair schema_name and table_name replaced by ``table``."""
     parts = {each.name.lower(): each for each in given}
     schema, table = parts.get("schema_name"), parts.get("table_name")
     if schema is None or table is None or "table" in parts:
@@ -116,7 +116,7 @@ def _at(problem: str, statement: CallProcedure, hint_length: int) -> Programming
 
 
 def _value(value: Value, services: StatementServices) -> Any:
-    """The value in Python's terms."""
+    """The value as a Python object."""
     match value:
         case TimestampText(text):
             return text
@@ -137,7 +137,7 @@ def _value(value: Value, services: StatementServices) -> Any:
 
 
 def _with_tables(bound: Arguments, services: StatementServices) -> Arguments:
-    """The arguments with names of tables read."""
+    """The arguments with names of tables parsed."""
     values = dict(bound.values)
     for each in bound.procedure.parameters:
         text = values[each.name]

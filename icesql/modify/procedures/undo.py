@@ -1,4 +1,4 @@
-"""Back: what commits back take back, in words, or why nothing is to go back to; dropped tables."""
+"""Undo commits: describe what is undone, or why it cannot be; bring back dropped tables."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ _ROWS: Final = (
 
 
 def taken_back(table: Table, name: str, branch: str, commits: int) -> tuple[Snapshot, ...]:
-    """The last commits of a branch, latest first, and behind them the snapshot before.
+    """The last commits of a branch, latest first, followed by the snapshot before them.
 
-    ``name`` is the table's, as SQL writes it. Raises ProgrammingError and SnapshotNotFoundError,
-    with the remedy, where there is none before.
+    ``name`` is the table's name as SQL writes it. Raises ProgrammingError and
+    SnapshotNotFoundError, with a remedy, if there is no snapshot before them.
     """
     history = ancestors(table, branch_head(table.metadata, branch)[0])[::-1]
     if len(history) > commits:
@@ -68,7 +68,7 @@ def taken_back(table: Table, name: str, branch: str, commits: int) -> tuple[Snap
 def described(
     table: Table, name: str, branch: str, found: tuple[Snapshot, ...], query: QueryContext
 ) -> str:
-    """A text: the change to take back, the rest, and the CALL that goes forward again."""
+    """A text: the change to undo, what stays, and the CALL that redoes it."""
     *undone, target = found
     texts = [f"takes back {_described(table, each, query)}" for each in undone]
     head = undone[0].snapshot_id
@@ -113,7 +113,7 @@ def _described(table: Table, snapshot: Snapshot, query: QueryContext) -> str:
 
 
 def _live_rows(snapshot: Snapshot) -> int | None:
-    """The rows of a snapshot as its summary counts them; None where it does not tell."""
+    """The live rows of a snapshot by its summary; None where the summary does not give them."""
     total, by_position, by_key = (
         snapshot.summary.get(f"total-{each}", "")
         for each in ("records", "position-deletes", "equality-deletes")
@@ -124,7 +124,7 @@ def _live_rows(snapshot: Snapshot) -> int | None:
 
 
 def _replaced(table: Table, first: Snapshot | None) -> Snapshot | None:
-    """The snapshot that main was at when a CREATE OR REPLACE began anew with ``first``."""
+    """The snapshot of main before CREATE OR REPLACE started a new history with ``first``."""
     log = [entry.snapshot_id for entry in table.metadata.snapshot_log]
     if first is not None:
         log = log[: log.index(first.snapshot_id)] if first.snapshot_id in log else []
@@ -137,7 +137,7 @@ def _age(snapshot: Snapshot) -> tuple[int, int]:
 
 
 def _kept(table: Table, first: Snapshot) -> str:
-    """A text about the past that is left before a snapshot."""
+    """A text on the older snapshots that refs keep from before ``first``."""
     kept = {name: table.metadata.snapshot(each.snapshot_id) for name, each in
             table.metadata.refs.items()}  # fmt: skip
     names = [repr(name) for name, each in kept.items() if each and _age(each) < _age(first)]
@@ -147,7 +147,7 @@ def _kept(table: Table, first: Snapshot) -> str:
 
 
 def no_file(catalog: Catalog, identifier: Sequence[str], name: str) -> ProgrammingError:
-    """The error for a table to bring back without its file, with the CALL that does it."""
+    """The error for register_table without a file, with the CALL that brings the table back."""
     file = _left_behind(catalog, identifier)
     quoted = [each.replace("'", "''") for each in (name, file or "FILE")]
     text = "CALL system.register_table('{}', '{}') brings the table back; ".format(*quoted)
@@ -161,20 +161,20 @@ def no_file(catalog: Catalog, identifier: Sequence[str], name: str) -> Programmi
 
 
 def _left_behind(catalog: Catalog, identifier: Sequence[str]) -> str | None:
-    """The newest metadata file where CREATE would put a table; None where it is not known.
+    """The newest metadata file where CREATE would put the table; None if it is not known.
 
     Raises CatalogError where there is a table of the name, or no such namespace.
     """
-    if catalog.kind == "rest":  # its server would have to make a table to say where
+    if catalog.kind == "rest":  # its server gives a location only for a table that it creates
         return None
     name = identifier[-1]
     with suppress(DataError, NotSupportedError, StorageError):
         place = catalog.place_new(identifier, TableChange((), (), Storage(), 0))
-        # Beside files that are there, a new table gets a suffix.
+        # If the folder has files already, a new table's location gets a suffix.
         folder, is_taken, _ = place.location.rpartition(f"/{name}-")
         if is_taken:
             found = find_current_metadata(f"{folder}/{name}/metadata", place.storage)
             others = map(catalog.load, catalog.tables(identifier[:-1]))
-            if found not in {each.metadata_location for each in others}:  # of one that was renamed
+            if found not in {each.metadata_location for each in others}:  # else: a renamed table's
                 return found
     return None

@@ -1,4 +1,4 @@
-"""Assignments of UPDATE to columns and struct fields by the table's schema, and their rows."""
+"""Resolve UPDATE's assignments to columns and struct fields, and compute the new rows."""
 
 from __future__ import annotations
 
@@ -20,18 +20,19 @@ from icesql.sql.writes.statements import ColumnValue
 from icesql.write.assignment import constant_array
 from icesql.write.casts import plain_array
 
-# Where the value of a field is: the number of an assignment, or those of fields inside of it.
+# The number of the assignment to a field, or the same for the fields of a struct.
 Places = Mapping[int, "int | Places"]
-# The values of some fields of a struct, by their ids: None is a field's default, and a mapping has
-# those of fields inside of it.
+# The values of some fields of a struct, by field id. None means the field's default; a mapping has
+# the values of inner fields.
 Given = Mapping[int, "pa.Array | Given | None"]
 
 
 class Assigned(Struct, frozen=True):
-    """The assignments of a statement by the columns of ``schema``.
+    """The assignments of a statement, by the columns of ``schema``.
 
-    ``places`` has by field id the number of the assignment; of a struct of which only some fields
-    are assigned, the same of these. ``defaults`` are the numbers of those that assign a default.
+    ``places`` maps a field id to the number of its assignment; for a struct of which only some
+    fields are assigned, to a mapping of these. ``defaults`` has the numbers of assignments of
+    DEFAULT.
     """
 
     schema: Schema
@@ -40,7 +41,7 @@ class Assigned(Struct, frozen=True):
 
     @property
     def old(self) -> tuple[t.NestedField, ...]:
-        """The columns of which the new rows have something."""
+        """The columns whose old values the new rows use."""
         return tuple(
             each
             for each in self.schema.fields
@@ -49,7 +50,7 @@ class Assigned(Struct, frozen=True):
 
     @property
     def sources(self) -> tuple[int | None, ...]:
-        """The places of the columns in ``rows``, None for a default."""
+        """The column indices in ``rows``, None for a default."""
         found = [self.places.get(field.field_id) for field in self.schema.fields]
         return tuple(
             None if isinstance(each, int) and each in self.defaults else place
@@ -57,10 +58,10 @@ class Assigned(Struct, frozen=True):
         )
 
     def rows(self, old: Sequence[pa.Array], values: Sequence[pa.Array]) -> pa.RecordBatch:
-        """The new rows of one batch, the columns of the schema in its order.
+        """The new rows of one batch, with the columns of the schema in its order.
 
-        ``old`` are the arrays of the columns ``old``, ``values`` those of the assignments. All are
-        in the engine's types; only what is put together is a plain struct.
+        ``old`` are the arrays of the columns ``old``, ``values`` those of the assignments. All keep
+        the engine's types; only assembled structs are plain Arrow structs.
         """
         known = dict(zip((each.field_id for each in self.old), old, strict=True))
         made = []
@@ -88,16 +89,16 @@ class Assigned(Struct, frozen=True):
 
 
 def with_fields(old: pa.Array, kind: t.IcebergType, given: Given) -> pa.Array:
-    """A struct with other values in some of its fields.
+    """A struct with new values in some of its fields.
 
-    ``old`` are the engine's values of the struct ``kind``; one that is NULL gets NULL in the other
-    fields.
+    ``old`` are the engine's values of the struct ``kind``; for a NULL struct the other fields
+    become NULL.
     """
     assert isinstance(kind, t.StructType)
     old = plain_array(old)
     made = []
     for index, field in enumerate(kind.fields):
-        # The fields that a struct gets together with the rows stand behind those that it had.
+        # Fields that this statement adds to the struct follow its existing fields.
         own = pc.struct_field(old, [index]) if index < old.type.num_fields else pa.nulls(len(old))
         value = given.get(field.field_id, own)
         if isinstance(value, Mapping):
@@ -114,10 +115,10 @@ def with_fields(old: pa.Array, kind: t.IcebergType, given: Given) -> pa.Array:
 def assigned(
     columns: Sequence[ColumnValue], schema: Schema, names: Sequence[tuple[str, ...]]
 ) -> Assigned:
-    """The assignments by the columns of a schema; ``names`` are what the table may be called.
+    """Resolve assignments to columns of a schema; ``names`` are the table's possible qualifiers.
 
-    Raises ColumnNotFoundError, UnsupportedSqlError for a place inside of a list or map, and
-    ProgrammingError for what is assigned twice.
+    Raises ColumnNotFoundError, UnsupportedSqlError for a part of a list or map, and
+    ProgrammingError for a column that is assigned twice.
     """
     places: dict[int, object] = {}
     defaults = set()
@@ -144,7 +145,7 @@ def _twice(column: ColumnValue) -> ProgrammingError:
 def _fields(
     column: ColumnValue, schema: Schema, names: Sequence[tuple[str, ...]]
 ) -> list[t.NestedField]:
-    """The column and the fields in it that a path leads to."""
+    """The column, and the fields inside of it, along a path."""
     path = column.path
     lowered = tuple(each.lower() for each in path)
     for owner in names:

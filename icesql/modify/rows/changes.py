@@ -1,4 +1,4 @@
-"""Row changes of a statement, batch by batch: rows that go and rows that come."""
+"""Row changes of a statement, batch by batch: deleted rows and new rows."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ Positions = npt.NDArray[np.int64]
 
 
 class RowBatch(Struct, frozen=True):
-    """Rows that go, by their ``_file`` and ``_pos`` (no NULL in either), and rows that come.
+    """Deleted rows, by their ``_file`` and ``_pos`` (never NULL), and new rows.
 
-    ``files`` are texts or a dictionary of such, ``positions`` int64. An updated row goes and
-    comes; the two parts of a batch need not be of the same rows.
+    ``files`` is a string or dictionary array, ``positions`` int64. An updated row is in both parts,
+    which need not be in the same batch.
     """
 
     files: pa.Array | None = None
@@ -32,11 +32,11 @@ class RowBatch(Struct, frozen=True):
 
 
 class NewRows(Struct, frozen=True):
-    """The columns of the rows that come.
+    """The columns of the new rows.
 
-    ``sources`` has the place of each column of the table, None for its default; see
-    ``Assignment``. ``row_id`` is the place of ``_row_id``, which an updated row keeps in v3 and
-    an inserted row has not. ``schema`` is that of the batches, checked before one is asked for.
+    ``sources`` has the index of each column of the table, None for its default; see
+    ``Assignment``. ``row_id`` is the index of ``_row_id``, which an updated row keeps in v3 and
+    an inserted row lacks. ``schema`` is that of the batches, checked before the first one is read.
     """
 
     sources: tuple[int | None, ...]
@@ -45,9 +45,9 @@ class NewRows(Struct, frozen=True):
 
 
 class GoneRows:
-    """The rows that go, as one bitmap of positions for each data file.
+    """The deleted rows, as one bitmap of positions for each data file.
 
-    ``once``: a row that goes again is refused, for which ``repeated`` is the error's text.
+    ``once``: deleting a row twice is an error, with the text ``repeated``.
     """
 
     def __init__(self, *, once: bool, repeated: str = "") -> None:
@@ -55,7 +55,7 @@ class GoneRows:
         self._by_file: dict[str, BitMap64] = {}
 
     def add(self, files: pa.Array, positions: pa.Array) -> None:
-        """Note some rows. Raises ProgrammingError for one that is noted already."""
+        """Add rows. With ``once``, raises ProgrammingError for a row that was added before."""
         from pyroaring import BitMap64
 
         for path, rows in by_file(files, positions.to_numpy(zero_copy_only=False)):
@@ -77,15 +77,15 @@ class GoneRows:
 
     @property
     def count(self) -> int:
-        """How many rows go."""
+        """The number of deleted rows."""
         return sum(map(len, self._by_file.values()))
 
     def bitmap(self, path: str) -> BitMap64:
-        """The positions in a file."""
+        """The deleted positions of a file."""
         return self._by_file[path]
 
     def positions(self, path: str) -> Positions:
-        """The same, ascending."""
+        """The deleted positions of a file, ascending."""
         return as_positions(self._by_file[path])
 
 
@@ -95,7 +95,7 @@ def as_positions(bitmap: BitMap64) -> Positions:
 
 
 def by_file(files: pa.Array, positions: Positions) -> Iterator[tuple[str, Positions]]:
-    """The positions by their files, in the order in which they come."""
+    """Group positions by file; the positions of each file keep their order."""
     encoded: Any = files if pa.types.is_dictionary(files.type) else files.dictionary_encode()
     codes = encoded.indices.to_numpy(zero_copy_only=False)
     paths = encoded.dictionary.to_pylist()

@@ -1,4 +1,4 @@
-"""Write what a statement does to rows, and commit it."""
+"""Write the row changes of a statement, and commit them."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ if TYPE_CHECKING:
 
 
 class ChangedRows(Struct, frozen=True):
-    """``gone`` rows were there before, ``added`` ones are new; an updated row is in both.
+    """``gone`` rows were deleted, ``added`` rows are new; an updated row counts in both.
 
-    ``files`` and ``bytes`` are of the data and delete files that were written. ``snapshot_id`` is
-    None where nothing was to be done.
+    ``files`` and ``bytes`` count the data and delete files that were written. ``snapshot_id`` is
+    None if nothing was to be done.
     """
 
     gone: int = 0
@@ -58,13 +58,13 @@ def change_rows(
 ) -> ChangedRows:
     """Change the rows of ``batches``, which are read once, in one commit.
 
-    By the table's properties files of rows that go are written anew without them (copy-on-write)
-    or get deletes (merge-on-read). ``new`` is given where rows come. ``once``: a row that goes
-    twice is an error, else it counts once.
+    By the table's properties, files are rewritten without their deleted rows (copy-on-write) or get
+    delete files (merge-on-read). ``new`` is required if there are new rows. ``once``: deleting a
+    row twice is an error, else it counts once.
 
     Raises ProgrammingError for such a row, DataError, TypeMismatchError and IntegrityError for
     values that do not fit, CommitConflictError, OperationalError, and what ``batches`` raises;
-    then no file is left and the table is as it was.
+    then no file is left and the table is unchanged.
     """
     by_deletes = check_target(target)
     files = RowFiles(
@@ -81,9 +81,9 @@ def change_rows(
 
 
 def check_target(target: RowTarget) -> bool:
-    """Raise where the rows of a table cannot be changed; whether they get deletes.
+    """Raise if the rows of a table cannot be changed; return whether to write delete files.
 
-    The properties are looked at before a row is.
+    Reads both properties, so that a bad value raises before any row is read.
     """
     check_table(target.metadata)
     check_writable(target.table.storage)
@@ -92,7 +92,7 @@ def check_target(target: RowTarget) -> bool:
 
 
 def repeated(target: RowTarget) -> str:
-    """The error text for a row that several others change."""
+    """The error text for a row that matches several source rows."""
     others = "the source" if target.command == "merge" else "FROM"
     return (
         f"a row of {target.table.name} matches several rows of {others}, and which of them is to "
@@ -103,9 +103,9 @@ def repeated(target: RowTarget) -> str:
 def files_of(
     target: RowTarget, projection: Schema, paths: set[str], query: QueryContext
 ) -> tuple[list[FileScanTask], ScanContext]:
-    """The files of rows as the statement read them, in order.
+    """The data files at these paths, as the statement read them, in order, with all their deletes.
 
-    All deletes belong to them: a filter would leave out those of rows that it does not match.
+    A filtered plan would leave out deletes of rows that the filter does not match.
     """
     scan = TableScan(target.table, target.snapshot, target.metadata.schema, projection)
     planned = plan(scan, query)
@@ -119,7 +119,7 @@ def files_of(
 
 
 def commit_files(target: RowTarget, changed: Written, services: StatementServices) -> ChangedRows:
-    """Commit new files, which are gone where that fails. Raises what the commit does."""
+    """Commit new files; they are removed if that fails. Raises what the commit raises."""
     commit: Callable[..., CommitResult] = commit_overwrite
     if target.merges_on_read:
         commit = partial(

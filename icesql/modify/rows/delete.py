@@ -1,4 +1,4 @@
-"""DELETE and TRUNCATE: the rows are found by a query, and their files replaced or given deletes."""
+"""DELETE and TRUNCATE: a query finds the rows; their files are rewritten or get delete files."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ if TYPE_CHECKING:
 
 
 def delete(statement: Delete, services: StatementServices) -> Modified:
-    """Remove the rows for which the condition is true, or all of them.
+    """Remove the rows for which the condition is true, or all rows.
 
-    Raises CommitConflictError where others changed these files, or added rows that may match,
+    Raises CommitConflictError if other writers changed these files, or added rows that may match,
     since the query read the table; then nothing is changed.
     """
     catalog, table, branch = find_target(statement.table, services)
@@ -60,7 +60,7 @@ def delete(statement: Delete, services: StatementServices) -> Modified:
 
 
 class DeletedRows(Struct, frozen=True):
-    """The rows of a query of files and positions go."""
+    """Deletes the rows whose files and positions the query returns."""
 
     new: NewRows | None = None
 
@@ -73,23 +73,23 @@ class DeletedRows(Struct, frozen=True):
         file_of: FileOf,
         query: QueryContext,
     ) -> DeletedRows:
-        """For batches of this schema."""
+        """Start converting batches of this schema."""
         return self
 
     def batches(self, given: Iterable[pa.RecordBatch]) -> Iterator[RowBatch]:
-        """The rows."""
+        """The rows to delete."""
         for batch in given:
             yield RowBatch(batch.column(0), batch.column(1))
 
     def matches(self) -> bytes:
-        """Nothing: a DELETE has no source."""
+        """Empty: a DELETE has no source."""
         return b""
 
 
 def _delete_files(
     rows: Query, catalog: Catalog, branch: Branch, services: StatementServices
 ) -> Modified | None:
-    """Remove whole files, without reading one; None where some may have rows that stay."""
+    """Remove whole files without reading them; None if some may have rows to keep."""
     (scan,) = services.scans_of(_counting(rows))
     if not scan.counts or services.query.settings.verify == "full":
         return None
@@ -138,17 +138,17 @@ def _delete_all(
 
 
 def rows_at(table: Table, snapshot: Snapshot | None, query: QueryContext) -> int:
-    """The live rows of a table at a snapshot."""
+    """The number of live rows of a table at a snapshot."""
     schema = table.metadata.schema
     planned = plan(TableScan(table, snapshot, schema, schema), query)
     return live_rows(planned.files, planned.context, query)
 
 
 def live_rows(tasks: Sequence[FileScanTask], context: ScanContext, query: QueryContext) -> int:
-    """The rows of whole files without those that are deleted.
+    """The number of rows of whole files, without deleted rows.
 
-    Metadata says how many a file has, and the positions of deletes which of them are gone. A file
-    is read only where that is unknown, or for the columns of equality deletes.
+    Uses the record counts in metadata and the positions in delete files. Reads a data file
+    only if its count is unknown, or for the columns of equality deletes.
     """
     relations = DeleteRelations(context, tasks, query)
     nothing = replace(context, projection=replace(context.projection, fields=()))
@@ -165,11 +165,11 @@ def live_rows(tasks: Sequence[FileScanTask], context: ScanContext, query: QueryC
 
 
 def _counting(query: Query) -> Query:
-    """The query with the number of its rows in place of what it selects."""
+    """The query with COUNT(*) in place of its select list."""
     tree = query.tree.copy()
     assert isinstance(tree, exp.Select)
     if query.translated:
-        # Functions of other dialects are names until binding puts them into DuckDB's.
+        # Functions of other dialects are plain names until binding translates them.
         counted: exp.Expr = exp.Anonymous(this="count", expressions=[exp.Star()])
     else:
         counted = exp.Count(this=exp.Star())

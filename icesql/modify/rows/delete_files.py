@@ -1,4 +1,4 @@
-"""Merge-on-read: what tells that rows of data files are gone."""
+"""Merge-on-read: write delete files and deletion vectors for deleted rows."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from icesql.write.written import Written
 if TYPE_CHECKING:
     from icesql.scan.tasks.task import FileScanTask, ScanContext
 
-# A store answers after milliseconds each time, in which other files can be written.
+# A store takes milliseconds for each request; meanwhile other threads write other files.
 _WRITERS: Final = 16
 
 
@@ -36,12 +36,12 @@ def write_delete_files(
     query: QueryContext,
     operation: str,
 ) -> Written:
-    """One delete file (v2) or vector (v3) for each data file that loses rows and keeps some.
+    """Write a delete file (v2) or vector (v3) for each data file that loses some of its rows.
 
-    Deletes whose positions they contain are removed; so are data files of which no row is left,
-    with their vectors. A vector contains all positions that were deleted before, a delete file
-    those of earlier ones that are of this data file alone. ``operation`` is a word that no other
-    files have in their names. If anything fails, no file is left.
+    Older deletes that the new ones include are removed; so are data files with no row left, with
+    their vectors. A vector includes all positions deleted before; a delete file includes those of
+    earlier delete files for this data file alone. ``operation`` makes file names unique. If
+    anything fails, no file is left.
     """
     vectors = metadata.format_version > 2
 
@@ -72,7 +72,7 @@ def write_delete_files(
         new.take([made.path])
         return Written(deletes=(made,), removed=replaced, referenced=(file.path,))
 
-    # The threads end before their files go.
+    # The pool's threads end before ``Uncommitted`` removes their files.
     with Uncommitted(storage) as new, thread_pool(_WRITERS, "icesql-deletes") as pool:
         made = [pool.submit(of_file, n, task) for n, task in enumerate(tasks)]
         while wait(made, timeout=0.1, return_when=FIRST_EXCEPTION).not_done:
@@ -85,8 +85,8 @@ def write_delete_files(
 
 
 def _is_of(delete: DataFile, file: DataFile) -> bool:
-    """Whether position deletes of a data file are of it alone, as far as the manifest says it.
+    """True if position deletes are for one data file only, as far as the manifest shows.
 
-    A vector is, however it spells the path.
+    A vector always is, however it spells the path.
     """
     return delete.is_deletion_vector or delete.referenced_data_file == file.path

@@ -1,4 +1,4 @@
-"""The files that new and changed rows come to, before a commit: the same here and in a worker."""
+"""Write the files for deleted and new rows, before a commit; used locally and in workers."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ from icesql.write.written import Written
 if TYPE_CHECKING:
     from icesql.engine.protocol import Result, TableWritingResult
 
-# The files of these paths with all their deletes, in order, to be read in the columns of a schema.
+# The files at these paths with all their deletes, in order, with a context to read these columns.
 FilesOf = Callable[[Schema, set[str]], tuple[Sequence[FileScanTask], ScanContext]]
 
 
 class FileNames(Struct, frozen=True):
     """The parts that make the names of new files unique.
 
-    ``operation`` is a word of this statement alone, ``number`` that of a task, and ``attempt``
-    tells repetitions of it apart.
+    ``operation`` is unique to the statement; ``number`` is that of a task, and ``attempt``
+    distinguishes retries of the task.
     """
 
     operation: str
@@ -49,17 +49,17 @@ class FileNames(Struct, frozen=True):
 
     @property
     def of_deletes(self) -> str:
-        """The word in the names of delete files."""
+        """The part for names of delete files."""
         if not self.number and not self.attempt:
             return self.operation
         return f"{self.operation}-{self.number}-{self.attempt}"
 
 
 class RowFiles:
-    """Writes what batches of changed rows come to, once.
+    """Writes the files for batches of changed rows, once.
 
-    ``new`` is given where rows come, whose times without zone are in ``zone``. ``gone`` takes the
-    rows that go, whose files ``files_of`` finds.
+    ``new`` is required if there are new rows; their times without zone are in ``zone``. ``gone``
+    collects the deleted rows; ``files_of`` finds their files.
     """
 
     def __init__(
@@ -86,16 +86,18 @@ class RowFiles:
         self._replaced: list[DataFile] = []
 
     def write(self, batches: Iterable[RowBatch], *, by_deletes: bool) -> Written:
-        """Rows that come are written while they are read; what is kept of rows that go are their
-        positions. Then ``by_deletes`` their files get deletes (merge-on-read), else they are
-        written anew without them, and the rows that stay keep their lineage (copy-on-write).
+        """New rows are written while they are read; of deleted rows only the positions are kept.
 
-        Raises what ``write_task`` and ``batches`` raise, ProgrammingError for a row that may not go
-        again; then no file is left.
+        Then, if ``by_deletes``, the files of deleted rows get delete files (merge-on-read); else
+        these files are rewritten without them, and the kept rows keep their lineage
+        (copy-on-write).
+
+        Raises what ``write_task`` and ``batches`` raise, and ProgrammingError for a row that is
+        deleted twice with ``once``; then no file is left.
         """
         return self._by_deletes(batches) if by_deletes else self._by_new_files(batches)
 
-    # ------------------------------------------------------------------ the rows that come
+    # ------------------------------------------------------------------ the new rows
 
     def _written(self, batches: Iterator[pa.RecordBatch]) -> Written:
         names = self._names
@@ -106,13 +108,13 @@ class RowFiles:
             schema=self._stored,
             number=names.number,
         )
-        # Rows that come were made to fit before, and those that stay are as they are.
+        # New rows were converted before, and kept rows are unchanged.
         own = replace(task.assignment, rewrites=True)
         task = replace(task, assignment=own, operation=names.operation, attempt=names.attempt)
         return write_task(task, batches, self._query)
 
     def _coming(self, batches: Iterable[RowBatch]) -> Iterator[pa.RecordBatch]:
-        """The rows that come as files hold them; those that go are noted."""
+        """The new rows as files store them; adds deleted rows to ``gone``."""
         assignment = self._assignment()
         for batch in batches:
             if batch.files is not None and len(batch.files):
@@ -128,7 +130,7 @@ class RowFiles:
         try:
             self._gone.add(files, positions)
         except ProgrammingError:
-            # A row that goes again may be of a file that is there more than once.
+            # A repeated row may come from a file that is listed twice: this raises then.
             self._files_of(self._stored, set(pc.unique(files).to_pylist()))
             raise
 
@@ -137,7 +139,7 @@ class RowFiles:
         if new is None:
             return None
         lineage = (new.row_id, None) if self._lineage else ()
-        # Rows are in no order that a person knows.
+        # Row numbers would mean nothing to users here, so errors leave them out.
         made = Assignment(self._stored, (*new.sources, *lineage), self._zone, numbered=False)
         if new.schema is not None:
             made.check(new.schema)
@@ -155,7 +157,7 @@ class RowFiles:
         return self._changed(written, Written(removed=tuple(self._replaced)))
 
     def _staying(self) -> Iterator[pa.RecordBatch]:
-        """The rows that stay of files which lose some."""
+        """The rows to keep of files that lose some."""
         fields = self._stored.fields
         wanted = with_binary_variants(replace(self._stored, fields=(*fields, POS)))
         tasks, context = self._files_of(wanted, self._gone.paths)
@@ -200,13 +202,13 @@ class RowFiles:
         return self._changed(written, deletes)
 
     def _changed(self, written: Written, deletes: Written) -> Written:
-        # Rows that stay come to new files, too.
+        # Kept rows are in new files too, but are not counted.
         counted = replace(written, rows=self._added, gone=self._gone.count)
         return Written.of((deletes, counted))
 
 
 def _kept(places: Positions, gone: Positions) -> npt.NDArray[np.bool_]:
-    """Which of ascending places are not among others, ascending too."""
+    """A mask of the ascending ``places`` that are not in the ascending ``gone``."""
     begin, end = np.searchsorted(gone, (places[0], places[-1] + 1))
     kept = np.ones(len(places), np.bool_)
     if end > begin:
@@ -217,7 +219,7 @@ def _kept(places: Positions, gone: Positions) -> npt.NDArray[np.bool_]:
 
 
 def rows_here(result: Result) -> pa.RecordBatchReader | None:
-    """The rows of a result that come to this process, its query begun; None for Spark's."""
+    """Start the query and return its rows for this process; None for a result of Spark."""
     return None if hasattr(result, "write_files") else result.arrow_reader()
 
 
@@ -229,8 +231,9 @@ def write_files(
 ) -> Written:
     """Write all rows of ``result``; if anything fails, no file is left.
 
-    Spark writes in its tasks and no row comes here; those of other engines are written here, in
-    bounded memory, from ``reader`` if ``rows_here`` gave one. Raises what ``write_task`` does.
+    Spark writes in its tasks, and no row comes to this process. Rows of other engines are written
+    here, in bounded memory, from ``reader`` if ``rows_here`` returned one. Raises what
+    ``write_task`` raises.
     """
     if reader is None and hasattr(result, "write_files"):
         written = cast("TableWritingResult", result).write_files(task)

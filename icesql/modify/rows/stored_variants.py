@@ -1,6 +1,6 @@
-"""The variants of rows that a statement does not assign, as files hold them.
+"""Read the variants of rows from their files, for columns that a statement does not assign.
 
-The engine gives a variant as JSON text, which says less than its bytes: a date reads as a text.
+The engine returns a variant as JSON text, which loses type information: a date becomes a string.
 """
 
 from __future__ import annotations
@@ -36,16 +36,16 @@ _KEPT_BYTES: Final = 256 << 20
 
 
 def has_variants(field: t.NestedField) -> bool:
-    """Whether the field is or contains a variant."""
+    """True if the field is or contains a variant."""
     return any(isinstance(each.type, t.VariantType) for each in t.walk((field,)))
 
 
-# A file of the table by its path, to be read in the columns of a schema.
+# Finds a file of the table by its path, with a context to read the columns of a schema.
 FileOf = Callable[[Schema, str], "tuple[FileScanTask, ScanContext]"]
 
 
 def planned_files(table: Table, snapshot: Snapshot | None, query: QueryContext) -> FileOf:
-    """The files of a table at a snapshot, planned when one is asked for."""
+    """The files of a table at a snapshot; planned at the first call."""
     plans: list[ScanPlan] = []
 
     def file_of(projection: Schema, path: str) -> tuple[FileScanTask, ScanContext]:
@@ -61,9 +61,9 @@ def planned_files(table: Table, snapshot: Snapshot | None, query: QueryContext) 
 
 
 class StoredVariants:
-    """Columns with variants of a table, read file by file when they are needed.
+    """Columns of a table that contain variants, read file by file on demand.
 
-    ``places`` are the columns of batches that are replaced, and the fields that they are of.
+    ``places`` maps the indices of batch columns to replace to their fields.
     """
 
     def __init__(
@@ -76,9 +76,9 @@ class StoredVariants:
         self._kept: dict[str, pa.Table] = {}
 
     def put_into(self, batch: pa.RecordBatch, file: int, pos: int) -> pa.RecordBatch:
-        """The batch with the columns as files hold them, found by the columns ``file`` and ``pos``.
+        """Replace variant columns by stored values; columns ``file`` and ``pos`` locate the rows.
 
-        Raises what reading a file does.
+        Raises what reading a file raises.
         """
         if not self._places:
             return batch
@@ -110,7 +110,7 @@ class StoredVariants:
         return rows.take(pa.array(np.searchsorted(places, positions)))
 
     def _of_file(self, path: str) -> pa.Table:
-        """The columns of all rows of a file, deleted ones too, in their order."""
+        """The columns of all rows of a file, including deleted rows, ordered by position."""
         known = self._kept.pop(path, None)
         if known is None:
             known = self._read(path)

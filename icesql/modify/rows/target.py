@@ -1,4 +1,4 @@
-"""The table whose rows change, as the statement read it, and how it wants them changed."""
+"""The table whose rows change, as the statement read it, and its properties for row changes."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from icesql.scan.table_scan import TableScan
 Command = Literal["delete", "update", "merge"]
 _MODES = ("copy-on-write", "merge-on-read")
 _ISOLATIONS = ("serializable", "snapshot")
-# Statements find rows by columns of these names. Tables of other writers may have their own.
+# Statements locate rows by columns of these names. Tables of other writers may use the names.
 _PLACES = frozenset(each.name for each in (FILE, POS, *LINEAGE))
 
 
 class RowTarget(Struct, frozen=True):
-    """The target of a change: the commit looks for changes of ``branch`` since ``snapshot``.
+    """The target of a change: the commit checks for changes of ``branch`` since ``snapshot``.
 
-    ``row_filter`` is implied by what the statement looks for in the table: only rows for which
-    it may be true conflict. ``schema`` are columns that come with the new rows; ``table`` has them.
+    Only rows for which ``row_filter`` may be true conflict; every row that the statement looks for
+    satisfies it. ``schema`` adds columns in the same commit; ``table`` already has them.
     """
 
     catalog: Catalog
@@ -42,26 +42,26 @@ class RowTarget(Struct, frozen=True):
 
     @property
     def metadata(self) -> TableMetadata:
-        """The table's metadata when the statement read it, with the columns that come."""
+        """The table's metadata when the statement read it, including added columns."""
         return self.table.metadata
 
     @property
     def start_id(self) -> int | None:
-        """The snapshot that was read."""
+        """The id of the snapshot that was read."""
         return None if self.snapshot is None else self.snapshot.snapshot_id
 
     @property
     def merges_on_read(self) -> bool:
-        """Whether rows get deletes instead of new files; format version 1 has none.
+        """True if deleted rows get delete files instead of new data files; v1 has no delete files.
 
-        Raises UnsupportedTableError for a property that is neither of the two modes.
+        Raises UnsupportedTableError for a property value that is neither of the two modes.
         """
         mode = self._property("mode", _MODES)
         return mode == "merge-on-read" and self.metadata.format_version > 1
 
     @property
     def isolation(self) -> Isolation:
-        """By the table's property. Raises UnsupportedTableError for another level."""
+        """The isolation level by the table's property. UnsupportedTableError for an unknown one."""
         return cast("Isolation", self._property("isolation-level", _ISOLATIONS))
 
     def _property(self, name: str, known: tuple[str, ...]) -> str:
@@ -70,7 +70,7 @@ class RowTarget(Struct, frozen=True):
 
 
 def check_modes(properties: Mapping[str, str]) -> None:
-    """Raise UnsupportedTableError for a mode or isolation level that there is not."""
+    """Raise UnsupportedTableError for an unknown mode or isolation level."""
     for command in get_args(Command):
         _chosen(properties, f"write.{command}.mode", _MODES)
         _chosen(properties, f"write.{command}.isolation-level", _ISOLATIONS)
@@ -95,11 +95,11 @@ def row_target(
     branch: Branch = MAIN,
     alone: bool = False,
 ) -> RowTarget:
-    """The target that ``scan`` reads. ``alone``: what was pushed into the scan is all that the
-    statement asks of the table, no other table has a say.
+    """The target that ``scan`` reads. ``alone``: the rows found depend only on this scan and its
+    filter, not on other tables.
 
-    Raises ProgrammingError where the scan is not of the branch as it is now, and
-    UnsupportedTableError where a column has the name of one by which rows are told apart.
+    Raises ProgrammingError if the scan does not read the current head of the branch, and
+    UnsupportedTableError for a column whose name is one of those that locate rows.
     """
     check_row_names(scan.table)
     head = start_of(scan.table.metadata, branch)
@@ -120,7 +120,7 @@ def row_target(
 
 
 def check_row_names(table: Table) -> None:
-    """Raise UnsupportedTableError for a column by whose name statements find the places of rows."""
+    """Raise UnsupportedTableError for a column with a name by which statements locate rows."""
     for each in table.metadata.schema.fields:
         if each.name.lower() in _PLACES:
             raise UnsupportedTableError(
@@ -131,8 +131,8 @@ def check_row_names(table: Table) -> None:
 
 
 def check_same_columns(read: Table, found: Table) -> None:
-    """Raise CommitConflictError where a statement, whose columns were looked up in ``found``, read
-    the table after somebody had changed them: values would go to other columns."""
+    """Raise CommitConflictError if the columns changed between ``found``, in which the statement's
+    columns were resolved, and ``read``: values would go to other columns."""
     if (read.metadata.schema, read.metadata.format_version) != (
         found.metadata.schema,
         found.metadata.format_version,

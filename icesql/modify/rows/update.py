@@ -1,4 +1,4 @@
-"""UPDATE: the rows and their new values are found by a query, and written as one change."""
+"""UPDATE: a query finds the rows and their new values, which are written as one change."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ _ROW_ID = "_row_id"
 
 
 def update(statement: Update, services: StatementServices) -> Modified:
-    """Give the rows for which the condition is true new values, all at once.
+    """Assign new values to the rows for which the condition is true, all at once.
 
-    Each row keeps its row id in version 3 and goes to the partition of its new values. Raises
-    ColumnNotFoundError and ProgrammingError for what is assigned, ProgrammingError where FROM has
-    several rows for one, DataError, TypeMismatchError and IntegrityError for values that do not
+    Each row keeps its row id in version 3 and moves to the partition of its new values. Raises
+    ColumnNotFoundError and ProgrammingError for bad assignments, ProgrammingError if several rows
+    of FROM match one row, DataError, TypeMismatchError and IntegrityError for values that do not
     fit, CommitConflictError; then nothing is changed.
     """
     catalog, table, branch = find_target(statement.table, services)
@@ -49,7 +49,7 @@ def update(statement: Update, services: StatementServices) -> Modified:
 
 
 def _names(statement: Update) -> list[tuple[str, ...]]:
-    """The qualifiers that a column of the table may have."""
+    """The qualifiers that may precede a column of the table."""
     if statement.alias is not None:
         return [(statement.alias,)]
     parts = statement.table.parts
@@ -57,8 +57,8 @@ def _names(statement: Update) -> list[tuple[str, ...]]:
 
 
 class UpdatedRows(Struct, frozen=True):
-    """How the rows of the query are updated: so many values were given for columns ``made``,
-    by a statement about the table at ``offset``."""
+    """Updates the rows of the query: ``values`` expressions were assigned to columns ``made``,
+    by a statement with the table's name at ``offset``."""
 
     made: Assigned
     values: int
@@ -69,7 +69,7 @@ class UpdatedRows(Struct, frozen=True):
 
     @property
     def columns(self) -> list[str]:
-        """The columns that stand before the values."""
+        """The columns that precede the values."""
         lineage = (_ROW_ID,) if self.lineage else ()
         return [*_PLACE, *lineage, *(each.name for each in self.made.old)]
 
@@ -80,7 +80,7 @@ class UpdatedRows(Struct, frozen=True):
         file_of: FileOf,
         query: QueryContext,
     ) -> _Rows:
-        """For batches of this schema."""
+        """Start converting batches of this schema."""
         if len(schema) != len(self.columns) + self.values:
             raise UnsupportedSqlError("several values for one column", offset=self.offset)
         first = len(_PLACE) + self.lineage
@@ -92,7 +92,7 @@ class UpdatedRows(Struct, frozen=True):
 
 
 class _Rows:
-    """Batches of the query as the rows that go and come."""
+    """Turns batches of the query into deleted and new rows."""
 
     def __init__(
         self, made: Assigned, lineage: bool, schema: pa.Schema, stored: StoredVariants
@@ -120,7 +120,7 @@ class _Rows:
         )
 
     def _rows(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """The new rows, behind their columns ``_row_id``."""
+        """The new rows, followed by ``_row_id`` if rows have lineage."""
         columns = self._stored.put_into(batch, 0, 1).columns
         end = self._first + len(self._made.old)
         rows = self._made.rows(columns[self._first : end], columns[end:])
@@ -131,7 +131,7 @@ class _Rows:
 
 
 def _with_columns(query: Query, index: int, columns: Sequence[str]) -> Query:
-    """The query with columns of its table number ``index`` before those that it selects."""
+    """Select columns of the query's table number ``index`` before the query's own columns."""
     tree = query.tree.copy()
     assert isinstance(tree, exp.Select)
     table = next(each for each in tree.find_all(exp.Table) if each.name == f"__scan_{index}")

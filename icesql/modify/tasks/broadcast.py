@@ -1,4 +1,4 @@
-"""Tables in memory that every task reads: a few rows travel with it, more lie in a file."""
+"""Tables in memory that every task reads: small ones are sent with each task, others as a file."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ _COPY_BYTES: Final = 8 << 20
 
 
 class BroadcastTable(Struct, frozen=True):
-    """A table as it is sent to every task: its rows are ``rows``, or in the files ``paths`` of the
-    table that is changed, where every worker can read them.
+    """A table as it is sent to every task: its rows are in ``rows``, or in the files ``paths``
+    beside the changed table's, where every worker can read them.
 
-    ``counting`` is its last column where that is not in the files: it counts their rows from 0.
+    ``counting`` names a last column that the files lack: it counts the rows from 0.
     """
 
     name: str
@@ -36,7 +36,7 @@ class BroadcastTable(Struct, frozen=True):
     counting: str = ""
 
     def load(self, storage: Storage, folder: str) -> TemporaryTable:
-        """The table. A file of a store is kept in ``folder`` as long as rows of it are in use."""
+        """Load the table. A file of a store is copied to ``folder`` while its rows are in use."""
         if self.paths:
             data = _kept(_Place(self.paths, self.counting, storage, folder))
         else:
@@ -48,7 +48,7 @@ class BroadcastTable(Struct, frozen=True):
 def broadcast(
     tables: Sequence[TemporaryTable], storage: Storage, paths: Sequence[str]
 ) -> tuple[BroadcastTable, ...]:
-    """The tables for tasks; ``paths`` are for those that are large. Raises OperationalError."""
+    """The tables for tasks; large ones are written to their ``paths``. OperationalError."""
     return tuple(_broadcast_table(*each, storage) for each in zip(tables, paths, strict=True))
 
 
@@ -64,14 +64,14 @@ def _broadcast_table(table: TemporaryTable, path: str, storage: Storage) -> Broa
 
 
 def travels_inline(data: pa.Table) -> bool:
-    """Whether the rows are few enough to travel with each task."""
+    """True if the rows are few enough to be sent with each task."""
     return bool(data.nbytes <= _MOST_INLINE)
 
 
 def write_rows(
     batches: Iterable[pa.RecordBatch], schema: pa.Schema, storage: Storage, path: str
 ) -> None:
-    """Write rows that ``read_rows`` reads. Raises OperationalError, and then there is no file."""
+    """Write rows for ``read_rows``. Raises OperationalError; then no file is left."""
     with (
         NewFile(storage, path) as file,
         pa.ipc.new_file(pa.PythonFile(_Sink(file), "w"), schema) as writer,
@@ -81,7 +81,7 @@ def write_rows(
 
 
 class _Sink:
-    """A new file as Arrow takes one to write to."""
+    """A new file as a sink for Arrow."""
 
     closed = False
 
@@ -89,7 +89,7 @@ class _Sink:
         self.write = file.write
 
     def flush(self) -> None:
-        """Nothing waits."""
+        """Nothing is buffered."""
 
 
 def _of_bytes(rows: bytes) -> pa.Table:
@@ -97,7 +97,7 @@ def _of_bytes(rows: bytes) -> pa.Table:
 
 
 def counted(data: pa.Table, name: str) -> pa.Table:
-    """The rows with a last column that counts them from 0."""
+    """Append a column that counts the rows from 0."""
     chunks, start = [], 0
     for batch in data.to_batches():
         chunks.append(pa.array(np.arange(start, start + batch.num_rows)))
@@ -106,13 +106,13 @@ def counted(data: pa.Table, name: str) -> pa.Table:
 
 
 def read_rows(paths: Sequence[str], storage: Storage, folder: str) -> pa.Table:
-    """The rows of files one after the other: pages of these, or of copies in ``folder`` where they
-    are in a store, and no memory of ours."""
+    """The rows of files one after the other. They are mapped pages of the files, or of copies in
+    ``folder`` for files of a store, and use no heap memory."""
     return pa.concat_tables([_of_file(each, storage, folder) for each in paths])
 
 
 class _Place:
-    """Paths and what opens them; places of the same paths are the same."""
+    """Paths and the means to open them; equal if the paths are equal."""
 
     def __init__(
         self, paths: tuple[str, ...], counting: str, storage: Storage, folder: str
@@ -128,7 +128,7 @@ class _Place:
 
 @lru_cache(maxsize=1)
 def _kept(place: _Place) -> pa.Table:
-    """The rows, kept for the next task of this worker."""
+    """The rows, cached for the next task of this worker."""
     data = read_rows(place.paths, place.storage, place.folder)
     return counted(data, place.counting) if place.counting else data
 
@@ -144,7 +144,7 @@ def _of_file(path: str, storage: Storage, folder: str) -> pa.Table:
             source: Any = storage.open(path)
             with source, os.fdopen(handle, "wb") as sink:
                 shutil.copyfileobj(source, sink, _COPY_BYTES)
-            # The rows stay as long as something maps them.
+            # Mapped pages stay valid after the file is unlinked.
             return pa.ipc.open_file(pa.memory_map(copy)).read_all()
         finally:
             os.unlink(copy)

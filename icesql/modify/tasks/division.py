@@ -1,4 +1,4 @@
-"""Which statements Spark's tasks run, and which files each of them is given."""
+"""Decide which statements run in Spark's tasks, and divide the files among tasks."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from icesql.scan.tasks.task import FileScanTask, content_bytes, without_metrics
 if TYPE_CHECKING:
     from icesql.sql.statement import Query
 
-# Stored bytes of other tables that every task may read, and files: their names travel with each.
+# Limits of bytes and files of other tables that every task may read; file names go to each task.
 _MOST_WHOLE_BYTES: Final = 256 << 20
 _MOST_WHOLE_FILES: Final = 1_000
 _TASK_BYTES: Final = 128 << 20
@@ -31,7 +31,7 @@ Narrow = Callable[["tuple[TableScan, ...]"], "tuple[TableScan, ...]"]
 
 
 class Division(Struct, frozen=True):
-    """A query over a table, scan number ``index``, that tasks ask of parts of it."""
+    """A query over a table, scan number ``index``, which tasks run on parts of that table."""
 
     bound: BoundQuery
     plans: tuple[ScanPlan, ...]
@@ -39,23 +39,23 @@ class Division(Struct, frozen=True):
 
     @property
     def scan(self) -> TableScan:
-        """The table that is divided."""
+        """The scan of the table that is divided."""
         return self.bound.scans[self.index]
 
     @property
     def files(self) -> tuple[FileScanTask, ...]:
-        """Its files that may have rows of the query."""
+        """The table's files that may have rows of the query."""
         return self.plans[self.index].files
 
 
 def same(scans: tuple[TableScan, ...]) -> tuple[TableScan, ...]:
-    """The scans as they are."""
+    """Return the scans unchanged."""
     return scans
 
 
 def goes_to_spark(services: StatementServices, plans: Sequence[ScanPlan], besides: int = 0) -> bool:
-    """Whether the setting ``engine`` sends a statement that reads these plans to Spark, and so many
-    bytes besides."""
+    """True if the setting ``engine`` sends a statement to Spark that reads these plans, and
+    ``besides`` more bytes."""
     if services.query.settings.engine == "local":
         return False
     size = besides + sum(each.projected_bytes for each in plans)
@@ -63,10 +63,10 @@ def goes_to_spark(services: StatementServices, plans: Sequence[ScanPlan], beside
 
 
 def division_of(read: Query, index: int, services: StatementServices) -> Division | None:
-    """How tasks change the rows that a query finds in its table number ``index``.
+    """The division of a statement that changes the rows its query finds in table number ``index``.
 
-    None where the statement is for this machine, or where parts of the table do not tell the rows
-    of it, or each of them would read too much of other tables.
+    None if the statement runs on this machine, if its rows cannot be found from parts of the table
+    alone, or if each task would read too much of other tables.
     """
     if services.query.settings.engine == "local" or read.refused is not None:
         return None
@@ -75,7 +75,7 @@ def division_of(read: Query, index: int, services: StatementServices) -> Divisio
     except UnsupportedSqlError:
         if read.spark is None:
             raise
-        # Words that Spark alone has.
+        # Syntax that only Spark supports.
         return None
     if not goes_to_spark(services, plans) or bound.files or bound.only_text:
         return None
@@ -94,11 +94,11 @@ def planned_division(
     index_of: Callable[[tuple[TableScan, ...]], int],
     besides: int = 0,
 ) -> Division | None:
-    """The same of a query that is known to be one for parts of a table.
+    """As ``division_of``, for a query that is known to run on parts of a table.
 
-    ``besides`` are bytes of rows in memory that tasks insert, too. None where the statement is for
-    this machine, or there is nothing to divide or insert. Raises UnsupportedSqlError for
-    what tasks cannot read, unless the engine is chosen by what a statement reads.
+    ``besides`` are bytes of rows in memory that tasks insert, too. None if the statement runs on
+    this machine, or there is nothing to divide or insert. Raises UnsupportedSqlError for tables
+    that tasks cannot read, unless the setting ``engine`` is "auto".
     """
 
     def changed(scans: tuple[TableScan, ...]) -> tuple[TableScan, ...]:
@@ -121,16 +121,16 @@ def planned_division(
 
 
 def _with_all_deletes(scans: tuple[TableScan, ...], index: int) -> tuple[TableScan, ...]:
-    """The scans; new files of the table that is changed are made of the files of its plan.
+    """The scans, with all deletes for the changed table: its files are rewritten from this plan.
 
-    A filter would leave out deletes of rows that it does not match.
+    A filtered plan would leave out deletes of rows that the filter does not match.
     """
     whole = replace(scans[index], all_deletes=True)
     return (*scans[:index], whole, *scans[index + 1 :])
 
 
 def _travels(plans: Sequence[ScanPlan]) -> bool:
-    """Whether tasks can read the tables: not what only this process knows."""
+    """True if tasks can read the tables: no metadata tables or CHANGES, which need this process."""
     return all(each.metadata is None and each.changes is None for each in plans)
 
 
@@ -142,16 +142,16 @@ def _reads_little(plans: Sequence[ScanPlan], index: int) -> bool:
 
 
 def parts_for(size: int, slots: int, *, few: bool) -> int:
-    """How many tasks insert ``size`` bytes of rows: ``few``, as large as they may be, or as many as
-    run at once unless they were small; more where each would be too large."""
+    """How many tasks insert ``size`` bytes of rows: if ``few``, as few as the largest task size
+    allows; else as many as run at once, fewer if they would be small, more if too large."""
     least = 1 if few else min(slots, -(-size // _SMALL_BYTES))
     return max(1, least, -(-size // _TASK_BYTES))
 
 
 def parts_of(files: Sequence[FileScanTask], slots: int) -> list[list[FileScanTask]]:
-    """The files in parts of about the same weight, neighbours in partitions together.
+    """The files in parts of about equal size; files of neighbouring partitions stay together.
 
-    There are as many as tasks run at once, more where these would be large.
+    There are as many parts as tasks run at once, and more if these would be large.
     """
     ordered = sorted(
         files, key=lambda each: (each.spec_id, repr(partition_key(each.data_file.partition)))
@@ -161,14 +161,14 @@ def parts_of(files: Sequence[FileScanTask], slots: int) -> list[list[FileScanTas
     parts: list[list[FileScanTask]] = [[] for _ in range(count)]
     total, before = sum(sizes), 0
     for size, each in zip(sizes, ordered, strict=True):
-        # By the middle of the file, so that a large one is not alone in its part by chance.
+        # Placed by the middle of the file, so that rounding does not leave a large file alone.
         parts[min((before + size // 2) * count // total, count - 1)].append(each)
         before += size
     return [each for each in parts if each]
 
 
 def light(plan: ScanPlan) -> ScanPlan:
-    """A plan as it travels: without what only planning looks at."""
+    """The plan to send to tasks: without what only planning needs."""
     scan = plan.scan
     metadata = scan.table.metadata.without_history()
     table = replace(scan.table, metadata=metadata, reports=None, planning=None, document=None)

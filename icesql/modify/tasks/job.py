@@ -1,4 +1,4 @@
-"""The work of one task: the statement's query over the rows of some files, and their new files."""
+"""The work of one task: run the statement's query over some files, and write the new files."""
 
 from __future__ import annotations
 
@@ -32,25 +32,25 @@ if TYPE_CHECKING:
 
 
 class OpenRows(Protocol):
-    """The changes by the rows of one query, while they are read."""
+    """Converts the rows of one query to changes while they are read."""
 
     @property
     def new(self) -> NewRows | None:
-        """The columns of the rows that come, None if none come."""
+        """The columns of the new rows, None if there are none."""
 
     def batches(self, given: Iterable[pa.RecordBatch]) -> Iterator[RowBatch]:
-        """The rows that go and come."""
+        """The deleted and new rows."""
 
     def matches(self) -> bytes:
-        """The rows of a MERGE's source that matched, serialized; empty for other statements."""
+        """The rows of MERGE's source that matched, serialized; empty for other statements."""
 
 
 class QueryRows(Protocol):
-    """How a statement takes the rows of its query; picklable."""
+    """How a statement turns the rows of its query into changes; picklable."""
 
     @property
     def once(self) -> bool:
-        """Whether a row that goes twice is an error."""
+        """True if deleting a row twice is an error."""
 
     def begin(
         self,
@@ -59,19 +59,19 @@ class QueryRows(Protocol):
         file_of: FileOf,
         query: QueryContext,
     ) -> OpenRows:
-        """For rows of this schema; ``tables`` are those in memory that the query reads, and
-        ``file_of`` finds the files of the rows."""
+        """Start converting rows of this schema; ``tables`` are those in memory that the query
+        reads, and ``file_of`` finds the files of the rows."""
 
 
 class TablePart(Protocol):
     """Some rows of a table in memory; picklable."""
 
     def of(self, tables: Sequence[TemporaryTable]) -> tuple[TemporaryTable, ...]:
-        """The tables, that one with these rows alone."""
+        """The tables, with that one reduced to these rows."""
 
 
 class ChangeWork(Struct, frozen=True):
-    """How all tasks of a statement write the rows that its query finds, taken as ``rows`` say."""
+    """What all tasks of a statement share to write the changes by ``rows``."""
 
     metadata: TableMetadata
     storage: Storage
@@ -83,7 +83,7 @@ class ChangeWork(Struct, frozen=True):
     repeated: str
 
     def context_of(self, worker: QueryContext) -> QueryContext:
-        """The statement's context in a task that has that of its worker."""
+        """The statement's context for a task; memory is limited by the worker's."""
         most = min(self.settings.memory_limit, worker.settings.memory_limit)
         settings = replace(self.settings, threads=1, memory_limit=most)
         return QueryContext(settings=settings, now=self.now)
@@ -97,9 +97,9 @@ class ChangeWork(Struct, frozen=True):
         query: QueryContext,
         tables: Sequence[TemporaryTable] = (),
     ) -> Written:
-        """Change rows ``found`` of these files, with all their deletes; notes are the matches.
+        """Change the rows ``found`` in these files, given with all deletes; notes are matches.
 
-        Raises what writing raises, and then no file is left.
+        Raises what writing raises; then no file is left.
         """
 
         def files_of(projection: Schema, paths: set[str]) -> tuple[list[FileScanTask], ScanContext]:
@@ -127,7 +127,7 @@ class ChangeWork(Struct, frozen=True):
 
 
 class SharedWork(Struct, frozen=True):
-    """The part that all query tasks of a statement share. ``tables`` are those in memory."""
+    """What all query tasks of a statement share. ``tables`` are those in memory."""
 
     bound: BoundQuery
     tables: tuple[BroadcastTable, ...]
@@ -135,10 +135,10 @@ class SharedWork(Struct, frozen=True):
 
 
 class ChangeTask(Struct, frozen=True):
-    """``files`` with all their deletes are those of the table that are changed here.
+    """One task, which changes rows of ``files``; these have all their deletes.
 
-    ``plans`` say what the query reads: of that table these files, of others all. ``part`` is what
-    it reads of a table in memory, None for all of each.
+    ``plans`` are the query's plans: of the changed table these files, of others all. ``part`` is
+    the part of a table in memory to read, None for the whole of each.
     """
 
     shared: SharedWork
@@ -153,7 +153,7 @@ class ChangeTask(Struct, frozen=True):
         return self.names.number
 
     def run(self, query: QueryContext, attempt: int) -> Written:
-        """See ``work.run.Task``. Raises the query's errors, too."""
+        """See ``work.run.Task``. Also raises the query's errors."""
         shared, change = self.shared, self.shared.change
         own = change.context_of(query)
         folder = own.settings.temp_directory
@@ -170,7 +170,7 @@ class ChangeTask(Struct, frozen=True):
 
 
 class FoundRowsJob(Struct, frozen=True):
-    """Changes rows that Spark has found, in a task that has all of a file: see ``RowsJob``."""
+    """Changes rows that Spark found; all rows of a file are in one task. See ``RowsJob``."""
 
     change: ChangeWork
     files: tuple[FileScanTask, ...]
@@ -192,7 +192,7 @@ class FoundRowsJob(Struct, frozen=True):
 
 @functools.cache
 def _engine() -> LocalEngine:
-    """DuckDB is kept for the next task of this worker process."""
+    """The engine, kept for the next task of this worker process."""
     from icesql.engine.duckdb.engine import LocalEngine
 
     return LocalEngine()

@@ -1,4 +1,4 @@
-"""Run a division in Spark's tasks, and put together what they have done."""
+"""Run a division in Spark's tasks, and combine their results."""
 
 from __future__ import annotations
 
@@ -55,13 +55,13 @@ if TYPE_CHECKING:
     from icesql.scan.plan import ScanPlan
     from icesql.sql.statement import Query
 
-# What every task is told of that finds rows of any: some hundred bytes each.
+# The most files that are sent to every task which changes found rows: some hundred bytes each.
 _MOST_FILES: Final = 50_000
 
 
 class Part(Struct, frozen=True):
-    """The input of one task: files that it may change, the same as its query reads them, and the
-    part of a table in memory that it reads, None for all of that."""
+    """The input of one task: the files that it may change, the same files as its query reads them,
+    and the part of a table in memory that it reads, None for the whole of it."""
 
     files: tuple[FileScanTask, ...] = ()
     read: tuple[FileScanTask, ...] = ()
@@ -76,9 +76,9 @@ def change_by_query(
     command: Command,
     services: StatementServices,
 ) -> ChangedRows:
-    """Change the rows that a query finds in its table number ``index``, in tasks or here.
+    """Change the rows that a query finds in its table number ``index``, in tasks or locally.
 
-    ``place`` has the table as the statement was read for it. Raises as ``change_rows`` and
+    ``place`` has the table that the statement was parsed for. Raises as ``change_rows`` and
     ``TaskRun``.
     """
     catalog, table, branch = place
@@ -113,10 +113,10 @@ def change_by_query(
 
 
 class TaskRun:
-    """The tasks of one statement, within ``with``; leaving it with an error removes their files.
+    """The tasks of one statement, as a context manager; leaving with an error removes their files.
 
-    Its methods raise what a task does, QueryCancelledError, and OperationalError for one that ends
-    its worker every time.
+    Methods raise what a task raises, QueryCancelledError, and OperationalError for a task that
+    crashes its worker on every attempt.
     """
 
     def __init__(
@@ -149,7 +149,7 @@ class TaskRun:
 
         Raises ProgrammingError where one of the files is listed more than once.
         """
-        # Two tasks may have one each.
+        # Two tasks might get one copy each.
         refuse_repeated(division.files, self._target.table.name)
         files = self._files(division)
         residuals = {each.data_file.path: each.residual for each in division.files}
@@ -170,10 +170,10 @@ class TaskRun:
         rows: QueryRows,
         parts: Callable[[int, bool], Sequence[TablePart]],
     ) -> Written:
-        """Insert what a query over a table in memory gives of its parts, which need no file.
+        """Insert the rows of a query over parts of a table in memory, without data files.
 
-        ``parts`` is given how many tasks run at once, and whether few large ones are better, as
-        each of them writes a file for each partition that it has rows of.
+        ``parts`` gets the number of tasks that run at once, and whether few large parts are better,
+        because each task writes a file for each of its partitions.
         """
         metadata = self._target.metadata
         few = distribution(metadata.properties, metadata.spec, is_sorted=False) != "none"
@@ -182,9 +182,9 @@ class TaskRun:
         )
 
     def change_found(self, result: RowsResult, rows: QueryRows) -> Written | None:
-        """Change the rows of a query of Spark, whose first column is their files.
+        """Change the rows of a Spark query, whose first column is the file.
 
-        None where they come to this process, or the table has too many files for each task to know.
+        None if the rows come to this process, or the table has too many files to send to each task.
         """
         target, query = self._target, self._services.query
         schema = target.metadata.schema
@@ -194,7 +194,7 @@ class TaskRun:
         self._know(planned.files)
         own = light(planned)
         job = FoundRowsJob(self._change(own, rows), own.files, self._names)
-        # Also without rows: values of some types can never be stored.
+        # Run once without rows: values of some types can never be stored, which raises here.
         job.change.write((), arrow_schema(result.columns), own.files, self._names, query)
 
         types = types_of(target.metadata)
@@ -209,7 +209,7 @@ class TaskRun:
         rows: QueryRows,
         parts: Callable[[int], Iterable[Part]],
     ) -> Written:
-        """Run a task for each part, and check what it reports."""
+        """Run a task for each part, and check its result."""
         target, query, done, size = self._target, self._services.query, list[Written](), 0
         try:
             shared = self._shared(division, rows)
@@ -237,7 +237,7 @@ class TaskRun:
         target = self._target
         if division.plans[division.index].planned_by is None:
             return division.files
-        # A catalog that plans scans leaves out deletes as it likes.
+        # A catalog that plans scans may leave out deletes.
         paths = {each.data_file.path for each in division.files}
         return files_of(target, target.metadata.schema, paths, self._services.query)[0]
 
@@ -255,7 +255,7 @@ class TaskRun:
         return SharedWork(bound, tables, self._change(plans[division.index], rows))
 
     def _change(self, own: ScanPlan, rows: QueryRows) -> ChangeWork:
-        """The work of tasks on the table, which may get columns that its plan has not."""
+        """The shared work of tasks on the table, whose schema may be wider than the plan's."""
         query, metadata, context = self._services.query, own.scan.table.metadata, own.context
         if self._target.schema is not None:
             metadata = self._target.metadata.without_history()
@@ -272,7 +272,7 @@ class TaskRun:
         )
 
     def _broadcast(self, tables: Sequence[TemporaryTable]) -> tuple[BroadcastTable, ...]:
-        """The tables for tasks, each sent once."""
+        """The tables for tasks; each is sent once."""
         new = [each for each in tables if each.name not in self._sent]
         paths = [
             self._locations.path(f"rows-{self._names.operation}-{len(self._sent) + number}.arrow")
@@ -297,15 +297,15 @@ class TaskRun:
             yield ChangeTask(shared, tuple(plans), part.files, names, part.part)
 
     def _know(self, tasks: Iterable[FileScanTask]) -> None:
-        """Tasks may remove these files."""
+        """Allow tasks to remove these files."""
         self._known |= {
             file_key(each): each for task in tasks for each in (task.data_file, *task.deletes)
         }
 
     def _take(self, written: Written) -> Written:
-        """The same with the files that it removes as they are known here.
+        """Replace removed files by the known ones, and collect the result.
 
-        Raises InternalError for others, and for one that was removed before.
+        Raises InternalError for an unknown file, and for one that was removed before.
         """
         with decoding():
             removed = tuple(self._known.pop(file_key(each)) for each in written.removed)

@@ -1,6 +1,6 @@
-"""The rows of a query of Spark, written by its tasks where all machines can read them.
+"""Write the rows of a Spark query to files, by its tasks, where all machines can read them.
 
-They are asked for once, and none comes to the driver: it maps the files as the tasks do.
+The query runs once, and no row is sent to the driver: it maps the files as the tasks do.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class StageJob(Struct, frozen=True):
-    """Writes the rows of a part of a result into a file beside those of a table."""
+    """Writes the rows of one part of a result to a file in the table's data location."""
 
     storage: Storage
     locations: DataLocations
@@ -37,7 +37,7 @@ class StageJob(Struct, frozen=True):
         query: QueryContext,
         numbers: tuple[int, int],
     ) -> bytes:
-        """The file; none where there is no row. See ``engine.protocol.RowsJob``."""
+        """Write the file, unless there are no rows. See ``engine.protocol.RowsJob``."""
         rows = (each for each in batches if each.num_rows)
         first = next(rows, None)
         if first is None:
@@ -56,10 +56,10 @@ class StageJob(Struct, frozen=True):
 
 
 def stage(result: Result, table: Table) -> tuple[str, ...] | None:
-    """The files with all rows of a result, in the order of its parts, beside those of ``table``.
+    """Write all rows of a result to files in the data location of ``table``; return their paths.
 
-    None where the rows come to this process, and then nothing was read. Raises what the query and
-    writing raise, and then no file is left.
+    Paths are in the order of the result's parts. None if the rows come to this process; then
+    nothing was read. Raises what the query and writing raise; then no file is left.
     """
     if not hasattr(result, "run_over_rows"):
         return None
@@ -73,5 +73,5 @@ def stage(result: Result, table: Table) -> tuple[str, ...] | None:
         if written is None:
             return None
         new.hand_over(written.apart)
-    # Their names begin alike, and then come the numbers of the parts.
+    # File names have a common prefix, then the number of the part.
     return tuple(sorted(written.apart, key=lambda each: each.rpartition("/")[2]))

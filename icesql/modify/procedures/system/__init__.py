@@ -1,4 +1,4 @@
-"""One file a procedure: what it takes and gives, what it plans to do, and what it says.
+"""One file for each procedure: its parameters, result columns and plan.
 
-SHOW PROCEDURES imports them all, so that what a plan needs is imported inside it.
+SHOW PROCEDURES imports all of them, so each imports what its plan needs inside the function.
 """

@@ -1,4 +1,4 @@
-"""add_files: Parquet files as they lie."""
+"""add_files: add existing Parquet files to a table."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _SHOWN: Final = 3
     rows="added_files_count bigint, changed_partition_count bigint",
 )
 def add_files(call: Call) -> Plan:
-    """Parquet files as they lie, without a copy."""
+    """Add Parquet files where they are, without a copy."""
     from icesql.commit.attempts import commit
     from icesql.commit.files import FileChanges
     from icesql.maintain.importing.folders import find_files
@@ -51,7 +51,7 @@ def add_files(call: Call) -> Plan:
     catalog, table = call.target()
     source = _source(call)
     _check_access(call, source)
-    # The table is read by its own storage; where it lies now is no matter of these files.
+    # The storage of the table, without its location: the files may be elsewhere.
     storage = Storage(
         table.storage.properties,
         cache=table.storage.cache,
@@ -66,7 +66,7 @@ def add_files(call: Call) -> Plan:
     files = _data_files(call, table, storage, found)
 
     def run() -> Rows:
-        # The files are another's until they are committed, and stay if they are not.
+        # The files belong to others until they are committed: a failed commit leaves them.
         changes = FileChanges("append", files, summary=dict(SUMMARY), borrowed=True)
         operation = AddFiles(table, changes, call.services.query)
         commit(catalog, table, operation, call.services.query)
@@ -93,7 +93,7 @@ def _steps(table: Table, files: Sequence[DataFile]) -> Iterator[Step]:
 
 
 def _source(call: Call) -> str:
-    """The folder or file of ```parquet`.`path```."""
+    """The folder or file in ```parquet`.`path```."""
     text: str = call["source_table"]
     source = _SOURCE.fullmatch(text)
     if source is None:
@@ -107,7 +107,7 @@ def _source(call: Call) -> str:
 
 
 def _check_access(call: Call, source: str) -> None:
-    """Added files are read by every SELECT: only those that SQL may read are added."""
+    """Raise AccessDeniedError for files that SQL may not read: every SELECT would read them."""
     from icesql.storage.open import is_local, local_spellings
     from icesql.storage.roots import Roots
 

@@ -1,4 +1,4 @@
-"""ancestors_of: the snapshots that led to one."""
+"""ancestors_of: the snapshots before a snapshot, in its history."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""cherrypick_snapshot: the change of a snapshot in main."""
+"""cherrypick_snapshot: apply the change of a snapshot to main."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     rows=PICKED,
 )
 def cherrypick_snapshot(call: Call) -> Plan:
-    """The change of a snapshot in ``main``."""
+    """Apply the change of a snapshot to ``main``."""
     from icesql.modify.procedures.refs import picked_snapshot
 
     catalog, table = call.target()

@@ -1,4 +1,4 @@
-"""compute_partition_stats: a statistics file of a snapshot."""
+"""compute_partition_stats: write the partition statistics file of a snapshot."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     rows="partition_statistics_file varchar",
 )
 def compute_partition_stats(call: Call) -> Plan:
-    """The statistics file of a snapshot's partitions."""
+    """Write the statistics file of a snapshot's partitions."""
     from icesql.maintain.statistics.partitions import compute_partition_statistics, partition_rows
 
     catalog, table = call.target()

@@ -1,4 +1,4 @@
-"""compute_table_stats: a statistics file of a snapshot."""
+"""compute_table_stats: write the statistics file of a snapshot's columns."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     rows="statistics_file varchar",
 )
 def compute_table_stats(call: Call) -> Plan:
-    """The statistics file of a snapshot's columns."""
+    """Write the statistics file of a snapshot's columns."""
     from icesql.commit.snapshots.branches import engine_summary
     from icesql.iceberg.metadata.property_numbers import whole_number
     from icesql.maintain.statistics.columns import columns_to_sketch, compute_table_statistics

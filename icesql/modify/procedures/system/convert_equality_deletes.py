@@ -1,4 +1,4 @@
-"""convert_equality_deletes: position deletes or vectors of deletes by equality."""
+"""convert_equality_deletes: replace equality deletes by position deletes or deletion vectors."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     "converted_rows_count bigint, remaining_equality_delete_files_count integer",
 )
 def convert_equality_deletes(call: Call) -> Plan:
-    """The data files of which equality deletes may take rows."""
+    """Replace the equality deletes of data files by position deletes or deletion vectors."""
     from icesql.maintain.deletes.plan import plan_conversion
     from icesql.maintain.deletes.run import convert
     from icesql.modify.modified import SUMMARY

@@ -1,4 +1,4 @@
-"""copy_table: a table to another place, and later what is new of it."""
+"""copy_table: copy a table to another place, and later only its new files."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _LATEST: Final = "latest"
     "verified_rows_count bigint",
 )
 def copy_table(call: Call) -> Plan:
-    """A table to another place, and what is new of it later."""
+    """Copy a table to another place, or add to a copy what is new in the table."""
     from icesql.maintain.relocation.copy import CopyRequest
     from icesql.maintain.relocation.copy import copy_table as copy
     from icesql.maintain.relocation.folder import target_location
@@ -59,7 +59,7 @@ def copy_table(call: Call) -> Plan:
 
 
 def _verified(call: Call, table: Table, done: Copied) -> tuple[int, int]:
-    """Files that were found in a copy, and the rows of main."""
+    """Verify a copy: the number of its files, and of the rows of main."""
     from icesql.catalog.table import table_from_metadata
     from icesql.maintain.relocation.verify import check_same, refs_of, verify
     from icesql.modify.procedures.call import row_counter
@@ -89,11 +89,11 @@ def _since(call: Call) -> int | Literal["latest"] | None:
 
 
 def _properties(call: Call, table: Table, location: str) -> dict[str, str]:
-    """How the store of a copy is opened: as the table's own is, unless told otherwise."""
+    """Properties that open the store of a copy: the table's own, unless ``properties`` differ."""
     from icesql.catalog.properties import of_storage, with_given
     from icesql.catalog.rest.storage_properties import are_vended
 
     own, names = table.storage.properties, call.services.state.names
-    if are_vended(own):  # what a catalog lends for one table opens no other place
+    if are_vended(own):  # credentials that a catalog lends for one table open no other place
         own, _ = names.store_of(location)
     return with_given(own, of_storage(names.given), call["properties"] or {})

@@ -1,4 +1,4 @@
-"""expire_snapshots: old snapshots, and the files that only they need."""
+"""expire_snapshots: remove old snapshots, and the files that only they need."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _WHERE: Final = {
     "deleted_statistics_files_count bigint",
 )
 def expire_snapshots(call: Call) -> Plan:
-    """Snapshots, and the files that only they need."""
+    """Remove old snapshots, and the files that only they need."""
     from icesql.commit.own_places import kept_note
     from icesql.maintain.expire import expire_snapshots as expire
     from icesql.modify.procedures.call import at_once_of, folders_below

@@ -1,4 +1,4 @@
-"""fast_forward: a branch to the head of another one."""
+"""fast_forward: move a branch to the head of a later one."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     rows="branch_updated varchar, previous_ref bigint, updated_ref bigint",
 )
 def fast_forward(call: Call) -> Plan:
-    """A branch at the head of another one."""
+    """Move a branch to the head of another one, of which it is an ancestor."""
     from icesql.commit import refs
     from icesql.modify.procedures.refs import changed, from_to, head_of, nothing_to_do
 

@@ -1,4 +1,4 @@
-"""maintain: the other procedures on one table, as far as it needs them."""
+"""maintain: run the other procedures on one table, as far as it needs them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     "seconds double, statement varchar, note varchar",
 )
 def maintain(call: Call) -> Plan:
-    """The calls that a table needs by its policy."""
+    """Run the procedures that a table needs by its policy."""
     import os
     from datetime import UTC, datetime
 
@@ -40,7 +40,7 @@ def maintain(call: Call) -> Plan:
         raise call.wrong(
             "policy" if call["policy"] else "actions", f"cannot be: {error}"
         ) from error
-    call.target()  # it is there, and no branch of it is named
+    call.target()  # raises for a missing table, and for a branch
     door = _door(call)
     parts = call.table_name().parts
 
@@ -50,7 +50,7 @@ def maintain(call: Call) -> Plan:
 
     def run() -> Rows:
         done = look(bool(call["dry_run"]))
-        call.services.query.check()  # what is over is an error of the statement
+        call.services.query.check()  # a cancelled or timed-out statement fails as a whole
         if done.status == "failed" and not done.actions:
             raise OperationalError(done.note)
         snapshots = [each.snapshot_id for each in done.actions if each.snapshot_id is not None]

@@ -1,4 +1,4 @@
-"""publish_changes: the change of a staged snapshot in main."""
+"""publish_changes: apply the change of a staged snapshot to main."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     rows=PICKED,
 )
 def publish_changes(call: Call) -> Plan:
-    """The change of the snapshot that was staged with an id, in ``main``."""
+    """Apply the change of the snapshot that was staged with a wap.id to ``main``."""
     from icesql.modify.procedures.refs import picked_snapshot
 
     catalog, table = call.target()

@@ -1,4 +1,4 @@
-"""register_table: a table of a metadata file, under a new name."""
+"""register_table: give an existing metadata file a name in the catalog."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     rows="current_snapshot_id bigint, total_records_count bigint, total_data_files_count bigint",
 )
 def register_table(call: Call) -> Plan:
-    """A table of a metadata file, under a new name; without the file an error names it."""
+    """Register a metadata file under a new name; without the file, an error suggests one."""
     from icesql.catalog.targets import new_place
     from icesql.catalog.writes.register import register
     from icesql.iceberg.metadata.property_numbers import whole_number

@@ -1,4 +1,4 @@
-"""remove_orphan_files: files in a table's folder that nothing of the table names."""
+"""remove_orphan_files: remove files in a table's folder that the table does not reference."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _MODES: Final = ("ERROR", "IGNORE", "DELETE")
     rows="orphan_file_location varchar",
 )
 def remove_orphan_files(call: Call) -> Plan:
-    """Files that nothing of the table names."""
+    """Remove files that the table's metadata does not reference."""
     from icesql.maintain.orphans import DEFAULT_AGE_MS, LEAST_AGE_MS, find_orphans
     from icesql.modify.procedures.call import at_once_of, folders_below
     from icesql.storage.removal import remove_listed
@@ -104,7 +104,7 @@ def _summary(found: Orphans) -> str:
 
 
 def _prefixes(call: Call) -> Prefixes:
-    """Which spellings of stores are one; keys may list several, ``s3a,s3n``."""
+    """Schemes and authorities to treat as equal; a key may list several, ``s3a,s3n``."""
     from icesql.maintain.referenced import Prefixes
 
     mode = (call["prefix_mismatch_mode"] or "ERROR").upper()

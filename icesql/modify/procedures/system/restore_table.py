@@ -1,4 +1,4 @@
-"""restore_table: a table of a copy, once all of it was found and read."""
+"""restore_table: verify every file of a copy, and register the copy as a table."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     "delete_files_count bigint, rows_count bigint",
 )
 def restore_table(call: Call) -> Plan:
-    """A table of a copy, once all of it was found and read."""
+    """Verify every file of a copy and, if ``table`` is given, register it under that name."""
     from icesql.catalog.open import open_table
     from icesql.catalog.properties import of_storage, with_given
     from icesql.catalog.targets import new_place

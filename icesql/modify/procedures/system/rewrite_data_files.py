@@ -1,4 +1,4 @@
-"""rewrite_data_files: compaction by size, by an order or along a z-curve."""
+"""rewrite_data_files: compaction by size, by a sort order or along a z-curve."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     "removed_delete_files_count integer",
 )
 def rewrite_data_files(call: Call) -> Plan:
-    """The groups of files, and what makes new ones of them."""
+    """Plan groups of files to rewrite, and rewrite them."""
     from icesql.maintain.rewrite.plan import plan_rewrite
     from icesql.maintain.rewrite.run import rewrite
     from icesql.modify.modified import SUMMARY
@@ -63,7 +63,7 @@ def rewrite_data_files(call: Call) -> Plan:
     return Plan(_steps(planned), run, _summary(planned) + call.engine_note(planned.bytes))
 
 
-# ------------------------------------------------------------------ what is asked for
+# ------------------------------------------------------------------ the request
 
 
 def _request(call: Call, table: Table, branch: str) -> RewriteRequest:
@@ -127,12 +127,12 @@ def _order(call: Call, metadata: TableMetadata, read: SortText | None) -> RowOrd
 
 
 def _known(order: SortOrder, metadata: TableMetadata) -> int:
-    """The id of the table's sort order that is the same; 0 without one."""
+    """The id of the table's sort order with the same fields; 0 if there is none."""
     same = [n for n, each in metadata.sort_orders.items() if n and each.fields == order.fields]
     return same[0] if same else 0
 
 
-# ------------------------------------------------------------------ what is told
+# ------------------------------------------------------------------ rows, notes and steps
 
 
 def _row(done: Rewritten) -> tuple[int, ...]:

@@ -1,4 +1,4 @@
-"""rewrite_manifests: the manifests of one partition spec, clustered by partition."""
+"""rewrite_manifests: rewrite the manifests of one partition spec, clustered by partition."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     rows="rewritten_manifests_count integer, added_manifests_count integer",
 )
 def rewrite_manifests(call: Call) -> Plan:
-    """The manifests of one partition spec, clustered by partition."""
+    """Rewrite the manifests of one partition spec, clustered by partition."""
     from icesql.commit.manifests.rewrite import manifest_groups
     from icesql.commit.manifests.rewrite import rewrite_manifests as rewrite
 

@@ -1,4 +1,4 @@
-"""rewrite_position_delete_files: few files of deletes by position of many."""
+"""rewrite_position_delete_files: merge many position delete files into few."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     "rewritten_bytes_count bigint, added_bytes_count bigint",
 )
 def rewrite_position_delete_files(call: Call) -> Plan:
-    """The position delete files of partitions that have many.
+    """Merge the position delete files of partitions that have many.
 
-    With partial progress they come in several commits: those before one that fails stay.
+    With partial progress there are several commits: those before a failed one stay.
     """
     from icesql.maintain.deletes.plan import plan_delete_files, plan_deletes
     from icesql.maintain.deletes.run import Converted, convert
@@ -39,7 +39,7 @@ def rewrite_position_delete_files(call: Call) -> Plan:
 
     def run() -> Rows:
         done, commits = Converted(table), 1
-        # A data file has one vector, whose positions may be those of several groups.
+        # A data file has one vector, which may take positions from several groups.
         if table.metadata.format_version < 3 and options.partial_progress_enabled:
             commits = options.partial_progress_max_commits
         size = max(-(-len(groups) // commits), 1)
@@ -49,7 +49,7 @@ def rewrite_position_delete_files(call: Call) -> Plan:
                     f"{table.name} was upgraded meanwhile; what was committed stays, run the "
                     "statement again"
                 )
-            # From what the last commit left: others may expire what came before it.
+            # Planned on the result of the last commit: others may expire earlier snapshots.
             some = plan_deletes(done.table, groups[start : start + size], call.services.query)
             found = convert(catalog, some, call.services.query, summary=SUMMARY)
             done = Converted(

@@ -1,4 +1,4 @@
-"""rewrite_table_path: metadata with another prefix of its paths."""
+"""rewrite_table_path: write metadata with another prefix in its paths."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     "rewritten_delete_file_paths_count integer",
 )
 def rewrite_table_path(call: Call) -> Plan:
-    """Metadata with another prefix in a folder of its own, and the list of what is to be copied."""
+    """Write metadata with another path prefix to a folder, and list the files to copy."""
     from icesql.maintain.relocation.folder import target_location
     from icesql.maintain.relocation.staged import PathRewrite
     from icesql.maintain.relocation.staged import rewrite_table_path as rewrite

@@ -1,4 +1,4 @@
-"""rollback_to_snapshot: main back to an ancestor, or a branch some commits back."""
+"""rollback_to_snapshot: set main back to an ancestor, or a branch some commits back."""
 
 from __future__ import annotations
 

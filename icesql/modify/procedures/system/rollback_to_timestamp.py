@@ -1,4 +1,4 @@
-"""rollback_to_timestamp: main back to what it was at an instant."""
+"""rollback_to_timestamp: set main back to its snapshot at an instant."""
 
 from __future__ import annotations
 

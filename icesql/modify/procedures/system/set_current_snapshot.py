@@ -1,4 +1,4 @@
-"""set_current_snapshot: main at any snapshot."""
+"""set_current_snapshot: set main to any snapshot."""
 
 from __future__ import annotations
 
