@@ -1,7 +1,7 @@
-"""Expire snapshots: forget them, then delete the files that no snapshot needs any more.
+"""Expire snapshots: remove them from metadata, then delete files that no snapshot needs any more.
 
-Source: Java ``ReachableFileCleanup``, the way of comparing whole sets of paths; the other,
-incremental one deletes files that are still needed.
+Source: Java ``ReachableFileCleanup``, which compares whole sets of paths; Java's incremental
+cleanup deletes files that are still needed.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ from icesql.maintain.expiry_plan import Expiry, plan_expiry
 from icesql.scan.manifest_reader import ManifestReader
 from icesql.storage.removal import remove_files
 
-# How often the files to delete are compared with a table that changes meanwhile.
+# How often to compare the files to delete with a table that other writers change.
 _LOOKS: Final = 5
 
 
 class Unneeded(Struct, frozen=True):
     """Files that only expired snapshots need, in the order in which they are deleted.
 
-    ``bytes`` has the sizes of those whose size metadata tells.
+    ``bytes`` has the sizes that metadata records.
     """
 
     data_files: tuple[str, ...] = ()
@@ -53,14 +53,14 @@ class Unneeded(Struct, frozen=True):
 
     @property
     def paths(self) -> tuple[str, ...]:
-        """Data before what lists it: a deletion that is cut short leaves orphans at most."""
+        """Data files before manifests that list them: an interrupted deletion leaves only orphans."""
         return (
             *self.data_files, *self.position_delete_files, *self.equality_delete_files,
             *self.statistics, *self.manifests, *self.manifest_lists,
         )  # fmt: skip
 
     def where(self, wanted: Callable[[str], bool]) -> Unneeded:
-        """Only the files of paths that are wanted."""
+        """Only the files whose paths satisfy ``wanted``."""
         paths = {
             name: tuple(filter(wanted, getattr(self, name)))
             for name in self.__struct_fields__
@@ -72,7 +72,7 @@ class Unneeded(Struct, frozen=True):
 class Expired(Struct, frozen=True):
     """The expired snapshots, and the files deleted with them; ``left`` could not be deleted.
 
-    ``kept`` are files that nothing needs any more and that lie outside of the table's ``places``.
+    ``kept`` are unneeded files outside of the table's ``places``, which are not deleted.
     """
 
     table: Table
@@ -84,11 +84,11 @@ class Expired(Struct, frozen=True):
 
     @property
     def deleted(self) -> int:
-        """How many files were deleted."""
+        """The number of deleted files."""
         return len(self.files.paths) - len(self.left)
 
     def count(self, paths: Sequence[str]) -> int:
-        """How many of these were deleted."""
+        """How many of these paths were deleted."""
         return sum(each not in self.left for each in paths)
 
 
@@ -106,14 +106,14 @@ def expire_snapshots(
     delete_outside: bool = False,
     query: QueryContext | None = None,
 ) -> Expired:
-    """Forget snapshots and delete their files; what is retained is as ``plan_expiry`` says.
+    """Expire snapshots and delete their files; ``plan_expiry`` decides which snapshots are kept.
 
-    A file goes only if no snapshot that stays names it: all of their manifests are read, and where
-    one cannot be, no data file is deleted. With ``clean_metadata`` schemas and partition specs go
-    that nothing uses any more. With ``dry_run`` nothing is changed. ``at_once`` is how many files
-    of a store are deleted at a time. Files outside of the table's location stay, unless they lie in
-    a folder of ``delete_below``, or with ``delete_outside``. Raises NotSupportedError for a table
-    with gc.enabled false, whose files may be another's.
+    A file is deleted only if no kept snapshot references it: all manifests of kept snapshots are
+    read, and if one cannot be read, no data file is deleted. ``clean_metadata`` also removes unused
+    schemas and partition specs. ``dry_run`` changes nothing. ``at_once`` is how many files of a
+    store are deleted at a time. Files outside of the table's location stay, unless they are in a
+    folder of ``delete_below``, or with ``delete_outside``. Raises NotSupportedError for a table
+    with gc.enabled false, whose files other tables may need.
     """
     if table.metadata.properties.get("gc.enabled", "true").lower() == "false":
         raise NotSupportedError(
@@ -151,17 +151,17 @@ def expire_snapshots(
     base, expiry = planned[-1]
     found = Unneeded()
     for _ in range(_LOOKS):
-        # What was committed since may need files of the snapshots that are gone.
+        # Commits since then may need files of the expired snapshots.
         left = tuple(each for each in expiry.snapshot_ids if after.metadata.snapshot(each) is None)
         found, problem = Unneeded(), None
         try:
             found = unneeded(after, base, Expiry(expiry.refs, left), context)
         except StorageError as error:
-            problem = error  # another one may have expired a snapshot that was to stay
+            problem = error  # another process may have expired a snapshot that was to be kept
         try:
             latest = refreshed(catalog, after)
         except Error:
-            break  # the table is gone, and nobody adds files to it any more
+            break  # the table was dropped, so that no commit adds files to it any more
         if is_same(latest, after):
             if problem is not None:
                 raise problem
@@ -177,9 +177,9 @@ def expire_snapshots(
 def unused(
     table: Table, base: TableMetadata, expiry: Expiry, query: QueryContext
 ) -> Sequence[Update]:
-    """The removal of schemas and partition specs that no snapshot needs which stays.
+    """The removal of schemas and partition specs that no kept snapshot needs.
 
-    Source: Java ``RemoveSnapshots.cleanExpiredMetadata``, which forgets schemas that specs and
+    Source: Java ``RemoveSnapshots.cleanExpiredMetadata``, which also removes schemas that specs and
     equality deletes need.
     """
     gone = {*expiry.snapshot_ids}
@@ -197,8 +197,8 @@ def unused(
     fields |= _equality_ids(reader, manifests.values())
     named = {base.current_schema_id, *(each.schema_id for each in stay)}
     schemas = {each for each in base.schemas if each in named}
-    # A column that was dropped is still read by old partitions and deletes: the latest schema
-    # that knows it stays.
+    # Old partitions and equality deletes still need a dropped column: the latest schema with it
+    # is kept.
     for number in sorted(base.schemas, reverse=True):
         known = {each for one in schemas for each in _ids(base, one)}
         if (fields - known) & _ids(base, number):
@@ -230,9 +230,9 @@ def _equality_ids(reader: ManifestReader, manifests: Iterable[ManifestFile]) -> 
 def _paths_of_gone(
     reader: ManifestReader, manifests: Sequence[ManifestFile]
 ) -> dict[str, tuple[int, int]]:
-    """The contents and sizes of the live files of manifests that no snapshot has any more.
+    """The content types and sizes of live files in manifests of expired snapshots, by path.
 
-    Others may delete manifests, too.
+    Other processes may have deleted manifests already.
     """
     try:
         return {
@@ -249,9 +249,9 @@ def _paths_of_gone(
 
 
 def unneeded(table: Table, base: TableMetadata, expiry: Expiry, query: QueryContext) -> Unneeded:
-    """The files that only expired snapshots of ``base`` need; ``table`` has those that stay.
+    """The files that only expired snapshots of ``base`` need; ``table`` has the kept snapshots.
 
-    Raises what reading a manifest of a snapshot that stays does.
+    Raises what reading a manifest of a kept snapshot raises.
     """
     gone = {*expiry.snapshot_ids}
     if not gone:
@@ -266,13 +266,13 @@ def unneeded(table: Table, base: TableMetadata, expiry: Expiry, query: QueryCont
         try:
             listed = reader.manifests_of(snapshot)
         except Error:
-            continue  # gone already: what it listed is left to the removal of orphans
+            continue  # deleted already: the removal of orphans finds the files that it listed
         if snapshot.manifest_list is not None:
             lists.append(snapshot.manifest_list)
         candidates |= {
             each.manifest_path: each for each in listed if each.manifest_path not in kept_manifests
         }
-    # Of before: specs that only these manifests were of may be gone with them.
+    # Read with ``base``: partition specs of these manifests may have been removed since.
     before = ManifestReader(replace(table, metadata=base), query)
     found = _paths_of_gone(before, [*candidates.values()])
     own = [each for each in base.statistics_files if each.snapshot_id in gone]
@@ -281,7 +281,7 @@ def unneeded(table: Table, base: TableMetadata, expiry: Expiry, query: QueryCont
     if found or statistics:
         live = reader.live(kept_manifests.values())
         needed = [entries.path[index] for entries, index in live]
-    # Whatever a file is to those that stay, and however they spell it.
+    # In any role in which kept snapshots reference a file, and in any spelling of its path.
     same = table.storage.same_file_key
     kept = {same(each) for each in (*needed, *kept_manifests, *_own_files(table, stay))}
 
@@ -305,7 +305,7 @@ def unneeded(table: Table, base: TableMetadata, expiry: Expiry, query: QueryCont
 
 
 def _own_files(table: Table, stay: Sequence[Snapshot]) -> Iterator[str]:
-    """The files that the metadata of a table names for the snapshots that stay, and itself."""
+    """The files that metadata names for the kept snapshots, and the metadata files."""
     kept_ids = {each.snapshot_id for each in stay}
     yield table.metadata_location
     yield from (each.metadata_file for each in table.metadata.metadata_log)

@@ -1,4 +1,4 @@
-"""Which snapshots and refs of a table may go.
+"""Decide which snapshots and refs of a table expire.
 
 Source: Java ``RemoveSnapshots``.
 """
@@ -22,7 +22,7 @@ _FIVE_DAYS: Final = 432_000_000
 
 
 class Expiry(Struct, frozen=True):
-    """The refs and snapshots to remove, in the order in which the table has them."""
+    """The refs and snapshots to remove, in the order of the table's metadata."""
 
     refs: tuple[str, ...] = ()
     snapshot_ids: tuple[int, ...] = ()
@@ -38,15 +38,15 @@ def plan_expiry(
 ) -> Expiry:
     """Plan an expiry at ``now_ms`` (since 1970): by age, or only of the named snapshots.
 
-    Without ``older_than_ms`` and ``retain_last`` the table's properties say what is kept, five
-    days and one snapshot by default. The head of each ref stays, unless the ref is older than it
-    may be; each branch keeps its own number and age of snapshots where it has them.
+    Without ``older_than_ms`` and ``retain_last`` the table's properties decide, by default five
+    days and one snapshot are kept. The head of each ref is kept, unless the ref is older than its
+    maximum age; a branch may have its own minimum number and maximum age of snapshots.
 
-    Raises ProgrammingError for a snapshot that a ref points at, SnapshotNotFoundError.
+    Raises ProgrammingError for a named snapshot that is the head of a ref, SnapshotNotFoundError.
     """
     if retain_last is not None and retain_last < 1:
         raise ProgrammingError(f"retain_last is {retain_last}; at least one snapshot is kept")
-    # Of 0 the head stays, as of one.
+    # The head of a ref is kept even for 0.
     least = (
         number_property(metadata.properties, _MIN_KEPT, 1) if retain_last is None else retain_last
     )
@@ -82,7 +82,7 @@ def _walk(
     retained: set[int],
     reachable: set[int],
 ) -> None:
-    """Add what a branch keeps to ``retained``, and all that led to it to ``reachable``."""
+    """Add what a branch keeps to ``retained``, and its whole history to ``reachable``."""
     count = ref.min_snapshots_to_keep or least
     age = ref.max_snapshot_age_ms
     oldest = older_than_ms if age is None else now_ms - age
@@ -111,6 +111,6 @@ def _lives(metadata: TableMetadata, name: str, ref: SnapshotRef, now_ms: int) ->
 
 
 def check_ages(properties: Mapping[str, str]) -> None:
-    """Raise ProgrammingError for a property of expiry that is no number from 0 on."""
+    """Raise ProgrammingError for a property of expiry that is not an integer from 0 on."""
     for name in (_MAX_AGE, _MIN_KEPT, _REF_AGE):
         number_property(properties, name, 0)

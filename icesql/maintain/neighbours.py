@@ -1,4 +1,4 @@
-"""Other tables of a catalog with files in a folder, which cleaning it must not delete."""
+"""Find other tables of a catalog with files in a folder, which cleaning must not delete."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from icesql.maintain.referenced import Prefixes, Referenced, referenced_paths
 from icesql.storage.listing import ListedFile
 from icesql.storage.open import is_local, local_spellings
 
-# Where a table keeps files beside its location.
+# The properties by which a table keeps files outside of its location.
 _FOLDERS: Final = (
     "write.data.path", "write.metadata.path", "write.object-storage.path",
     "write.folder-storage.path",
@@ -35,10 +35,11 @@ def refuse_neighbours(
     *,
     only_look: bool = False,
 ) -> None:
-    """Raise NotSupportedError where another table of the catalog has files below ``folder``.
+    """Raise NotSupportedError if another table of the catalog has files below ``folder``.
 
-    By its location, write paths or metadata, or, unless ``only_look``, because its manifests name
-    one of ``files``; a table that cannot be read may. Tables of other catalogs are not known.
+    Checked are its location, write paths and metadata, and, unless ``only_look``, whether its
+    manifests name one of ``files``. A table that cannot be read counts as having some. Tables of
+    other catalogs are not known.
     """
     inside = _Folder(folder)
     for identifier in catalog.tables():
@@ -79,7 +80,7 @@ def _places(table: Table) -> Iterator[str]:
 
 
 class _Folder:
-    """A folder, and whether a path may lie in it by any of its meanings."""
+    """A folder, and whether a path may be below it by any of its interpretations."""
 
     def __init__(self, folder: str) -> None:
         self._names = _names(folder)
@@ -87,7 +88,7 @@ class _Folder:
         self._places = [os.path.realpath(each) for each in places]
 
     def may_hold(self, path: str) -> bool:
-        """Also of paths that name the folder itself."""
+        """True if the path may be below the folder, or be the folder itself."""
         if _names(path)[: len(self._names)] == self._names:
             return True
         if not self._places or not is_local(path) or "\0" in path:

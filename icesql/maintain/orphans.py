@@ -1,4 +1,4 @@
-"""Files in the folder of a table that it does not need: what failed and killed writes left.
+"""Find files in a table's folder that it does not need: leftovers of failed and killed writes.
 
 Source: Java ``DeleteOrphanFilesSparkAction``.
 """
@@ -28,7 +28,7 @@ DEFAULT_AGE_MS: Final = 3 * DAY_MS
 # Files of running writers are newer than this.
 LEAST_AGE_MS: Final = DAY_MS
 
-# What icesql gives files until they are whole; see storage.output_file and catalog.writes.
+# Names of icesql's unfinished files; see storage.output_file and catalog.writes.
 _UNFINISHED: Final = re.compile(
     r"\..*\.[0-9a-f]{12}\.part|\.[0-9a-f]{32}\.new|\.[0-9a-f]{16}-version-hint\.temp", re.DOTALL
 )
@@ -40,7 +40,7 @@ _BEGINNING: Final = 4096
 
 
 class Orphans(Struct, frozen=True):
-    """The orphans below ``folder``; ``young`` ones are too new to be removed."""
+    """The orphans below ``folder``; ``young`` more are too new to be removed."""
 
     folder: str
     files: tuple[ListedFile, ...]
@@ -50,7 +50,7 @@ class Orphans(Struct, frozen=True):
 
     @property
     def bytes(self) -> int:
-        """The size of all of them."""
+        """The total size of the orphans."""
         return sum(each.size for each in self.files)
 
 
@@ -67,15 +67,15 @@ def find_orphans(
 ) -> Orphans:
     """The files below ``folder``, by default the table's location, that the table does not need.
 
-    Only those that changed last before ``older_than_ms`` (since 1970). The folder is listed before
-    the table is loaded anew, so that what is committed meanwhile is known. It lies in the table's
+    Only files last modified before ``older_than_ms`` (since 1970). The folder is listed before
+    the table is loaded again, so that concurrent commits are known. It must be in the table's
     location, or in a folder of ``delete_below``.
 
-    Raises NotSupportedError for a table with gc.enabled false, for a folder that is not the
-    table's, where another table or view lies in it or another table of the catalog has files there,
-    and where metadata of the table itself is newer than what the catalog names; StorageError and
-    CorruptFileError where a manifest, a folder or what may be another's metadata cannot be read.
-    With ``only_look`` the manifests of other tables are not read.
+    Raises NotSupportedError for a table with gc.enabled false, for a folder that is not the table's
+    own, if it has metadata of another table or view or files of another table of the catalog, and
+    if it has metadata of this table newer than the catalog's; StorageError and CorruptFileError if
+    a manifest, a folder or possible metadata of another table cannot be read. With ``only_look``
+    the manifests of other tables are not read.
     """
     context = query or QueryContext()
     metadata = table.metadata
@@ -111,7 +111,7 @@ def _is_candidate(name: str) -> bool:
 def _checked(places: OwnPlaces, table: Table, folder: str | None) -> str:
     """The folder to list. Raises NotSupportedError for one that is not the table's own."""
     wanted = table.metadata.location if folder is None else folder
-    # Some name below it, for a place itself is no file in it.
+    # Check a name below the folder, since ``hold`` is about files in it.
     if places.hold(f"{wanted.rstrip('/')}/x"):
         return wanted
     raise NotSupportedError(
@@ -122,9 +122,9 @@ def _checked(places: OwnPlaces, table: Table, folder: str | None) -> str:
 
 
 def _refuse_others(table: Table, files: Sequence[ListedFile], query: QueryContext) -> None:
-    """Raise NotSupportedError where metadata of another table or view lies among the files.
+    """Raise NotSupportedError if the files include metadata of another table or view.
 
-    Or of this table, by another name or catalog: metadata that was written after what is known.
+    Or of this table under another name or catalog: metadata that was written after the known one.
     """
     own = "table", (table.metadata.table_uuid or "").lower()
     log = table.metadata.metadata_log
@@ -151,7 +151,7 @@ def _refuse_others(table: Table, files: Sequence[ListedFile], query: QueryContex
                 later[each.names[-1]] = {
                     one.metadata_file.rpartition("/")[2] for one in found.metadata_log
                 }
-    # One alone may be of a commit that failed; what was built upon it is another's history.
+    # A single file may be of a failed commit; one that others were built upon is another history.
     built_upon = {name for names in later.values() for name in names}
     for each in files:
         is_later = each.names[-1] in later and each.names[-1] in built_upon
@@ -160,13 +160,13 @@ def _refuse_others(table: Table, files: Sequence[ListedFile], query: QueryContex
 
 
 def _is_staged(file: ListedFile, staged: Set[tuple[str, ...]]) -> bool:
-    """Whether a file was made by rewrite_table_path, to be copied elsewhere: no table is there."""
+    """True for a file that rewrite_table_path staged to be copied elsewhere: it is no table."""
     above = [file.names[:length] for length in range(1, len(file.names))]
     return any(each in staged or each[-1].startswith(STAGING) for each in above)
 
 
 def _written_after(storage: Storage, path: str, since_ms: int) -> TableMetadata | None:
-    """Metadata of the table itself that was written after ``since_ms``; None for other files."""
+    """Metadata of this table that was written after ``since_ms``; None for other files."""
     start = storage.read(path, length=min(storage.size(path), _BEGINNING))
     updated = _UPDATED.search(start)
     if updated is not None and int(updated[1]) <= since_ms:
@@ -174,7 +174,7 @@ def _written_after(storage: Storage, path: str, since_ms: int) -> TableMetadata 
     try:
         found = parse_metadata(storage.read(path, most=METADATA_BYTES), path)
     except CorruptFileError:
-        return None  # half a file
+        return None  # an incomplete file
     return found if found.last_updated_ms > since_ms else None
 
 
@@ -188,9 +188,9 @@ def _copied(table: Table, file: ListedFile) -> NotSupportedError:
 
 
 def _owner(storage: Storage, path: str) -> tuple[str, str] | None:
-    """Whether a table or a view has a metadata file, and its uuid; None for what is no metadata.
+    """The kind ("table" or "view") and uuid of a metadata file; None if it is no metadata.
 
-    Raises StorageError for one that is there and cannot be read: it may be anybody's.
+    Raises StorageError for an existing file that cannot be read: its owner is unknown.
     """
     try:
         size = storage.size(path)
@@ -203,7 +203,7 @@ def _owner(storage: Storage, path: str) -> tuple[str, str] | None:
         try:
             document = metadata_document(storage.read(path, most=METADATA_BYTES), path)
         except CorruptFileError:
-            return None  # half a file, or something else
+            return None  # an incomplete file, or no metadata
     except StorageError:
         if storage.exists(path):
             raise

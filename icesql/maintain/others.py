@@ -1,7 +1,7 @@
-"""Other writers' changes of a table's files since a statement read them; whether it can follow.
+"""Changes that other writers made to a table's files since a statement read them.
 
-Maintenance that goes on beside writers asks it at each attempt to commit: ``rewrite`` and
-``deletes``. What it has to delete then is written here, too.
+Maintenance that runs beside writers uses this at each attempt to commit, in ``rewrite`` and
+``deletes``, to check whether it can still commit. Also writes the deletes that this requires.
 """
 
 from __future__ import annotations
@@ -34,33 +34,33 @@ from icesql.storage.uncommitted import Uncommitted
 from icesql.write.deletion_vectors import as_bitmap, write_deletion_vector
 from icesql.write.position_deletes import write_position_deletes
 
-# Rows of a file that are gone through, a byte each, to show that none of them lives again.
+# The most rows of a file to check, a byte for each, to show that none of them became live again.
 _MOST_SHOWN: Final = 1 << 28
 _NONE: Final[Positions] = np.empty(0, np.int64)
 
 
 class Deleted(Struct, frozen=True):
-    """The positions of a file that were deleted at the start, and that are now."""
+    """The positions of a file that were deleted at the start, and those deleted now."""
 
     before: Positions
     after: Positions
 
     @property
     def new(self) -> Positions:
-        """Those that came."""
+        """Positions that were deleted since."""
         return np.setdiff1d(self.after, self.before, assume_unique=True)
 
     @property
     def taken_back(self) -> Positions:
-        """Those that are deleted no longer."""
+        """Positions that are no longer deleted."""
         return np.setdiff1d(self.before, self.after, assume_unique=True)
 
 
 class Others:
     """Changes of files between snapshot ``start`` and the head of a branch of ``base``.
 
-    ``own`` are snapshots of the same statement, and what each followed. Raises
-    CommitConflictError where it is not known what happened.
+    ``own`` maps snapshots of the same statement to their parents. Raises CommitConflictError if the
+    changes cannot be determined.
     """
 
     def __init__(
@@ -84,19 +84,19 @@ class Others:
         self._new_positions = since.index(
             each for each in new if not each.equality_ids and not each.is_deletion_vector
         )
-        # Those as old as what they took the place of delete nothing more.
+        # Rewritten deletes keep their old sequence number and delete no further rows.
         self._new_equality = since.index(
             each for each in new if each.equality_ids and each.sequence_number > number
         )
         self._live: DeleteIndex | None = None
 
     def is_gone(self, task: FileScanTask) -> bool:
-        """Whether a file is no longer part of the table."""
+        """True if a file is no longer part of the table."""
         gone = self._since.gone
         return bool(gone) and self._key_of(task.data_file.path) in gone
 
     def check_files(self, tasks: Iterable[FileScanTask]) -> None:
-        """Refuse files of which one is gone."""
+        """Refuse files if one of them is gone."""
         for each in tasks:
             if self.is_gone(each):
                 self.refuse(
@@ -107,9 +107,9 @@ class Others:
     def check_equality(
         self, tasks: Sequence[FileScanTask], made: Sequence[DataFile], *, keeps_age: bool
     ) -> None:
-        """Refuse equality deletes that came and would not be the same rows' in the new files.
+        """Refuse new equality deletes that would not delete the same rows of the new files.
 
-        ``keeps_age``: these have the sequence number of the start.
+        ``keeps_age``: the new files have the sequence number of the start.
         """
         lost = self._since.lost_delete(
             self._new_equality,
@@ -120,7 +120,7 @@ class Others:
             self.refuse(lost)
 
     def touch(self, task: FileScanTask) -> bool:
-        """Whether deletes of a file came or went."""
+        """True if deletes of a file were added or removed."""
         if self.removed_deletes and any(
             file_key(each) in self.removed_deletes for each in task.deletes
         ):
@@ -130,7 +130,7 @@ class Others:
         return bool(self._new_positions.deletes_of(self._since.as_old(task.data_file)))
 
     def positions_of(self, task: FileScanTask) -> tuple[DataFile, ...]:
-        """The vector or position deletes of a file in the head."""
+        """The vector or position delete files of a file in the head."""
         if self._live is None:
             self._live = self._since.index(self._live_positions())
         return self._live.deletes_of(task.data_file)
@@ -147,7 +147,7 @@ class Others:
     def deleted_positions(
         self, tasks: Mapping[int, FileScanTask], context: ScanContext
     ) -> dict[int, Deleted]:
-        """The deleted positions of each file, now and at the start."""
+        """The positions of each file that were deleted at the start, and those deleted now."""
         now = {n: replace(each, deletes=self.positions_of(each)) for n, each in tasks.items()}
         before_of = PositionDeletes(context, tasks.values(), self._query)
         now_of = PositionDeletes(context, now.values(), self._query)
@@ -163,18 +163,18 @@ class Others:
         deleted: Mapping[int, Deleted],
         live_positions: Callable[[int], Positions],
     ) -> None:
-        """Refuse where rows live again that were deleted at the start.
+        """Refuse if rows are live again that were deleted at the start.
 
-        ``live_positions`` are those of the rows of a file that lived then.
+        ``live_positions`` gives the positions in a file that were live then.
         """
         for number, task in touched.items():
             found = deleted[number]
             lost = len(found.taken_back) > 0
             equality = map(file_key, equality_deletes(task))
             if not lost and not self.removed_deletes.isdisjoint(equality):
-                # Rows that equality deletes took may be deleted by position now.
+                # Rows of removed equality deletes may be deleted by position now.
                 count = task.data_file.record_count
-                lost = True  # unless it can be shown that none lives again
+                lost = True  # unless all of these rows are still deleted
                 if 0 <= count <= _MOST_SHOWN:
                     dead = np.ones(count, bool)
                     live = live_positions(number)
@@ -185,7 +185,7 @@ class Others:
                 self.refuse(f"deletes of {task.data_file.path} were taken back")
 
     def refuse(self, what: str) -> NoReturn:
-        """Raise CommitConflictError for a group that cannot follow."""
+        """Raise CommitConflictError for a group that can no longer be committed."""
         raise CommitConflictError(
             f"another commit to {self.base.name} conflicts with this statement: {what}; "
             "nothing was changed, run the statement again"
@@ -205,7 +205,7 @@ def write_deletes(
     operation: str | None = None,
     number: int = 0,
 ) -> DataFile:
-    """Write the position deletes of sorted ``rows`` of a file, a vector in format version 3."""
+    """Write deletes for the sorted ``rows`` of a file; a vector in format version 3."""
     if metadata.format_version > 2:
         return write_deletion_vector(
             metadata, storage, file, as_bitmap(rows), operation=operation, number=number
@@ -214,15 +214,15 @@ def write_deletes(
 
 
 class NewDeletes:
-    """Each is written once for all attempts that want the same rows of the same file deleted."""
+    """Writes new deletes; attempts that delete the same rows of a file share one delete file."""
 
     def __init__(self, new: Uncommitted) -> None:
         self._new = new
-        # By the data file and a digest of the rows, which may be many.
+        # By data file, format version and a digest of the rows, which may be many.
         self._written: dict[tuple[str, int, bytes], DataFile] = {}
 
     def of(self, base: Table, file: DataFile, rows: Positions) -> DataFile:
-        """The position deletes of sorted ``rows`` of a file, a vector in format version 3."""
+        """The deletes for the sorted ``rows`` of a file, a vector in format version 3."""
         version = base.metadata.format_version
         key = file.path, version, blake2b(rows.tobytes(), digest_size=20).digest()
         if key not in self._written:

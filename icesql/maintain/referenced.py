@@ -1,4 +1,4 @@
-"""All files that a table refers to, which are never orphans."""
+"""Find all files that a table references, which are never orphans."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ _SCHEMES: Final = {
 
 
 class Prefixes(Struct, frozen=True):
-    """Which schemes and authorities mean the same store, each with what it stands for.
+    """Schemes and authorities that mean the same store: maps each spelling to the canonical one.
 
-    ``mismatch`` is what becomes of a file whose path, but neither scheme nor authority, is that of
-    a file of the table.
+    ``mismatch``: how to treat a file whose path is that of a file of the table, but with another
+    scheme or authority.
     """
 
     schemes: Mapping[str, str] = MappingProxyType(_SCHEMES)
@@ -43,7 +43,7 @@ class Prefixes(Struct, frozen=True):
     mismatch: Mismatch = "error"
 
     def of(self, path: str) -> tuple[str, str, str]:
-        """Scheme and authority as they are compared, and the path below them."""
+        """The canonical scheme and authority of a path, and the rest of the path."""
         scheme, authority, _ = split_path(path)
         inner = "/" + "/".join(components(path))
         scheme = self.schemes.get(scheme, scheme)
@@ -51,11 +51,11 @@ class Prefixes(Struct, frozen=True):
 
 
 class Referenced:
-    """The files that a table needs, however they are spelled."""
+    """The files that a table needs, in any spelling of their paths."""
 
     def __init__(self, storage: Storage, prefixes: Prefixes, paths: Iterable[str]) -> None:
         self._prefixes = prefixes
-        # By the path alone: the schemes, authorities and spellings of those that need it.
+        # By the path without scheme and authority: the schemes, authorities and full paths.
         self._by_path: dict[str, list[tuple[str, str, str]]] = {}
         self._places: set[str] = set()
         folders: dict[str, str] = {}
@@ -69,11 +69,11 @@ class Referenced:
             if is_local(path):
                 self._places.update(_real_places(path, folders))
             elif inner != split_path(path)[2]:
-                # Stores know "a//b" and "a/b" apart, and readers of tables may not.
+                # Stores distinguish "a//b" from "a/b", and readers of tables may not.
                 self._by_path.setdefault(split_path(path)[2], []).append((scheme, authority, path))
 
     def holds(self, file: ListedFile) -> bool:
-        """Whether the table needs a file. Raises NotSupportedError where nobody can know."""
+        """True if the table needs a file. Raises NotSupportedError if that cannot be decided."""
         if file.place is not None and file.place in self._places:
             return True
         scheme, authority, inner = self._prefixes.of(file.path)
@@ -95,10 +95,10 @@ class Referenced:
 
 
 def _real_places(path: str, folders: dict[str, str]) -> Iterator[str]:
-    """Where a local path may lie, links resolved."""
+    """The possible spellings of a local path, also with links resolved."""
     for place in local_spellings(path):
         if "\0" in place:
-            continue  # a value of a partition, decoded: no file system has such a name
+            continue  # a decoded partition value: no file system has such a name
         yield place
         folder, name = os.path.split(place)
         if folder not in folders:
@@ -110,10 +110,10 @@ def _real_places(path: str, folders: dict[str, str]) -> Iterator[str]:
 
 
 def referenced_paths(table: Table, query: QueryContext) -> Iterator[str]:
-    """Every path that a table names: metadata, lists, manifests, live files, statistics.
+    """Every path that a table names: metadata, manifest lists, manifests, live files, statistics.
 
-    All snapshots count, also those of no branch. Raises what reading a manifest does: what cannot
-    be read may name anything.
+    Includes all snapshots, also those of no branch. Raises what reading a manifest raises: an
+    unreadable one may name any file.
     """
     yield table.metadata_location
     yield from _texts_of(table)
@@ -123,7 +123,7 @@ def referenced_paths(table: Table, query: QueryContext) -> Iterator[str]:
 
 
 def named_files(table: Table, query: QueryContext) -> Iterator[tuple[str, int | None]]:
-    """Every file that a snapshot names, once, with the length that it is said to have."""
+    """Every file that a snapshot names, once, with its recorded length, None if unknown."""
     metadata, reader = table.metadata, ManifestReader(table, query)
     snapshots = metadata.snapshots.values()
     yield from ((each.manifest_list, None) for each in snapshots if each.manifest_list is not None)
@@ -141,11 +141,11 @@ def named_files(table: Table, query: QueryContext) -> Iterator[tuple[str, int | 
 
 
 def _texts_of(table: Table) -> Iterator[str]:
-    """All that looks like a path in the metadata file, also of kinds that icesql does not know."""
+    """All strings in the metadata file that look like paths, also of kinds unknown to icesql."""
     try:
         data = table.storage.read(table.metadata_location, most=METADATA_BYTES)
     except StorageError:
-        return  # a REST catalog may keep the file to itself
+        return  # a REST catalog may not give access to the file
     document = metadata_document(data, table.metadata_location)
     waiting: list[Any] = [document]
     while waiting:
@@ -159,7 +159,7 @@ def _texts_of(table: Table) -> Iterator[str]:
 
 
 def wanted_name(enter_partitions: frozenset[str]) -> Callable[[str], bool]:
-    """Whether a folder is looked into: hidden ones only if they are those of a partition field.
+    """A filter of folders to list: hidden ones only if they are folders of a partition field.
 
     Source: Java ``PartitionAwareHiddenPathFilter``.
     """

@@ -1,4 +1,4 @@
-"""The data files of a branch that get new deletes, and the deletes that go: by metadata alone.
+"""Plan from metadata alone which data files get new deletes, and which old deletes go.
 
 Source: Java ``RewritePositionDeleteFilesSparkAction`` and ``BinPackRewritePositionDeletePlanner``.
 """
@@ -35,18 +35,19 @@ from icesql.scan.table_scan import TableScan
 from icesql.scan.tasks.task import CombinedScanTask, FileScanTask, ScanContext, distinct_deletes
 from icesql.storage.new_file import check_writable
 
-# Bytes of memory for each row of a file: its mark, and its position once it is to be deleted.
+# Bytes of memory for each row of a file: its mark, and its position if it is to be deleted.
 _BYTES_OF_ROW: Final = 16
 
 
 class DeletesPlan(Struct, frozen=True):
-    """The data files of a branch's head with the deletes that are written anew.
+    """The data files of a branch's head whose deletes are rewritten.
 
-    With ``keys`` these are equality deletes. ``looked_at`` are the keys of all data files that the
-    condition asks for, but of those that the table lists more than once: no position tells one
-    listing from another. Without keys they are the position delete files ``which``; each task has
-    a ``group`` of them, of which its new deletes have the age, and where ``one_file`` is set, those
-    of a group share a file. ``start`` is None for an empty branch.
+    With ``keys`` the deletes are equality deletes. ``looked_at`` has the keys of all data files
+    that match the condition, except for those that the table lists more than once: a position does
+    not distinguish their listings. Without keys the deletes are the position delete files
+    ``which``; each task belongs to a number in ``groups``, and its new deletes get the number in
+    ``ages`` as sequence number. With ``one_file`` the data files of a group share one delete file.
+    ``start`` is None for an empty branch.
     """
 
     table: Table
@@ -63,7 +64,7 @@ class DeletesPlan(Struct, frozen=True):
 
     @property
     def deletes(self) -> tuple[DataFile, ...]:
-        """The delete files that are written anew, each once."""
+        """The delete files to rewrite, each once."""
         if not self.keys:
             return self.which
         found = {
@@ -75,22 +76,22 @@ class DeletesPlan(Struct, frozen=True):
 
     @property
     def bytes(self) -> int:
-        """Of the data files."""
+        """The size of the data files."""
         return sum(each.length for each in self.tasks)
 
 
 def plan_conversion(
     table: Table, query: QueryContext, *, branch: str = MAIN, row_filter: Predicate = ALWAYS_TRUE
 ) -> DeletesPlan:
-    """The files that may hold a row of ``row_filter``, which names fields of the current schema.
+    """Plan the files that may have a row of ``row_filter``, which names current fields.
 
-    A file that does not say how many rows it has is read. Raises ProgrammingError for a branch that
-    does not exist, UnsupportedTableError for a file of more rows than fit ``memory_limit``.
+    Reads a file whose metadata has no row count. Raises ProgrammingError for a missing branch,
+    UnsupportedTableError for a file with more rows than fit ``memory_limit``.
     """
     check_writable(table.storage)
     start = branch_head(table.metadata, branch)
     schema = table.metadata.schema
-    # A plan by the catalog has no sequence numbers.
+    # The catalog's scan planning gives no sequence numbers.
     scan = TableScan(
         replace(table, planning=None), start, schema, schema, row_filter, all_deletes=True
     )
@@ -104,7 +105,7 @@ def plan_conversion(
     context = replace(found.context, projection=Schema((SNAPSHOT_ID, POS)))
     tasks = tuple(_counted(each, context, query) for each in files if equality_deletes(each))
     for each in tasks:
-        # Metadata may say anything.
+        # The count in metadata may be wrong.
         most = query.settings.memory_limit // _BYTES_OF_ROW
         if not 0 <= each.data_file.record_count <= most:
             raise UnsupportedTableError(
@@ -119,7 +120,7 @@ def plan_conversion(
 
 
 def _counted(task: FileScanTask, context: ScanContext, query: QueryContext) -> FileScanTask:
-    """The task of a file that does not say how many rows it has, with their number."""
+    """The task with its row count, which is read from the file if metadata lacks it."""
     if task.data_file.record_count >= 0:
         return task
     scan = CombinedScanTask((replace(task, deletes=()),), context)
@@ -138,8 +139,8 @@ def plan_delete_files(
 ) -> list[FileGroup]:
     """The groups of position delete files of main that are worth rewriting.
 
-    They are of partitions that may have rows for which ``row_filter`` is true. Deletion vectors are
-    never in one: there is one for each data file.
+    Only partitions that may have rows of ``row_filter`` are included. Deletion vectors never are:
+    each belongs to one data file.
     """
     snapshot = table.metadata.current_snapshot
     if snapshot is None:
@@ -171,24 +172,24 @@ def _position_files(table: Table, snapshot: Snapshot, query: QueryContext) -> It
 
 
 def plan_deletes(table: Table, groups: Sequence[FileGroup], query: QueryContext) -> DeletesPlan:
-    """The data files of main to which delete files of the groups apply.
+    """Plan new deletes for the data files of main to which delete files of the groups apply.
 
-    New files are as old as the newest of their group. Deletes of data files that are gone are left
-    out. From format version 3 on each data file gets a deletion vector, which takes the place of
-    all its position deletes, those of no group too. Files of several groups of a partition may tell
-    of one data file: each keeps its own.
+    New files get the sequence number of the newest file of their group. Deletes of data files that
+    are gone are left out. From format version 3 on each data file gets a deletion vector, which
+    replaces all its position deletes, also those in no group. If files of several groups of a
+    partition delete rows of one data file, each group keeps its own deletes.
     """
     check_writable(table.storage)
     metadata, start = table.metadata, table.metadata.current_snapshot
-    # By the manifests: files that a catalog's plan leaves out would lose their deletes.
+    # By the manifests: a file that the catalog's scan planning leaves out would lose its deletes.
     known = replace(table, planning=None)
     planned = plan(TableScan(known, start, metadata.schema, metadata.schema), query)
     chosen = {
         each.data_file.path: number for number, group in enumerate(groups) for each in group.files
     }
-    # Others may have removed some since the groups were made.
+    # Other writers may have removed some files since the groups were made.
     live = () if start is None else _position_files(table, start, query)
-    tasks: dict[tuple[str, int], tuple[FileScanTask, int]] = {}  # each with the age of its deletes
+    tasks: dict[tuple[str, int], tuple[FileScanTask, int]] = {}  # each with its sequence number
     vectors = metadata.format_version > 2
     for task in planned.files:
         path = task.data_file.path
@@ -217,7 +218,7 @@ def plan_deletes(table: Table, groups: Sequence[FileGroup], query: QueryContext)
 
 
 def delete_granularity(properties: Mapping[str, str]) -> str:
-    """``file`` or ``partition``: what a delete file is of. Raises UnsupportedTableError."""
+    """``file`` or ``partition``: the scope of a delete file. Raises UnsupportedTableError."""
     found = properties.get("write.delete.granularity", "file").lower()
     if found not in ("file", "partition"):
         raise UnsupportedTableError(

@@ -1,11 +1,12 @@
-"""Deletes are written anew, as position deletes or vectors; data files stay as they are.
+"""Rewrite deletes as position deletes or vectors; data files stay as they are.
 
-Tasks write the deletes of each data file as soon as they have found its rows; here is what each
-attempt to commit makes of them. An equality delete file goes only if every live data file to which
-it applies was looked at, in the base of the attempt that commits: an older file that came since, or
-that ``where`` leaves out, keeps its deletes alive. What is known afterwards is what is live: the
-next run looks at what is left. Position delete files name their rows, and go unless another commit
-removed them first; what it wrote in their place has to delete the same rows, and more.
+Tasks write the deletes of each data file as soon as they have found its rows; this module decides
+at each attempt to commit which of them are used. An equality delete file is removed only if every
+live data file to which it applies was looked at, in the base of that attempt: an older file that
+was added since, or that ``where`` excludes, keeps the delete file. The table keeps no other record
+of a conversion: the next run looks at the equality deletes that are left. Position delete files
+name their rows, and are removed unless another commit removed them first; the deletes with which
+that commit replaced them must include the same rows.
 Source: Iceberg spec, "Scan Planning" and "Row-level Deletes"; Java
 ``RewritePositionDeleteFilesSparkAction``.
 """
@@ -40,16 +41,16 @@ from icesql.scan.tasks.task import FileScanTask
 from icesql.storage.uncommitted import Uncommitted
 from icesql.work.run import Runner, Work, files_of_tasks, run_here
 
-# In the summary of a conversion: so many delete files were looked up.
+# The summary's count of equality delete files that a conversion looked up.
 CONVERTED: Final = "converted-equality-deletes"
-# Rows of files that others deleted from meanwhile, whose positions are compared at once.
+# Rows of files with concurrent deletes whose positions are compared at a time.
 _ROWS_AT_ONCE: Final = 1 << 24
 
 
 class Converted(Struct, frozen=True):
-    """The delete files that a conversion replaced and wrote, and the rows that they are about.
+    """The delete files that a conversion replaced and wrote, and the rows that they delete.
 
-    ``left`` equality deletes stay, for they may be of data files that were not looked at.
+    ``left`` equality delete files stay, since they may apply to data files that were not looked at.
     """
 
     table: Table
@@ -61,12 +62,12 @@ class Converted(Struct, frozen=True):
 
     @property
     def removed(self) -> int:
-        """How many delete files went."""
+        """The number of removed delete files."""
         return len(self.replaced)
 
     @property
     def added(self) -> int:
-        """How many delete files and vectors came."""
+        """The number of added delete files and vectors."""
         return len(self.written)
 
 
@@ -78,10 +79,10 @@ def convert(
     summary: Mapping[str, str],
     run: Runner[DeletesTask] = run_here,
 ) -> Converted:
-    """Carry a plan out, in one commit. Rows are the same before and after.
+    """Carry out a plan, in one commit. The table's rows are the same before and after.
 
-    Raises what reading, writing and committing do: CommitConflictError where a delete of one of
-    the files was taken back meanwhile.
+    Raises what reading, writing and committing raise, and CommitConflictError if a delete of one of
+    the files was undone meanwhile.
     """
     if planned.start is None:
         return Converted(planned.table)
@@ -108,7 +109,7 @@ def convert(
 
 
 class _Conversion:
-    """The deletes that tasks wrote, and what each attempt to commit makes of them."""
+    """The deletes that tasks wrote, and their use in each attempt to commit."""
 
     def __init__(self, planned: DeletesPlan, query: QueryContext, new: Uncommitted) -> None:
         self._plan, self._query, self._new = planned, query, new
@@ -121,7 +122,7 @@ class _Conversion:
         self.rows = self.left = 0
 
     def find(self, run: Runner[DeletesTask]) -> None:
-        """Have tasks find the deleted rows of each file, and write them."""
+        """Let tasks find the deleted rows of each file, and write deletes for them."""
         if not self._plan.tasks:
             return
         plan, query, files = self._plan, self._query, 0
@@ -136,7 +137,7 @@ class _Conversion:
             for task, made in results:
                 if isinstance(made, Exception):
                     raise made
-                # First of all its files are known, so that they can be removed.
+                # Register its files first, so that they are removed on an error.
                 self._new.take(made.paths)
                 self._found |= found_by(task, made)
                 files += len(task.files)
@@ -163,7 +164,7 @@ class _Conversion:
         return made
 
     def _by_keys(self, base: Table, head: Snapshot | None, others: Others) -> RewrittenFiles:
-        """Equality deletes become positions of the rows that they took."""
+        """Replace equality deletes by the positions of the rows that they delete."""
         added: list[DataFile] = []
         removed: list[DataFile] = []
         rows = 0
@@ -203,7 +204,7 @@ class _Conversion:
         return RewrittenFiles(tuple(added), (*removed, *useless), converted=paths, rows=None)
 
     def _by_files(self, others: Others) -> RewrittenFiles:
-        """Position delete files become others, or vectors, for the same rows."""
+        """Replace position delete files by new files or vectors, for the same rows."""
         gone = others.removed_deletes
         removed = tuple(each for each in self._plan.which if file_key(each) not in gone)
         if not removed:
@@ -219,12 +220,12 @@ class _Conversion:
             if lost or of_vector:
                 touched[number] = task
             if number in self._found and not of_vector and len(lost) < len(task.deletes):
-                # It has rows of other data files, or of deletes that are there still.
+                # The new file has rows of other data files, or of deletes that still exist.
                 made, _ = self._found[number]
                 added[made.path], ages[made.path] = made, self._plan.ages[number]
         for _, task, after in self._deleted(touched, others):
             live = others.positions_of(task)
-            # Readers of a vector look at no other positions: it has to have all of them.
+            # Readers of a vector ignore other position deletes: it must include all positions.
             has_vector = any(each.is_deletion_vector for each in live)
             if version > 2 and not has_vector and len(after):
                 made = self._again.of(others.base, task.data_file, after)
@@ -243,9 +244,9 @@ class _Conversion:
     def _deleted(
         self, touched: Mapping[int, FileScanTask], others: Others
     ) -> Iterator[tuple[int, FileScanTask, Positions]]:
-        """The positions that are deleted now of files that others touched.
+        """The positions that are deleted now, for files whose deletes other commits changed.
 
-        Raises CommitConflictError where they took deletes back.
+        Raises CommitConflictError if another commit undid deletes.
         """
         for part in pack(touched.items(), _ROWS_AT_ONCE, _rows, lookback=1):
             tasks = dict(part)
@@ -259,7 +260,7 @@ class _Conversion:
     def _useless(
         self, base: Table, head: Snapshot | None, others: Others
     ) -> tuple[list[DataFile], int]:
-        """The equality deletes that need not stay, and how many do."""
+        """The equality deletes that can be removed, and the number of the others."""
         if head is None:
             return [], 0
         metadata, reader = base.metadata, ManifestReader(base, self._query)
@@ -273,7 +274,7 @@ class _Conversion:
         needed: set[FileKey] = {
             file_key(each) for each in equality if file_key(each) in others.added_deletes
         }
-        # Those that were not looked at yet; a file that came back is as one that came.
+        # Not looked at yet; a file that was removed and added again counts as new.
         looked_at = set(self._plan.looked_at)
         looked_at -= {
             self._key_of(each.data_file.path) for each in self._plan.tasks if others.is_gone(each)

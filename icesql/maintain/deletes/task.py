@@ -1,8 +1,8 @@
-"""The work that one process does to write deletes anew: find the rows, write their positions.
+"""One task of a rewrite of deletes: find the deleted rows, and write their positions.
 
-Picklable, and the same on this machine and in a worker on another one. Rows that equality deletes
-take are found by reading the key columns once, others are those of position deletes; what leaves a
-task are descriptions of files.
+Picklable, and the same on this machine and in a remote worker. Rows of equality deletes are found
+by reading the key columns once, other rows from position deletes; a task returns only descriptions
+of files.
 """
 
 from __future__ import annotations
@@ -33,23 +33,23 @@ from icesql.storage.uncommitted import Uncommitted
 from icesql.write.position_deletes import write_partition_deletes
 from icesql.write.written import Written, decoding
 
-# Rows whose files are read together: a byte each, and eight for those that are to be deleted.
+# Rows whose files are read together: a byte for each, and eight for each deleted one.
 _MOST_ROWS: Final = 1 << 26
 _FEWEST_ROWS: Final = 1 << 20
 _PART_OF_MEMORY: Final = 32
 _TASK_BYTES: Final = 128 << 20
-# A store answers after milliseconds each time, in which other files can be written.
+# A store takes milliseconds for each request; meanwhile other threads write other files.
 _WRITERS: Final = 16
-# Positions that wait to be written.
+# The most positions that wait to be written.
 _MOST_WAITING: Final = 1 << 22
 
 
 class DeletesTask(Struct, frozen=True):
-    """Some data files with their deletes: those that have the numbers ``files`` in the plan.
+    """Some data files with their deletes; ``files`` are their numbers in the plan.
 
-    ``number`` is that of this task among all of the conversion, ``operation`` a word that no other
-    files have in their names. ``keys`` says whether rows are looked up by the keys of equality
-    deletes. ``groups`` are those of the files where each group shares a file.
+    ``number`` is unique among the tasks of the conversion; ``operation`` makes file names unique.
+    ``keys``: look up rows by the keys of equality deletes. ``groups`` has the group of each file,
+    if the files of a group share one delete file.
     """
 
     number: int
@@ -63,10 +63,10 @@ class DeletesTask(Struct, frozen=True):
     def run(self, query: QueryContext, attempt: int) -> Written:
         """See ``work.run.Task``: find the rows of the files, and write their deletes.
 
-        Raises InternalError for a file with rows that its metadata does not count, too.
+        Also raises InternalError for a file with more rows than its metadata says.
         """
         made: list[Future[Written]] = []
-        # The threads end before their files go.
+        # The pool's threads end before ``Uncommitted`` removes their files.
         with (
             Uncommitted(self.scan.context.storage) as new,
             thread_pool(_WRITERS, "icesql-deletes") as pool,
@@ -93,16 +93,16 @@ class DeletesTask(Struct, frozen=True):
         return written
 
 
-# Of new deletes: the numbers of their data files in the plan, and how many rows equality deletes
-# alone took. A vector has those of older position deletes besides.
+# For each new delete file: the numbers of its data files in the plan, and how many rows only
+# equality deletes deleted. A vector also has the rows of older position deletes.
 _Note = tuple[tuple[int, ...], int]
 _NOTES: Final = msgspec.msgpack.Decoder(_Note)
 
 
 def found_by(task: DeletesTask, written: Written) -> dict[int, tuple[DataFile, int]]:
-    """The new deletes of each data file of a task, by its number, and the rows of its note.
+    """The new delete file of each data file of a task, by number, and the row count of its note.
 
-    Raises InternalError for deletes that are of no file of the task, or of another's.
+    Raises InternalError for a delete file that belongs to no data file of the task.
     """
     found: dict[int, tuple[DataFile, int]] = {}
     with decoding():
@@ -120,12 +120,12 @@ def found_by(task: DeletesTask, written: Written) -> dict[int, tuple[DataFile, i
 def tasks_of(
     plan: DeletesPlan, operation: str, query: QueryContext, slots: int
 ) -> Iterator[DeletesTask]:
-    """The tasks of a plan: each file is in one, neighbours in partitions together."""
+    """The tasks of a plan: each file is in one; files of neighbouring partitions stay together."""
     metadata = plan.table.metadata.without_history()
     most = min(_MOST_ROWS, max(_FEWEST_ROWS, query.settings.memory_limit // _PART_OF_MEMORY))
     rows_of = _rows
     if not plan.keys:
-        # Positions are held, not marks.
+        # Tasks hold positions of eight bytes, not marks.
         most, rows_of = max(_FEWEST_ROWS, most // 8), _most_positions
     for number, part in enumerate(divide(plan.tasks, slots, most, rows_of)):
         files = [numbered_file(place, plan.tasks[each]) for place, each in enumerate(part)]
@@ -149,11 +149,11 @@ def divide(
     most_rows: int,
     rows_of: Callable[[FileScanTask], int] = _rows,
 ) -> Iterator[list[int]]:
-    """The numbers of files in parts of at most so many rows, or of one file.
+    """The numbers of files in parts of at most ``most_rows`` rows, or of one file.
 
-    There are as many parts as tasks run at once. Beyond these each has more bytes of data files
-    than of equality deletes, which each part reads for itself: what all of them read together
-    does not grow with the product of both.
+    There are as many parts as tasks run at once. Further parts have more bytes of data files than
+    of equality deletes, which each part reads again: the total size read does not grow with the
+    product of both.
     """
     numbers = sorted(
         range(len(tasks)),
@@ -187,9 +187,9 @@ def divide(
 
 
 def _found(task: DeletesTask, query: QueryContext) -> Iterator[tuple[int, int, Positions]]:
-    """Of each file that loses rows its place, how many, and their sorted positions.
+    """For each file that loses rows: its index, the number of rows, and their sorted positions.
 
-    With keys a vector has those of its position deletes besides, which are not counted.
+    With keys, a vector also has the positions of older deletes, which are not counted.
     """
     scan, with_older = task.scan, task.metadata.format_version > 2
     older = PositionDeletes(scan.context, scan.tasks, query)
@@ -245,7 +245,7 @@ def _written(
     attempt: int,
     new: Uncommitted,
 ) -> Written:
-    """The delete file or vector of one data file, or the delete file of several."""
+    """Write the delete file or vector of one data file, or one delete file for several."""
     storage, (place, rows) = task.scan.context.storage, part[0]
     file, number = task.scan.tasks[place].data_file, task.files[place]
     operation = f"{task.operation}-{attempt}" if attempt else task.operation

@@ -1,1 +1,1 @@
-"""Parquet files that others wrote, as data files of a table: where they lie and what is in them."""
+"""Import Parquet files of other writers as data files: find them, and check their columns."""

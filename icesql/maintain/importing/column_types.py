@@ -1,9 +1,9 @@
-"""Whether the columns of a Parquet file have the types of a table, as all of its readers see them.
+"""Check that the columns of a Parquet file have the types of a table, as every reader sees them.
 
-Equal types and Iceberg's widenings are taken, nothing else: readers differ in what they make of an
-unsigned integer, of milliseconds or of bytes that a table calls text, and some make other values
-of them. Source: Iceberg spec, "Parquet" (data types) and "Schema Evolution"; Java
-``MessageTypeToType``, which says what a Parquet type is in Iceberg.
+Only equal types and Iceberg's type promotions are accepted: readers differ on unsigned integers,
+on milliseconds and on bytes for a string column, and some would return other values.
+Source: Iceberg spec, "Parquet" (data types) and "Schema Evolution"; Java
+``MessageTypeToType``, which maps Parquet types to Iceberg types.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ def check_types(
     *,
     table: str,
 ) -> None:
-    """Raise TypeMismatchError where a file's column is none of the type of the table's column.
+    """Raise TypeMismatchError if a file's column does not fit the type of the table's column.
 
-    ``fields`` are those of the file with the ids that they have in the table, ``parquet`` is its
-    ``pyarrow.parquet.ParquetSchema``. Columns that the table does not have are not looked at.
-    Raises CorruptFileError where the two are of different columns.
+    ``fields`` are the file's fields with their ids in the table, ``parquet`` is its
+    ``pyarrow.parquet.ParquetSchema``. Columns that the table does not have are ignored.
+    Raises CorruptFileError if the two describe different columns.
     """
     leaves = tuple(parquet.column(index) for index in range(len(parquet)))
     if sum(map(_leaf_count, fields)) != len(leaves):
@@ -101,7 +101,7 @@ class _Check:
 
 
 def stored_type(leaf: Any) -> t.IcebergType | None:
-    """The Iceberg type of a ``pyarrow.parquet.ColumnSchema``; None for what is none."""
+    """The Iceberg type of a ``pyarrow.parquet.ColumnSchema``; None if there is none."""
     physical, length = leaf.physical_type, leaf.length
     logical = json.loads(leaf.logical_type.to_json())
     match physical, logical["Type"]:
@@ -126,7 +126,7 @@ def stored_type(leaf: Any) -> t.IcebergType | None:
         case "INT64", "Timestamp":
             return _timestamp(logical["timeUnit"], is_utc=logical["isAdjustedToUTC"])
         case "INT96", _:
-            return t.TimestamptzType()  # which older engines write for a point in time
+            return t.TimestamptzType()  # older engines write INT96 for instants
         case "BYTE_ARRAY", "String" | "Enum" | "JSON":
             return t.StringType()
         case "BYTE_ARRAY", "None" | "BSON":
@@ -156,11 +156,11 @@ def _timestamp(unit: str, *, is_utc: bool) -> t.IcebergType | None:
         case "nanoseconds":
             return t.TimestamptzNanoType() if is_utc else t.TimestampNanoType()
         case _:
-            return None  # milliseconds, which readers of Iceberg take for microseconds
+            return None  # milliseconds, which readers of Iceberg would treat as microseconds
 
 
 def _given(logical: dict[str, Any], crs: str, algorithm: str | None = None) -> tuple[str, ...]:
-    """The parameters of a geometry's type beyond its defaults."""
+    """The parameters of a geometry type, with defaults for missing ones."""
     found = (logical.get(crs) or t.GeometryType().crs,)
     return found if algorithm is None else (*found, logical.get(algorithm) or "spherical")
 

@@ -1,4 +1,4 @@
-"""Parquet files of a folder, with the partition values that the names of folders give.
+"""Find the Parquet files of a folder, with the partition values in the names of its folders.
 
 Source: Java ``TableMigrationUtil`` and ``SparkTableUtil``; Hive's and Spark's names of folders.
 """
@@ -41,12 +41,12 @@ def find_files(
     partition_filter: Mapping[str, str],
     query: QueryContext,
 ) -> list[FoundFile]:
-    """The files below ``source``, or that one file, in the order of their names.
+    """The files below ``source``, or that one file, ordered by name.
 
-    Names that begin with ``_`` or ``.`` are not data. ``partition_filter`` are texts as folders
-    have them. Raises ProgrammingError where there are no files or folders do not fit the table's
-    partition spec, NotSupportedError for one whose values no folder tells, DataError for a value
-    that is none of its type.
+    Names that begin with ``_`` or ``.`` are skipped. ``partition_filter`` has values as folder
+    names spell them. Raises ProgrammingError if there are no files or folders do not fit the
+    table's partition spec, NotSupportedError for a spec whose values folder names do not have,
+    DataError for a value that does not fit its type.
     """
     names = _partition_names(table)
     unknown = [each for each in partition_filter if each not in names]
@@ -80,7 +80,7 @@ def _is_hidden(name: str) -> bool:
 
 
 def _partition_names(table: Table) -> tuple[str, ...]:
-    """The names of the fields, which are those of their columns."""
+    """The columns of the identity partition fields."""
     spec, schema = table.metadata.spec, table.metadata.schema
     for each in spec.fields:
         if str(each.transform) not in ("identity", "void"):
@@ -94,7 +94,7 @@ def _partition_names(table: Table) -> tuple[str, ...]:
 
 
 def _texts(file: ListedFile, names: tuple[str, ...]) -> dict[str, str | None]:
-    """The value of each partition field in the names of folders."""
+    """The value of each partition field, from the names of the folders."""
     found: dict[str, str | None] = {}
     spelled = {each.lower(): each for each in names}
     for folder in file.names[:-1]:
@@ -141,7 +141,7 @@ def _tuple(table: Table, texts: Mapping[str, str | None], file: ListedFile) -> t
 
 
 def _value(type: t.IcebergType, text: str) -> Any:
-    """The internal value that a text spells."""
+    """Parse a partition value to internal form."""
     match type:
         case t.StringType():
             return text

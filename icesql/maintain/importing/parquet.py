@@ -1,4 +1,4 @@
-"""A Parquet file as a data file of a table: columns by id or name, metrics from its footer.
+"""Describe a Parquet file as a data file of a table: fields by id or name, metrics by the footer.
 
 Source: Java ``TableMigrationUtil.getParquetMetrics`` and ``ParquetUtil.footerMetrics``.
 """
@@ -47,7 +47,7 @@ UNMAPPED: Final = -1
 
 
 def name_mapping_json(schema: Schema) -> str:
-    """The name mapping that a table begins with: every field by its name now."""
+    """The initial name mapping of a table: each field by its current name."""
     return json.dumps([_mapped(each) for each in schema.fields])
 
 
@@ -60,18 +60,18 @@ def _mapped(field: t.NestedField) -> dict[str, Any]:
 
 
 def mapping_of(table: Table) -> NameMapping:
-    """The name mapping of the table, or the one that it is given."""
+    """The name mapping of the table, or the one that it gets if it has none."""
     own = table.metadata.name_mapping
     return parse_name_mapping(name_mapping_json(table.metadata.schema)) if own is None else own
 
 
 def data_file(table: Table, storage: Storage, found: FoundFile, mapping: NameMapping) -> DataFile:
-    """The file as the current spec of the table has it.
+    """The file as a data file with the table's current spec.
 
     Raises ProgrammingError for a file of another format, CorruptFileError for a Parquet file that
-    cannot be read, TypeMismatchError for columns of other
-    types, NotSupportedError for one with field ids of another table, DataError where a column
-    says other than its folder, IntegrityError where a required one is missing or has NULL.
+    cannot be read, TypeMismatchError for columns of other types, NotSupportedError for field ids of
+    another table, DataError if a partition column contradicts its folder, IntegrityError if a
+    required column is missing or has NULL.
     """
     metadata = table.metadata
     schema, spec = metadata.schema, metadata.spec
@@ -128,7 +128,7 @@ def data_file(table: Table, storage: Storage, found: FoundFile, mapping: NameMap
 
 
 def _leaves(fields: Sequence[FileField]) -> Iterator[FileField]:
-    """The columns of the file in Parquet's order."""
+    """The leaf columns of the file, in Parquet's order."""
     for each in fields:
         if each.children:
             yield from _leaves(each.children)
@@ -143,7 +143,7 @@ def _check_stored(
     storage: Storage,
     found: FoundFile,
 ) -> None:
-    """Refuse a column that says other than its folder: readers differ in which they believe."""
+    """Refuse a column that contradicts its folder: readers differ in which one they use."""
     for field_id, value in constants.items():
         path = [*reversed(schema.ancestors(field_id)), schema.field_by_id[field_id]]
         reader = next(each for each in readers if each.column.field_id == path[0].field_id)
@@ -171,7 +171,7 @@ def _plain(values: pa.Array) -> pa.Array:
 
 
 def _check_names(fields: Sequence[FileField], path: str, schema: Schema) -> None:
-    """Refuse a column that only its spelling, or an old name mapping, keeps from being read."""
+    """Refuse a column that is unread only for the case of its name or an old name mapping."""
     read = {each.field_id for each in fields}
     left = {each.name.lower(): each.name for each in schema.fields if each.field_id not in read}
     for each in fields:
@@ -185,7 +185,7 @@ def _check_names(fields: Sequence[FileField], path: str, schema: Schema) -> None
 
 
 def _check_ids(fields: Sequence[FileField], path: str, schema: Schema) -> None:
-    """Refuse ids that mean other columns than those of this table, or not all of the file's."""
+    """Refuse field ids that belong to other columns in this table, or that some columns lack."""
     if any(each.field_id is not None for each in walk(fields)):
         _check_level(fields, None, path, schema)
 
@@ -193,7 +193,7 @@ def _check_ids(fields: Sequence[FileField], path: str, schema: Schema) -> None:
 def _check_level(
     fields: Sequence[FileField], parent: t.NestedField | None, path: str, schema: Schema
 ) -> None:
-    """``fields`` are the children of the file's field for ``parent``, None at the top."""
+    """Check ``fields``, the children of the file's field for ``parent``, None at the top."""
     collection = parent is not None and isinstance(parent.type, t.ListType | t.MapType)
     for each in fields:
         if each.field_id is None:
@@ -203,7 +203,7 @@ def _check_level(
                 "INSERT INTO … SELECT FROM read_parquet(…) writes its rows anew"
             )
         known = schema.field_by_id.get(each.field_id)
-        # Every writer calls elements, keys and values as it likes.
+        # Writers name elements, keys and values differently.
         named = known is not None and (
             collection or each.name in (known.name, avro_name(known.name))
         )
@@ -220,7 +220,7 @@ def _check_level(
 
 
 def _modes(table: Table, leaves: Sequence[FileField]) -> dict[int, MetricsMode]:
-    """Bounds only of columns that are stored exactly as this table's own files store them."""
+    """The metrics modes; bounds only for columns stored exactly as in this table's own files."""
     schema = table.metadata.schema
     modes = metrics_modes(schema, table.metadata.properties)
     for each in leaves:
@@ -233,7 +233,7 @@ def _modes(table: Table, leaves: Sequence[FileField]) -> dict[int, MetricsMode]:
 
 
 def _same_bytes(stored: pa.DataType, wanted: pa.DataType) -> bool:
-    """Whether values in the footer of one type are in the units of the other."""
+    """True if statistics of one type are in the units of the other."""
     types = pa.types
     if types.is_timestamp(stored) and types.is_timestamp(wanted):
         return bool(stored.unit == wanted.unit)
@@ -262,7 +262,7 @@ def _is_binary(type: pa.DataType) -> bool:
 def _check_required(
     schema: Schema, ids: Sequence[int], constants: dict[int, Any], footer: Any, path: str
 ) -> None:
-    """Raise IntegrityError where a required top-level column is missing or may have NULL."""
+    """Raise IntegrityError if a required top-level column is missing or may have NULL."""
     for column in schema.fields:
         if not column.required or t.children(column.type):
             continue
@@ -283,10 +283,10 @@ def _check_required(
 
 
 class AddFiles(SnapshotOperation):
-    """The files, and the name mapping by which they are read where the table had none."""
+    """Appends the files; sets the name mapping by which they are read if the table has none."""
 
     def updates(self, base: Table, attempt: int, now_ms: int) -> Sequence[Update]:
-        """See ``SnapshotOperation``. Raises CommitConflictError where the mapping was changed."""
+        """See ``SnapshotOperation``. Raises CommitConflictError if the mapping changed."""
         added = super().updates(base, attempt, now_ms)
         found = self.found
         mapping = base.metadata.name_mapping
@@ -302,12 +302,12 @@ class AddFiles(SnapshotOperation):
 
 
 class Spelling(Struct, frozen=True):
-    """How the table spells paths of this machine: ``file:/a`` or ``/a``."""
+    """Spells local paths as the table does: ``file:/a`` or ``/a``."""
 
     location: str
 
     def of(self, file: DataFile) -> DataFile:
-        """The file by a path that readers on other machines' defaults understand."""
+        """The file with a path that readers understand whose default file system is not local."""
         from msgspec.structs import replace
 
         is_uri = split_path(self.location)[0] == "file"

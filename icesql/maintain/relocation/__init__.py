@@ -1,5 +1,5 @@
-"""Tables at another place: their metadata with other paths in it, and copies of their files.
+"""Move tables to another place: metadata with other paths in it, and copies of the files.
 
-In: a table, and where it is to lie. Out: a copy that any reader reads, or a folder of rewritten
-metadata and the list of what has to be copied. May import: what ``maintain`` may.
+In: a table, and its new location. Out: a copy for every reader, or a folder of rewritten
+metadata and the list of files to copy. May import: what ``maintain`` may.
 """

@@ -1,7 +1,7 @@
-"""Copy a table to another place: whole for every reader, again only what is new, at any moment.
+"""Copy a table to another place, for every reader; repeated copies add only what is new.
 
-Files of a table never change, so that one of the same name and length is the same. The metadata
-file comes last: before it a reader of the place sees what was there before, or nothing.
+Files of a table never change, so a file with the same name and length is the same. The metadata
+file is written last: until then a reader sees the previous copy, or nothing.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ from icesql.storage.roots import Roots
 _CHUNK: Final = 8 << 20
 _SIZES: Final = ("total-files-size", "added-files-size", "removed-files-size")
 _AT_ONCE_HERE, _AT_ONCE_IN_STORES = 4, 16
-# The first bytes of each format; a path may lead to any file of the machine.
+# The first bytes of each format: a wrong path may lead to any file of the machine.
 _BEGINNINGS: Final = {
     "PARQUET": (b"PAR1",),
     "AVRO": (b"Obj\x01",),
@@ -71,16 +71,16 @@ _BEGINNINGS: Final = {
     "PUFFIN": (b"PFA1",),
     "STATISTICS": (b"PFA1", b"PAR1", b"Obj\x01", b"ORC"),
 }
-# Bytes of manifests that wait for their files.
+# The most bytes of manifests that wait until their files are copied.
 _MOST_PENDING: Final = 64 << 20
 _HINT: Final = "version-hint.text"
 
 
 class CopyRequest(Struct, frozen=True):
-    """Where a copy goes, and how its store is opened.
+    """The location of a copy, and the properties that open its store.
 
-    ``since``: the copy has this snapshot, or all up to its latest, and what they name is not looked
-    at again. ``confine`` are the roots below which it has to lie.
+    ``since``: the copy has this snapshot, or ("latest") all its snapshots up to the newest, whose
+    files are not checked again. ``confine`` has the roots that the copy must be below.
     """
 
     location: str
@@ -90,9 +90,10 @@ class CopyRequest(Struct, frozen=True):
 
 
 class Copied(Struct, frozen=True):
-    """The metadata file of the copy, and how many files and bytes came to it.
+    """The metadata file of the copy, and how many files and bytes were added to it.
 
-    ``rewritten`` are those with other paths in them than in the source; ``present`` were there.
+    ``rewritten`` files have other paths in them than in the source; ``present`` ones existed
+    before.
     """
 
     metadata_location: str
@@ -106,11 +107,11 @@ class Copied(Struct, frozen=True):
 
 
 def copy_table(table: Table, request: CopyRequest, query: QueryContext) -> Copied:
-    """Copy every file that a snapshot of the table names, with all paths those of the copy.
+    """Copy every file that a snapshot of the table names, and change all paths to the copy's.
 
-    Raises CatalogError where the place is not that of a copy of this table, StorageError naming
-    the file that went away meanwhile (what was copied stays, and the next call goes on),
-    UnsupportedTableError for what cannot be moved, SnapshotNotFoundError for ``since``.
+    Raises CatalogError if the location is not that of a copy of this table, StorageError naming
+    a file that disappeared meanwhile (what was copied stays, and the next call continues),
+    UnsupportedTableError for tables that cannot be moved, SnapshotNotFoundError for ``since``.
     """
     return _Copy(table, request, query).run()
 
@@ -119,7 +120,7 @@ class _Copy:
     def __init__(self, table: Table, request: CopyRequest, query: QueryContext) -> None:
         self._table, self._query = table, query
         source = table.storage
-        # Without its cache: what is read once would take the place of what is read often.
+        # No cache: files that are read once would evict those that are read often.
         self._source = Storage(
             source.properties, source.reroot, confine=source.confine, lease=source.lease,
             signer=source.signer,
@@ -138,18 +139,19 @@ class _Copy:
         storage = Storage(request.properties, confine=request.confine)
         self._folder = CopyFolder(storage, location, query)
         self._since = request.since
-        # What the copy needs, with the length where it is known.
+        # The files that the copy needs, with their lengths if known.
         self._needed: dict[str, int | None] = {}
         self._manifests: dict[str, int] = {}
         self._pending: dict[str, bytes] = {}
         self._pending_bytes = 0
         self._facts: dict[str, DeleteFacts] = {}
-        # Data files by their new paths, and those of manifests that need no look.
+        # Data files by their new paths, and manifests that are not read again.
         self._data: dict[str, str] = {}
         self._passed: list[ManifestFile] = []
         self._by_key: dict[str, str] | None = None
         self._lock = threading.Lock()
-        # Of delete manifests by their paths: live or removed, by which snapshot, how much longer.
+        # By path of a delete manifest, for each file: is it live, its snapshot, its growth in
+        # bytes.
         self._longer: dict[str, list[tuple[bool, int | None, int]]] = {}
         self._held: Mapping[int, Snapshot] = {}
         self._sizes: dict[int, Mapping[str, str]] = {}
@@ -158,7 +160,7 @@ class _Copy:
     # ------------------------------------------------------------------ the whole
 
     def run(self) -> Copied:
-        """Copy, and say what was copied."""
+        """Make the copy, and return what was copied."""
         metadata, folder = self._metadata, self._folder
         name = self._table.metadata_location.rpartition("/")[2]
         name = name if is_metadata_name(name) else "v1.metadata.json"
@@ -173,7 +175,7 @@ class _Copy:
             self._pool = pool
             with self._going_on():
                 wanted = [id_ for id_ in metadata.snapshots if id_ not in known]
-                # Deletes name data files, in whatever spelling: all of these are known before.
+                # Deletes name data files, in any spelling: copy all data files before them.
                 for content in ManifestContent:
                     for snapshot_id in wanted:
                         for manifest in self._manifests_of(metadata.snapshots[snapshot_id])[0]:
@@ -197,7 +199,7 @@ class _Copy:
         )  # fmt: skip
 
     def _check_unchanged(self, final: str) -> None:
-        """Raise CatalogError where others committed to the copy: two tables would be mixed up."""
+        """Raise CatalogError if others committed to the copy: it would mix two tables."""
         folder = self._folder
         found = find_current_metadata(f"{folder.location}/metadata", folder.storage)
         if found is None:
@@ -212,7 +214,7 @@ class _Copy:
             )
 
     def _known_snapshots(self) -> set[int]:
-        """Those that ``since`` says need no look."""
+        """The snapshots that need no check because of ``since``."""
         if self._since is None:
             return set()
         folder = self._folder
@@ -239,7 +241,7 @@ class _Copy:
 
     @contextmanager
     def _going_on(self) -> Iterator[None]:
-        """A file that is gone is told with what that means for the copy."""
+        """Explain a missing source file by what it means for the copy."""
         try:
             yield
         except StorageError as error:
@@ -254,18 +256,18 @@ class _Copy:
 
     def _is_gone(self, path: str) -> bool:
         try:
-            self._source.size(path)  # what was found before is not looked for again by its path
+            self._source.size(path)  # unlike ``exists``, does not answer from a cache of found paths
         except StorageError:
             return True
         return False
 
     def _check_needed(self) -> None:
-        """Raise StorageError where a file of the copy went away while others came."""
+        """Raise StorageError if a file of the copy disappeared while others were copied."""
         there = self._folder.list()
         for path, length in self._needed.items():
             if path in there and length in (None, there[path]):
                 continue
-            # A listing may leave out a file that another copy puts into the place of an equal one.
+            # A listing can miss a file while another copy replaces it by an equal one.
             if not self._folder.holds(path, length):
                 raise StorageError(
                     path, "it is no longer what was copied; does another copy go to this place?"
@@ -299,7 +301,7 @@ class _Copy:
         self._write(self._moved.path(path), edited)
 
     def _sizes_of(self, snapshot: Snapshot) -> dict[str, str]:
-        """The sums of file sizes in the summary of a snapshot, as they are in the copy."""
+        """The sums of file sizes in a snapshot's summary, with the sizes of the copy."""
         held = self._held.get(snapshot.snapshot_id)
         if held is not None:
             return {name: held.summary[name] for name in _SIZES if name in held.summary}
@@ -316,7 +318,7 @@ class _Copy:
         }
 
     def _longer_files(self, manifest: ManifestFile) -> list[tuple[bool, int | None, int]]:
-        """The delete files of a manifest that have another length in the copy."""
+        """The delete files of a manifest whose length differs in the copy, with the difference."""
         path = manifest.manifest_path
         if manifest.content is ManifestContent.DATA:
             return []
@@ -330,7 +332,7 @@ class _Copy:
                     now.length - was.length,
                 )
                 for was, now in zip(old, new, strict=True)
-                # Summaries count the blob of a vector, which is as long as it was.
+                # Summaries count the blob of a vector, whose length is the same.
                 if now.length != was.length and now.file_format != "PUFFIN"
             ]
         return self._longer[path]
@@ -364,9 +366,9 @@ class _Copy:
             self._write_pending()
 
     def _write_pending(self) -> None:
-        """Write manifests, whose files are all there by now.
+        """Write the waiting manifests, once all their files are copied.
 
-        So that one that is in the copy needs no look, also after a copy that was killed.
+        Thus a manifest in the copy needs no check, even after a copy was killed.
         """
         self._pool.wait()
         for new, data in self._pending.items():
@@ -375,7 +377,7 @@ class _Copy:
         self._pending_bytes = 0
 
     def _copy_listed(self, listed: ListedPath) -> NewPath:
-        """The new path of a file that a manifest lists, and the file itself if it is live."""
+        """The new path of a file in a manifest; also copies the file if it is live."""
         new = self._moved.path(listed.path)
         if listed.is_live and not listed.names_files:
             self._data[new] = listed.path
@@ -383,9 +385,9 @@ class _Copy:
         return relocated_listing(listed, new, self._named, self._facts.get(new))
 
     def _named(self, path: str) -> str:
-        """The new path of a data file that a delete names, maybe in another spelling.
+        """The new path of a data file that a delete names, possibly in another spelling.
 
-        Both are one file where a reader of the table takes them for one.
+        Two spellings are the same file if a reader of the table treats them so.
         """
         new = self._moved.path(path)
         if new in self._data or new in self._folder.lengths:
@@ -398,7 +400,7 @@ class _Copy:
             return self._by_key.get(key_of(path), new)
 
     def _unread(self) -> Iterator[str]:
-        """The data files of manifests that were not looked at."""
+        """The data files of manifests that were not read."""
         table = replace(self._table, metadata=self._metadata, storage=self._source)
         reader = ManifestReader(table, self._query)
         passed = (each for each in self._passed if each.content is ManifestContent.DATA)
@@ -408,7 +410,7 @@ class _Copy:
     # ------------------------------------------------------------------ files
 
     def _rewrite_deletes(self, data: bytes, location: str) -> None:
-        """Write the files of a manifest anew that name data files, several at once."""
+        """Rewrite the delete files of a manifest that name data files, several at once."""
         found: dict[str, ListedPath] = {}
 
         def note(listed: ListedPath) -> NewPath:
@@ -432,7 +434,7 @@ class _Copy:
             try:
                 facts = facts_of(folder.storage, new, listed.file_format)
             except CorruptFileError:
-                folder.remove(new)  # half of it, of a store that shows what was cut off
+                folder.remove(new)  # incomplete, in a store that shows interrupted writes
             else:
                 self._count(present=1)
                 return facts
@@ -452,7 +454,7 @@ class _Copy:
                 self._count(present=1)
                 self._needed[new] = there
                 return
-            self._folder.remove(new)  # half of it, of a store that shows what was cut off
+            self._folder.remove(new)  # incomplete, in a store that shows interrupted writes
         self._needed[new] = None
         self._pool.submit(self._copy_bytes, path, new, length, file_format)
 
@@ -511,7 +513,7 @@ class _Copy:
         moved, location = self._moved, self._folder.location
 
         def place(folder: str) -> str | None:
-            # Writers of the copy must not write into the source: elsewhere is the default place.
+            # Writers of the copy must not write into the source: other folders get the default.
             found = moved.path(f"{folder.rstrip('/')}/x").removesuffix("/x")
             return found if found != location and not moved.is_outside(found) else None
 
@@ -534,8 +536,8 @@ class _Copy:
             )
 
     def _write_hint(self, final: str) -> None:
-        """Name the version for readers that look for it; they go on from one that lags."""
-        # Another copy may have ended with a later one meanwhile.
+        """Write the version hint; readers continue from an older one."""
+        # Another copy may have written a later version meanwhile.
         folder = f"{self._folder.location}/metadata"
         found = _name_of(find_current_metadata(folder, self._folder.storage) or final)
         name = found if is_later(found, _name_of(final)) else _name_of(final)
@@ -545,9 +547,10 @@ class _Copy:
         self._folder.replace(f"{folder}/{_HINT}", text.encode())
 
     def _copy_log(self, final: str) -> None:
-        """The earlier metadata files, the latest first, as far as there are some.
+        """Copy the earlier metadata files, the latest first, as far as they exist.
 
-        They come when the current one is there: a reader may take the newest for it.
+        They are copied after the current one: a reader may take the newest file for the current
+        one.
         """
         for each in reversed(self._metadata.metadata_log):
             new = self._moved.metadata_path(each.metadata_file)
@@ -585,7 +588,7 @@ def _name_of(path: str) -> str:
 
 
 class _Pool:
-    """Some calls at once; the first error ends all."""
+    """Runs calls in threads; the first error ends all."""
 
     def __init__(self, at_once: int, query: QueryContext) -> None:
         self._executor = ThreadPoolExecutor(at_once, thread_name_prefix="icesql-copy")
@@ -593,7 +596,7 @@ class _Pool:
         self._most, self._query = 4 * at_once, query
 
     def submit(self, function: Callable[..., Any], *arguments: Any) -> Future[Any]:
-        """Call a function beside this thread, once there is room for it."""
+        """Call a function in a thread; waits while too many calls are pending."""
         while len(self._waiting) >= self._most:
             self._waiting.popleft().result()
             self._query.check()
@@ -602,7 +605,7 @@ class _Pool:
         return future
 
     def wait(self) -> None:
-        """Until all calls have ended. Raises what one of them does."""
+        """Wait until all calls have ended. Raises the error of a call."""
         while self._waiting:
             self._waiting.popleft().result()
             self._query.check()

@@ -1,4 +1,4 @@
-"""Files that name data files by path, written anew with other paths: deletes by position."""
+"""Rewrite files that name data files by path with other paths: position deletes."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ _PATH_ID: Final = DELETE_FILE_PATH.field_id
 _NAMES: Final = {DELETE_FILE_PATH.name: _PATH_ID, DELETE_POS.name: DELETE_POS.field_id}
 _FIELD_ID: Final = b"PARQUET:field_id"
 _CHUNK: Final = 8 << 20
-# Bytes of a delete file in Avro, which is read whole.
+# The most bytes of an Avro delete file, which is read as a whole.
 _LARGEST: Final = 1 << 30
 
 
 class DeleteFacts(Struct, frozen=True):
-    """The facts of a manifest about a delete file; of a Puffin file only its length."""
+    """What a manifest records about a delete file; for a Puffin file only its length."""
 
     length: int
     path_bounds: tuple[bytes, bytes] | None = None
@@ -46,10 +46,10 @@ class DeleteFacts(Struct, frozen=True):
 def relocated_listing(
     listed: ListedPath, new: str, change: Change, facts: DeleteFacts | None
 ) -> NewPath:
-    """The entry of a manifest for a file that lies at ``new``.
+    """The manifest entry for a file whose new path is ``new``.
 
-    ``change`` gives the new path of a data file that is named in it, ``facts`` are of one that was
-    written anew: without them it is not there any more, or is the same file as it was.
+    ``change`` maps the paths of data files that it names. ``facts`` are those of a rewritten file;
+    None if the file no longer exists, or is unchanged.
     """
     referenced = None if listed.referenced is None else change(listed.referenced)
     if not listed.names_files:
@@ -62,7 +62,7 @@ def relocated_listing(
 
 
 def _moved_bounds(listed: ListedPath, change: Change) -> tuple[bytes, bytes] | None:
-    """The bounds of the one path that a file names; of several nobody knows."""
+    """The bounds if the file names one path; None for several, whose new bounds are unknown."""
     if listed.path_bounds is None or listed.path_bounds[0] != listed.path_bounds[1]:
         return None
     try:
@@ -75,9 +75,9 @@ def _moved_bounds(listed: ListedPath, change: Change) -> tuple[bytes, bytes] | N
 def write_relocated(
     storage: Storage, path: str, file_format: str, change: Change, new: NewFile
 ) -> None:
-    """Write the file at ``path`` to ``new``, with the paths in it as ``change`` has them.
+    """Write the file at ``path`` to ``new``, with the paths in it mapped by ``change``.
 
-    Rows, their order, all columns and the blobs of a Puffin file stay. Raises
+    Rows, their order, all columns and the blobs of a Puffin file are kept. Raises
     UnsupportedTableError for another format, CorruptFileError, StorageError.
     """
     match file_format:
@@ -94,9 +94,9 @@ def write_relocated(
 
 
 def facts_of(storage: Storage, path: str, file_format: str) -> DeleteFacts:
-    """The facts for a manifest about a file that ``write_relocated`` made.
+    """The facts for a manifest about a file that ``write_relocated`` wrote.
 
-    Raises CorruptFileError for half of one.
+    Raises CorruptFileError for an incomplete file.
     """
     length = storage.size(path)
     match file_format:
@@ -155,7 +155,7 @@ def _write_parquet(storage: Storage, path: str, change: Change, new: NewFile) ->
 
 
 def _place_of_path(schema: pa.Schema, location: str) -> int:
-    """The column of the paths: by its id, else by its name."""
+    """The index of the column with the paths: by field id, else by name."""
     wanted = str(_PATH_ID).encode()
     for place, field in enumerate(schema):
         if (field.metadata or {}).get(_FIELD_ID) == wanted:
@@ -167,7 +167,7 @@ def _place_of_path(schema: pa.Schema, location: str) -> int:
 
 
 class _Moved:
-    """The paths of a column, each changed once."""
+    """Maps the paths of a column, each once."""
 
     def __init__(self, change: Change) -> None:
         self._change = change
@@ -191,7 +191,7 @@ class _Moved:
 
     def _path(self, path: str | None) -> str | None:
         if path is None:
-            return None  # its readers refuse it
+            return None  # readers refuse it
         if path not in self._known:
             self._known[path] = self._change(path)
         return self._known[path]
@@ -220,7 +220,7 @@ def _parquet_facts(storage: Storage, path: str, length: int) -> DeleteFacts:
 
 
 def _sizes(file: pq.ParquetFile) -> dict[int, int]:
-    """Bytes of each top-level column without others in it, by field id."""
+    """Bytes of each top-level primitive column, by field id."""
     ids = {
         field.name: int(found)
         for field in file.schema_arrow
@@ -245,7 +245,7 @@ def _splits(metadata: Any) -> Iterator[int]:
 
 
 class _Sink:
-    """A new file as pyarrow writes one; who made it finishes it."""
+    """A new file as a sink for pyarrow; the caller of the writer finishes it."""
 
     closed = False
 
@@ -253,15 +253,15 @@ class _Sink:
         self._new = new
 
     def write(self, data: Any) -> int:
-        """Some more bytes."""
+        """Append bytes."""
         written: int = self._new.write(data)
         return written
 
     def flush(self) -> None:
-        """Nothing waits here."""
+        """Nothing is buffered."""
 
     def close(self) -> None:
-        """The file stays open."""
+        """Leave the file open."""
 
 
 # ------------------------------------------------------------------ Puffin, Avro

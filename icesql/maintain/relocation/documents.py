@@ -1,4 +1,4 @@
-"""Table metadata with the paths of another place; all else in its JSON stays as it is."""
+"""Rewrite the paths in the JSON of table metadata; everything else in it stays unchanged."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from icesql.errors import UnsupportedTableError
 
-# Properties that say where writers put new files.
+# Properties with the folders of new files.
 PLACES: Final = (
     "write.data.path",
     "write.metadata.path",
@@ -25,10 +25,10 @@ def relocated_document(
     metadata_path: Path,
     place: Callable[[str], str | None],
 ) -> dict[str, Any]:
-    """The document of a table at ``location``.
+    """The metadata document of the table moved to ``location``.
 
-    ``path`` gives the new paths of files, ``metadata_path`` those of metadata files, ``place`` the
-    new folder of a property of ``PLACES``, None to leave it out.
+    ``path`` maps paths of files, ``metadata_path`` those of metadata files; ``place`` gives the
+    new folder for a property of ``PLACES``, None to remove the property.
     """
     moved = copy.deepcopy(dict(document))
     moved["location"] = location
@@ -64,7 +64,7 @@ def _objects(document: Mapping[str, Any], key: str) -> Iterator[dict[str, Any]]:
 
 
 def refuse_encrypted(document: Mapping[str, Any], name: str) -> None:
-    """Raise UnsupportedTableError for a table with keys: they name what a copy has not."""
+    """Raise UnsupportedTableError for an encrypted table: the copy would not have its keys."""
     properties = document.get("properties")
     keys = isinstance(properties, dict) and properties.get("encryption.key-id")
     if (

@@ -1,4 +1,4 @@
-"""The folder of a copy: claimed for one table, and filled with files that appear whole."""
+"""The folder of a copy: claimed for one table; files in it appear only when complete."""
 
 from __future__ import annotations
 
@@ -30,36 +30,36 @@ _ADVICE: Final = "name an empty folder"
 
 
 class CopyFolder:
-    """The files at ``location``, by path with their lengths as they were when it was opened.
+    """The files at ``location``, with their lengths by path when it was opened.
 
-    Raises StorageError, AccessDeniedError for a place outside of the storage's roots.
+    Raises StorageError, and AccessDeniedError for a location outside of the storage's roots.
     """
 
     def __init__(self, storage: Storage, location: str, query: QueryContext) -> None:
         self.storage, self.location, self._query = storage, location, query
         self._real: dict[str, bool] = {}
         self._what: dict[str, Any] = {}
-        # The metadata file that the last copy ended with, None before the first did.
+        # The metadata file that the last copy wrote, None before the first copy ended.
         self.metadata_name: str | None = None
         self.lengths = self.list()
 
     def list(self) -> dict[str, int]:
-        """The files that are there now."""
+        """List the files that exist now, with their lengths by path."""
         return {
             each.path: each.size for each in list_files(self.storage, self.location, self._query)
         }
 
     def holds(self, path: str, length: int | None) -> bool:
-        """Whether a file is there now, of ``length`` bytes if that is known."""
+        """True if a file exists now, with ``length`` bytes if that is not None."""
         try:
             return length in (None, self.storage.size(path))
         except StorageError:
             return False
 
     def claim(self, what: Mapping[str, Any]) -> None:
-        """Make it, or see that it is, the folder for a copy of ``what``.
+        """Mark the folder as a copy of ``what``, or check that it is one.
 
-        Raises CatalogError where files of something else are there.
+        Raises CatalogError if it has files of something else.
         """
         marker = f"{self.location}/{MARKER}"
         if marker not in self.lengths and any(map(self._is_other, self.lengths)):
@@ -69,7 +69,7 @@ class CopyFolder:
             )
         if marker not in self.lengths:
             self.write(marker, json.dumps(what, indent=2).encode())
-        # Another copy may have come first.
+        # Another copy may have written the marker first.
         data = self.storage.read(marker, most=METADATA_BYTES)
         try:
             found = as_object(load_json(data), MARKER)
@@ -85,29 +85,29 @@ class CopyFolder:
                 )
 
     def _is_other(self, path: str) -> bool:
-        """Whether a file is more than what a copy left that was killed as it began."""
+        """True unless the file is left from a copy that was killed while it wrote the marker."""
         folder, _, name = MARKER.rpartition("/")
         return not (
             path.startswith(f"{self.location}/{folder}/.{name}.") and path.endswith(".part")
         )
 
     def note(self, metadata_name: str) -> None:
-        """Remember which metadata file was the last that a copy wrote."""
+        """Record which metadata file a copy wrote last."""
         if metadata_name != self.metadata_name:
             what = {**self._what, _CURRENT: metadata_name}
             self.replace(f"{self.location}/{MARKER}", json.dumps(what, indent=2).encode())
 
     def replace(self, path: str, data: bytes) -> None:
-        """Write a file of the copy's own again."""
+        """Overwrite a file of the copy."""
         self._check_inside(path)
         replace_file(self.storage, path, data)
 
     def write(self, path: str, data: bytes) -> int:
-        """Let a file appear unless it is there; its length."""
+        """Write a file unless it exists; return its length."""
         return self.fill(path, lambda new: new.write(data))
 
     def fill(self, path: str, fill: Fill) -> int:
-        """The same for a file that ``fill`` writes bit by bit."""
+        """As ``write``, for a file that ``fill`` writes in parts."""
         self._check_inside(path)
         try:
             new = NewFile(self.storage, path)
@@ -124,19 +124,19 @@ class CopyFolder:
             return self._there(path, error)
 
     def _there(self, path: str, error: Error) -> int:
-        """The length of a file that another copy to this folder made; raises the error else."""
+        """The length of a file that another copy to this folder wrote; else raises the error."""
         if not self.storage.exists(path):
             raise error
         return self.storage.size(path)
 
     def remove(self, path: str) -> None:
-        """Remove a file of the copy that is not what it should be."""
+        """Remove a file of the copy that is wrong."""
         self._check_inside(path)
         if not remove_file(self.storage, path):
             raise StorageError(path, "it is not what it should be, and cannot be removed")
 
     def _check_inside(self, path: str) -> None:
-        """Raise AccessDeniedError where a link in the folder leads out of it."""
+        """Raise AccessDeniedError if a link in the folder leads out of it."""
         folder = path.rpartition("/")[0]
         inside = self._real.get(folder)
         if inside is None:
@@ -151,7 +151,7 @@ class CopyFolder:
 
 
 def target_location(text: str) -> str:
-    """The location of a copy: absolute, without a slash at its end. Raises CatalogError."""
+    """The location of a copy: absolute, without a trailing slash. Raises CatalogError."""
     location = text.strip().rstrip("/")
     if location and is_local(location) and not split_path(location)[0]:
         location = os.path.abspath(os.path.expanduser(location))
@@ -161,7 +161,7 @@ def target_location(text: str) -> str:
 
 
 def check_apart(source: str, target: str) -> None:
-    """Raise CatalogError where one of two folders lies in the other."""
+    """Raise CatalogError if one of two folders contains the other."""
     one, other = _names(source), _names(target)
     least = min(len(one), len(other))
     if one[:least] == other[:least]:

@@ -1,4 +1,4 @@
-"""Where each file of a table lies once the table lies elsewhere."""
+"""Map the paths of a table's files to the paths that they have at another location."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from icesql.catalog.current_metadata import HINTS, is_metadata_name
 from icesql.errors import UnsupportedTableError
 from icesql.storage.open import components, split_path
 
-# The folder of a copy for files that lay outside of the table's location.
+# The folder of a copy for files from outside of the table's location.
 OUTSIDE: Final = "outside"
 _ENDING: Final = re.compile(r"\.[A-Za-z0-9]{1,10}", re.ASCII)
 _NAME_BYTES: Final = 255
@@ -22,14 +22,14 @@ _STORES: Final = {
 
 
 class Relocation(Protocol):
-    """Gives each path of a table, as its metadata spells it, the one that it has elsewhere."""
+    """Maps each path of a table, as its metadata spells it, to a new path."""
 
     def path(self, path: str) -> str:
         """The new path of a file."""
 
 
 class OfPrefix:
-    """Another prefix: what lies below ``source`` lies at the same place below ``target``.
+    """Another prefix: a path below ``source`` keeps its rest below ``target``.
 
     Source: Java ``RewriteTablePathUtil``.
     """
@@ -39,13 +39,13 @@ class OfPrefix:
         self._target = _with_slash(target)
 
     def path(self, path: str) -> str:
-        """As ``Relocation.path``. Raises UnsupportedTableError for one that is not below."""
+        """As ``Relocation.path``. Raises UnsupportedTableError for a path not below ``source``."""
         if path == self._source:
             return self._target.rstrip("/")
         return self._target + self.below(path)
 
     def below(self, path: str) -> str:
-        """The part of a path behind the prefix."""
+        """The part of a path after the prefix."""
         if not path.startswith(self._start):
             raise UnsupportedTableError(
                 f"a table with the file {path}, which does not lie below the source prefix "
@@ -53,17 +53,17 @@ class OfPrefix:
             )
         rest = path[len(self._start) :]
         if not is_plain(rest) or "," in rest:
-            # Lists of files have a pair a line, with a comma in it and nothing in quotes.
+            # A list of files has one pair per line, separated by an unquoted comma.
             raise UnsupportedTableError(f"moving a file whose path has several readings, {path!r}")
         return rest
 
 
 class OfCopy:
-    """All files of a table below ``target``: those of its location where they lie in it.
+    """Puts all files of a table below ``target``; files in the table's location keep their rest.
 
-    Others get a place by the folder that they lay in, and so do those whose path leads elsewhere
-    by one of its readings (dots, escapes) or is kept for what a copy has of its own. No two files
-    meet in one, and the same file always has the same place.
+    Other files get a path by a hash of their folder, as do files whose path leads elsewhere by one
+    of its interpretations (dots, escapes) or is reserved for the copy's own files. No two files get
+    the same path, and the same file always gets the same one.
     """
 
     def __init__(self, location: str, target: str) -> None:
@@ -78,18 +78,18 @@ class OfCopy:
         return f"{self._target}/{OUTSIDE}/{_place_outside(path)}"
 
     def metadata_path(self, path: str) -> str:
-        """The same for a metadata file, which lies in the folder for them, whatever that was."""
+        """As ``path`` for a metadata file, which goes to the metadata folder, wherever it was."""
         name = path.rpartition("/")[2]
         if is_metadata_name(name) and is_plain(name):
             return f"{self._target}/metadata/{name}"
         return self.path(path)
 
     def is_outside(self, path: str) -> bool:
-        """Whether a path of the copy is one of a file that lay elsewhere."""
+        """True if a path of the copy is that of a file from outside of the location."""
         return path.startswith(f"{self._target}/{OUTSIDE}/")
 
     def _below(self, path: str) -> str | None:
-        """The part of a path behind the location, however both are spelled."""
+        """The part of a path after the location, in any spelling of both; None if not below."""
         if path.startswith(self._start):
             return path[len(self._start) :]
         names = components(path)
@@ -99,7 +99,7 @@ class OfCopy:
 
 
 def is_plain(path: str) -> bool:
-    """Whether a relative path means one file below any folder, whoever reads it.
+    """True if a relative path means one file below any folder, by every reader's interpretation.
 
     >>> is_plain("data/p=a%2Fb/x.parquet"), is_plain("data/../../x"), is_plain("p=..%2F..%2Fx")
     (True, False, False)
@@ -120,13 +120,13 @@ def is_plain(path: str) -> bool:
 
 
 def _is_free(rest: str) -> bool:
-    """Whether a file may lie there in a copy, which is read by what its folder metadata shows."""
+    """True if a file may have this path in a copy: readers find metadata by listing the folder."""
     name = rest.rpartition("/")[2]
     is_own = is_metadata_name(name) or name in HINTS or name == MARKER.rpartition("/")[2]
     return is_plain(rest) and not is_own and rest.partition("/")[0] != OUTSIDE
 
 
-# What says, in a copy, of what it is one.
+# The file in a copy that records of which table it is a copy.
 MARKER: Final = "metadata/copy-of.json"
 
 
@@ -134,7 +134,7 @@ def _place_outside(path: str) -> str:
     names = components(path)
     spelled = f"{_store_of(path)}/{'/'.join(names)}"
     if split_path(path)[2].strip("/") != "/".join(names):
-        spelled = path  # a store knows "a//b" and "a/b" apart
+        spelled = path  # a store distinguishes "a//b" from "a/b"
     folder, _, name = spelled.rpartition("/")
     if is_plain(name) and _is_free(name):
         return f"{_digest(folder)}/{name}"

@@ -1,4 +1,4 @@
-"""The metadata of a table with another prefix of its paths, in a folder from which it is copied.
+"""Write a table's metadata with another path prefix to a folder from which it can be copied.
 
 Source: Java ``RewriteTablePathSparkAction``.
 """
@@ -41,9 +41,9 @@ STAGING: Final = "copy-table-staging-"
 
 
 class PathRewrite(Struct, frozen=True):
-    """The prefixes, and from which version to which; versions are names of metadata files.
+    """The prefixes, and the range of versions, given as names of metadata files.
 
-    With ``start_version`` only what came after it is listed: all before is there already.
+    With ``start_version`` only files added after it are listed: earlier ones were copied before.
     """
 
     source_prefix: str
@@ -55,9 +55,9 @@ class PathRewrite(Struct, frozen=True):
 
 
 class StagedPaths(Struct, frozen=True):
-    """The name of the version that was rewritten, where the list lies, and what was written anew.
+    """The name of the rewritten version, the path of the list, and counts of rewritten files.
 
-    The list has a line for each file: where it lies, a comma, and where it is to lie.
+    The list has a line for each file: its path, a comma, and its target path.
     """
 
     latest_version: str
@@ -70,7 +70,7 @@ def rewrite_table_path(table: Table, request: PathRewrite, query: QueryContext) 
     """Write metadata, manifests and position deletes with the new prefix; nothing is replaced.
 
     Raises ProgrammingError for a version that the table does not know, UnsupportedTableError for a
-    file outside of the source prefix and for what cannot be moved, StorageError.
+    file outside of the source prefix and for files that cannot be moved, StorageError.
     """
     return _Staging(table, request, query).run()
 
@@ -88,7 +88,7 @@ class _Staging:
         self._source = table.storage
         self._moved = OfPrefix(request.source_prefix, request.target_prefix)
         self._folder = request.staging_location or self._own_folder()
-        # A moved table is read where it lies, and its staged files are written as they are named.
+        # A moved table is read at its new place; staged files are written at their given path.
         source = table.storage
         self._storage = Storage(
             source.properties, confine=source.confine, lease=source.lease, signer=source.signer
@@ -96,7 +96,7 @@ class _Staging:
         self._pairs: dict[str, str] = {}
         self._lengths: dict[str, int] = {}
         self._facts: dict[str, DeleteFacts] = {}
-        # Vectors of one file are several delete files.
+        # Several vectors in one Puffin file count as several delete files.
         self._deletes: set[tuple[str, str | None]] = set()
         self._old: frozenset[int] = frozenset()
 
@@ -110,7 +110,7 @@ class _Staging:
         return f"{folder}/{STAGING}{uuid.uuid4()}"
 
     def run(self) -> StagedPaths:
-        """Write everything; the list comes last."""
+        """Write all files; the list is written last."""
         check_empty(self._folder, self._storage, "a folder of staged metadata")
         start_path = self._path_of(self._request.start_version)
         end = self._version(self._path_of(self._request.end_version))
@@ -124,7 +124,7 @@ class _Staging:
             )  # fmt: skip
             name = each.path
             if each.path == self._table.metadata_location:
-                # Where it lies now is not where the table says, if that was moved.
+                # A moved table's metadata file is not at the path that the table records.
                 name = self._recorded(each)
             self._stage(name, metadata_bytes(document, gzipped=each.gzipped))
         for snapshot in end.metadata.snapshots.values():
@@ -148,7 +148,7 @@ class _Staging:
     # ------------------------------------------------------------------ versions
 
     def _path_of(self, version: str | None) -> str | None:
-        """The path of a version by its name or path; the current one for None of the end."""
+        """The path of a version, by its name or path; None for None."""
         if version is None:
             return None
         table = self._table
@@ -170,7 +170,7 @@ class _Staging:
         return _Version(path, document, parse_metadata(data, path), gzipped)
 
     def _versions(self, end: _Version, start: str | None) -> Iterator[_Version]:
-        """Those after the start up to the end, the last one first."""
+        """The versions after the start up to the end, the last one first."""
         yield end
         for each in reversed(end.metadata.metadata_log):
             if each.metadata_file == start:
@@ -189,7 +189,7 @@ class _Staging:
             read[named] = storage.read(named, most=MANIFEST_LIST_BYTES)
             return read[named]
 
-        # Also those of before the start: a list says how long its manifests are.
+        # Manifests from before the start, too: the list records their lengths.
         for each in snapshot_manifests(snapshot, read_list, storage.location):
             self._stage_manifest(each)
         if path is not None:
@@ -221,7 +221,7 @@ class _Staging:
 
         edited = edit_manifest(data, location, manifest.content, moved)
         if manifest.content is ManifestContent.DELETES:
-            # An entry of a file may come before the one by which it lives.
+            # An entry for a file may precede the one that marks it as live.
             edited = edit_manifest(data, location, manifest.content, moved)
         self._stage(path, edited)
         self._lengths[path] = len(edited)

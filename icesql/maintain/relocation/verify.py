@@ -1,4 +1,4 @@
-"""Whether everything that a table names is there and can be read, and what its refs hold."""
+"""Verify that every file that a table names exists and can be read, and count rows of its refs."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from icesql.maintain.referenced import named_files
 from icesql.scan.manifest_reader import ManifestReader
 from icesql.storage.listing import list_files
 
-# The live rows of a table at a snapshot.
+# Counts the live rows of a table at a snapshot.
 CountRows = Callable[[Table, Snapshot], int]
 
 _SHOWN = 3
 
 
 class RefRows(Struct, frozen=True):
-    """The content of a branch or tag; ``rows`` counts those that are not deleted."""
+    """The content of a branch or tag; ``rows`` counts live rows."""
 
     name: str
     kind: str
@@ -33,7 +33,7 @@ class RefRows(Struct, frozen=True):
 
 
 class Verified(Struct, frozen=True):
-    """Files and bytes that were found, and what the refs hold."""
+    """The number and size of the files found, and the content of the refs."""
 
     files: int
     bytes: int
@@ -41,10 +41,10 @@ class Verified(Struct, frozen=True):
 
 
 def verify(table: Table, query: QueryContext, count: CountRows) -> Verified:
-    """Look for every file of every snapshot in the folder of a table that lies there whole.
+    """Look for every file of every snapshot in the folder of a table that is complete there.
 
-    Manifests are decoded, lengths compared, deletes read. Raises CorruptFileError naming what is
-    not what its manifest says, and what reading a file does.
+    Decodes manifests, compares lengths and reads deletes. Raises CorruptFileError naming a file
+    that differs from its manifest entry, and what reading a file raises.
     """
     location = table.metadata.location
     lengths = {each.path: each.size for each in list_files(table.storage, location, query)}
@@ -87,7 +87,7 @@ def refs_of(table: Table, query: QueryContext, count: CountRows) -> tuple[RefRow
 
 
 def check_same(source: tuple[RefRows, ...], copy: tuple[RefRows, ...], path: str) -> None:
-    """Raise CorruptFileError where the refs of a copy hold something else than the source's."""
+    """Raise CorruptFileError if the refs of a copy differ from those of the source."""
     for one, other in zip(source, copy, strict=False):
         if one != other:
             raise CorruptFileError(

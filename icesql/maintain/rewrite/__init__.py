@@ -1,5 +1,5 @@
-"""Rewrite data files: small and deleted-from ones become few of the target size.
+"""Rewrite data files: small files and files with many deletes become few of the target size.
 
-In: a table, what to rewrite. Out: file groups as values, tasks that any machine runs, one commit or
+In: a table, and a request. Out: plans with file groups, tasks for any machine, one commit or
 several. May import: engine, commit, write, read, scan, catalog, storage, iceberg and below.
 """

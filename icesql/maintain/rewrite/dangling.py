@@ -1,6 +1,6 @@
-"""Delete files that apply to no live data file any more: the option remove-dangling-deletes.
+"""Find delete files that apply to no live data file: the option remove-dangling-deletes.
 
-Source: Java ``RemoveDanglingDeletesSparkAction``, which goes by sequence numbers and partitions.
+Source: Java ``RemoveDanglingDeletesSparkAction``, which uses sequence numbers and partitions.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from icesql.scan.manifest_reader import ManifestReader
 
 
 def dangling_deletes(table: Table, snapshot: Snapshot, query: QueryContext) -> list[DataFile]:
-    """The live delete files and vectors of a snapshot that no live data file needs.
+    """The live delete files and vectors of a snapshot that apply to no live data file.
 
-    What their bounds say is left aside. All manifests are read.
+    Ignores the bounds of delete files. Reads all manifests.
     """
     metadata, reader = table.metadata, ManifestReader(table, query)
     listed = reader.manifests_of(snapshot)
@@ -36,7 +36,7 @@ def dangling_deletes(table: Table, snapshot: Snapshot, query: QueryContext) -> l
         table.storage.same_file_key,
         compare_bounds=False,
     )
-    # Files share tuples of many deletes. Each is held, or another might come at its address.
+    # Files share tuples of many deletes. Each tuple is held, so that its id is not reused.
     applied = {id(each): each for each in map(index.deletes_of, data)}
     needed = {file_key(delete) for each in applied.values() for delete in each}
     return [each for each in deletes if file_key(each) not in needed]

@@ -1,4 +1,4 @@
-"""Which files are rewritten, in which groups: sizes and deletes decide, no file is opened.
+"""Choose the files to rewrite and group them, by sizes and deletes; no file is opened.
 
 Source: Java ``BinPackRewriteFilePlanner``.
 """
@@ -17,17 +17,17 @@ from icesql.scan.deletes.delete_index import partition_key
 from icesql.scan.tasks.packing import pack
 from icesql.scan.tasks.task import FileScanTask
 
-# What Java adds to a group's share so that the pieces of row groups fit.
+# Java adds this to a group's share for each file, so that pieces of row groups fit.
 _SPLIT_OVERHEAD: Final = 5 * 1024
 
 
 class FileGroup(Struct, frozen=True):
-    """Whole files that become new ones together; ``number`` counts from 0 in the order of the work.
+    """Whole files that are rewritten together; ``number`` counts from 0 in the order of work.
 
-    ``partition`` is that of all files in the table's current spec, None where they are of other
-    specs, so that their rows may go to several partitions. ``reasons`` says of each file why it
-    was chosen. ``output_files`` is how many are expected, none where all rows are known to be
-    deleted; ``split_size`` the bytes read for each.
+    ``partition`` is that of all files in the table's current spec; None for files of other specs,
+    whose rows may go to several partitions. ``reasons`` has for each file the reason why it
+    was chosen. ``output_files`` is the expected number, 0 if all rows are known to be deleted;
+    ``split_size`` is the number of bytes to read for each.
     """
 
     number: int
@@ -39,12 +39,12 @@ class FileGroup(Struct, frozen=True):
 
     @property
     def bytes(self) -> int:
-        """Of the data files."""
+        """The size of the data files."""
         return sum(each.length for each in self.files)
 
 
 class LeftAlone(Struct, frozen=True):
-    """A file that is not rewritten, and why."""
+    """A file that is not rewritten, and the reason."""
 
     file: FileScanTask
     reason: str
@@ -64,17 +64,17 @@ def group_files(
     options: RewriteOptions,
     repeated: Collection[str] = (),
 ) -> Grouped:
-    """The groups of a scan's files, which are whole and have all of their deletes.
+    """Group the files of a scan, which are whole and have all of their deletes.
 
     ``spec_id`` is the table's current spec and ``fields`` the number of its fields. All listings of
-    a file that is one of the ``repeated`` paths are in one group, since it is removed by its path.
+    a file in ``repeated`` are in one group, since a file is removed by its path.
     """
     nothing = (None,) * fields
     by_partition: dict[tuple[Any, ...], list[FileScanTask]] = {}
     places: dict[str, tuple[Any, ...]] = {}
     for each in files:
         file = each.data_file
-        # Rows of other specs may belong anywhere now: their files are rewritten together.
+        # Rows of other specs may go to any partition now: their files are rewritten together.
         own = partition_key(file.partition) if file.spec_id == spec_id else nothing
         if file.path in repeated:
             own = places.setdefault(file.path, own)
@@ -91,7 +91,7 @@ def group_files(
 def _together(
     files: Iterable[FileScanTask], repeated: Collection[str]
 ) -> Iterable[list[FileScanTask]]:
-    """Each file alone, and all listings of one that is repeated."""
+    """Each file alone, but all listings of a repeated file together."""
     listed: dict[str, list[FileScanTask]] = {}
     for each in files:
         path = each.data_file.path
@@ -150,7 +150,7 @@ def _deletes_reason(task: FileScanTask, options: RewriteOptions) -> str | None:
 
 
 def known_deleted(task: FileScanTask) -> int:
-    """How many rows are deleted by the deletes of this file alone; others may delete more."""
+    """The number of rows deleted by deletes for this file alone; other deletes may delete more."""
     of_file = sum(each.record_count for each in task.deletes if _is_file_scoped(each))
     return min(of_file, max(task.data_file.record_count, 0))
 
@@ -232,7 +232,7 @@ def _group(
 
 
 def expected_files(size: int, options: RewriteOptions) -> int:
-    """How many files ``size`` bytes become: a small rest is spread over the others.
+    """The number of files for ``size`` bytes: a small remainder is spread over the others.
 
     >>> options = RewriteOptions(21, 15, 37)
     >>> [expected_files(size, options) for size in (30, 22, 50)]

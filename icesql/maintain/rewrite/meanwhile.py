@@ -1,11 +1,11 @@
-"""A rewrite beside commits that came since it read its files.
+"""Follow commits that other writers made since a rewrite read its files.
 
-Rows that others deleted by position or by vector are deleted in the new files as well: at each
-attempt the positions that are deleted now, in the base of this attempt, less those that were when
-the rewrite began, are looked up in what the rewrite noted of its rows (``write.row_origins``).
-Equality deletes keep their effect by the files' older sequence number. A group conflicts, and it
-alone, where a file of it is gone, a delete of its rows was taken back, or an equality delete came
-that its new files would be too young for.
+Rows that others deleted by position or vector are deleted in the new files as well: each attempt
+takes the positions that are deleted now, in its base, without those deleted when the rewrite began,
+and looks them up in the origins of the new rows (``write.row_origins``). Equality deletes stay
+effective because new files keep the older sequence number. A group conflicts, without affecting
+other groups, if one of its files is gone, a delete of its rows was undone, or an equality delete
+was added that would not apply to its new files because of their sequence number.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ from icesql.scan.tasks.task import FileScanTask
 from icesql.storage.uncommitted import Uncommitted
 from icesql.write.row_origins import RowOrigins
 
-# The summary's count of rows that are deleted in the new files because others deleted them.
+# The summary's count of rows that are deleted in new files because others deleted them.
 CARRIED_ROWS = "carried-over-deletes"
-# And of the delete files by equality whose keys were looked up in the old files.
+# The summary's count of equality delete files that were applied to the old files.
 APPLIED_EQUALITY_DELETES = "applied-equality-deletes"
 
 
 class FollowedGroups:
-    """The groups of one commit, and what each attempt makes of them; see ``commit_rewrite``.
+    """The groups of one commit, and their changes in each attempt; see ``commit_rewrite``.
 
-    ``files`` are the new ones by the number of a group. ``left_out`` says, of the last attempt,
-    which groups are no part of it and why. ``was_left_out``: some group was in some attempt.
+    ``files`` are the new files by number of the group. ``left_out`` has the groups that the last
+    attempt leaves out, with reasons. ``was_left_out``: some attempt left out a group.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class FollowedGroups:
     def __call__(self, base: Table, head: Snapshot | None) -> RewrittenFiles:
         """The files of the groups that can be committed to ``base``.
 
-        Raises CommitConflictError where there is none.
+        Raises CommitConflictError if no group can be.
         """
         assert self._plan.start is not None
         others = Others(self._plan.start, base, head, self._query, own=self._own)
@@ -92,7 +92,7 @@ class FollowedGroups:
         return RewrittenFiles(tuple(added), tuple(removed), summary)
 
     def _followed(self, group: FileGroup, others: Others) -> tuple[list[DataFile], list[DataFile]]:
-        """The deletes that a group's new files get, and the vectors that go with its old ones."""
+        """The deletes that a group's new files need, and the vectors removed with its old files."""
         others.check_files(group.files)
         version = self._plan.table.metadata.format_version
         keeps_age = self._plan.request.options.use_starting_sequence_number and version > 1
@@ -123,7 +123,7 @@ class FollowedGroups:
         origins: _GroupOrigins,
         base: Table,
     ) -> list[DataFile]:
-        """The delete files and vectors of the new files."""
+        """The delete files and vectors for the new files."""
         new = {number: each.new for number, each in deleted.items() if len(each.new)}
         if not new:
             return []
@@ -140,7 +140,7 @@ class FollowedGroups:
                 made.append(self._new.of(base, file, rows))
         for number, task in touched.items():
             if number not in new or equality_deletes(task):
-                continue  # equality deletes took rows that have no place in the new files
+                continue  # rows of equality deletes are not in the new files
             if places[number] != len(new[number]):
                 raise InternalError(
                     f"{len(new[number]):,} rows of {task.data_file.path} were deleted meanwhile, "
@@ -151,7 +151,7 @@ class FollowedGroups:
 
 
 class _GroupOrigins:
-    """Where the rows of a group's new files come from."""
+    """The origins of the rows in a group's new files."""
 
     def __init__(self, files: Sequence[DataFile], origins: Origins) -> None:
         self._files, self._origins = files, origins
@@ -165,7 +165,7 @@ class _GroupOrigins:
             yield each, self._origins.of(each)
 
     def live_positions(self, number: int) -> Positions:
-        """The positions of a source whose rows are in the new files, sorted."""
+        """The positions of a source file whose rows are in the new files, sorted."""
         parts = [np.empty(0, np.int64)]
         for _, origins in self.files():
             starts, lengths, _ = origins.of_source(number)

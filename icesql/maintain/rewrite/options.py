@@ -27,7 +27,7 @@ _UNLIMITED: Final = (1 << 63) - 1
 _MOST_DELETES: Final = (1 << 31) - 1
 _OF_SORTS: Final = frozenset({"compression-factor", "shuffle-partitions-per-file"})
 _OF_Z_ORDER: Final = frozenset({"max-output-size", "var-length-contribution"})
-# What says only how Spark's jobs run is among them, and no matter.
+# Options about Spark's jobs are accepted and have no effect.
 _OF_DELETES: Final = frozenset({
     "target-file-size-bytes", "min-file-size-bytes", "max-file-size-bytes", "min-input-files",
     "max-file-group-size-bytes", "rewrite-all", "partial-progress.enabled",
@@ -36,9 +36,9 @@ _OF_DELETES: Final = frozenset({
 
 
 class RewriteOptions(Struct, frozen=True):
-    """Sizes are bytes. Names are those of the options, ``_`` for ``-`` and ``.``.
+    """Sizes are in bytes. Names are those of the options, with ``_`` for ``-`` and ``.``.
 
-    ``output_spec_id`` None is the table's current spec; ``max_files_to_rewrite`` None no limit.
+    ``output_spec_id`` None means the table's current spec; ``max_files_to_rewrite`` None no limit.
     """
 
     target_file_size_bytes: int
@@ -66,12 +66,12 @@ class RewriteOptions(Struct, frozen=True):
 
     @property
     def write_max(self) -> int:
-        """The size at which a file that is written ends: between target and maximum."""
+        """The size at which a new file is closed: halfway between target and maximum."""
         half = (self.max_file_size_bytes - self.target_file_size_bytes) * 0.5
         return int(self.target_file_size_bytes + half)
 
 
-# Floats beyond it would be no sizes any more, times a size.
+# A larger float, multiplied with a size, would not be a valid size.
 _LARGEST: Final = 1e18
 _NAMES: Final = {
     name.replace("_", "-")
@@ -83,10 +83,10 @@ _NAMES: Final = {
 def rewrite_options(
     given: Mapping[str, str], metadata: TableMetadata, strategy: Strategy = "binpack"
 ) -> RewriteOptions:
-    """The options that texts by Spark's names give; sizes that are left out follow the target.
+    """Parse options by Spark's names; missing sizes are derived from the target size.
 
     "deletes" is the strategy of ``rewrite_position_delete_files``. Raises ProgrammingError for an
-    unknown name, and for a value that cannot be.
+    unknown name, and for an invalid value.
     """
     known = dict(_NAMES)
     if strategy != "zorder":

@@ -1,4 +1,4 @@
-"""Where the rows of all new files of a rewrite come from, until their groups are committed."""
+"""Keep the origins of the rows in new files of a rewrite until their groups are committed."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _MOST_IN_MEMORY: Final = 32 << 20
 
 
 class Origins:
-    """Those of each task's files; what is too much for memory lies in a file of ``folder``.
+    """The origins for each task's files; beyond a limit of memory they are in a file of ``folder``.
 
-    The file has no name, so that it is gone with the process.
+    The file is unlinked, so that it disappears with the process.
     """
 
     def __init__(self, folder: str, most_in_memory: int = _MOST_IN_MEMORY) -> None:
@@ -28,7 +28,7 @@ class Origins:
         self._file: IO[bytes] | None = None
 
     def take(self, written: Written) -> Written:
-        """The same without origins, which are kept here."""
+        """Keep the origins; return the rest."""
         size = sum(len(part) for each in written.origins for part in each)
         held: tuple[EncodedOrigins | _Spilled, ...] = written.origins
         if self._bytes + size > self._most:
@@ -55,11 +55,11 @@ class Origins:
         return _Spilled(places)
 
     def has(self, files: Iterable[DataFile]) -> bool:
-        """Whether it is known where the rows of all these files come from."""
+        """True if the origins of all these files are known."""
         return self._held.keys() >= {each.path for each in files}
 
     def of(self, file: DataFile) -> RowOrigins:
-        """Where the rows of a file come from."""
+        """The origins of the rows of a file."""
         held = self._held[file.path]
         if isinstance(held, _Spilled):
             held = tuple(self._read(*place) for place in held.places)
@@ -72,14 +72,14 @@ class Origins:
             return self._file.read(length)
 
     def forget(self, files: Iterable[DataFile]) -> None:
-        """These files need no more of it."""
+        """Discard the origins of these files."""
         for each in files:
             held = self._held.pop(each.path, ())
             if not isinstance(held, _Spilled):
                 self._bytes -= sum(map(len, held))
 
     def close(self) -> None:
-        """Give the disk back. Harmless when repeated."""
+        """Free the disk space. Can be called repeatedly."""
         self._held.clear()
         if self._file is not None:
             self._file.close()
@@ -87,7 +87,7 @@ class Origins:
 
 
 class _Spilled:
-    """Where the parts of a file's origins lie."""
+    """The positions and lengths of a file's origins on disk."""
 
     def __init__(self, places: list[tuple[int, int]]) -> None:
         self.places = places

@@ -1,4 +1,4 @@
-"""Plan a rewrite: the files of a branch's head in groups. Only metadata is read."""
+"""Plan a rewrite: group the files of a branch's head. Reads only metadata."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from icesql.scan.tasks.task import ScanContext
 
 
 class RewriteRequest(Struct, frozen=True):
-    """A request to rewrite the files of ``branch`` that may hold a row of ``row_filter``, wholly.
+    """A request to rewrite whole files of ``branch`` that may have a row of ``row_filter``.
 
     ``row_filter`` names fields of the current schema. ``order`` is None for bin-packing, which
     keeps the order of the rows.
@@ -37,10 +37,10 @@ class RewriteRequest(Struct, frozen=True):
 
 
 class RewritePlan(Struct, frozen=True):
-    """The groups to rewrite of the files that snapshot ``start`` has, and the files left alone.
+    """The groups of files of snapshot ``start`` to rewrite, and the files left alone.
 
-    ``context`` is what reading them needs: all columns, with the row lineage of version 3.
-    ``schema`` has the columns that the new files hold. ``start`` is None for an empty branch.
+    ``context`` is for reading them: all columns, with row lineage in version 3.
+    ``schema`` has the columns of the new files. ``start`` is None for an empty branch.
     """
 
     table: Table
@@ -59,26 +59,26 @@ class RewritePlan(Struct, frozen=True):
 
     @property
     def bytes(self) -> int:
-        """Of the data files that are rewritten."""
+        """The size of the data files to rewrite."""
         return sum(each.bytes for each in self.groups)
 
 
 def plan_rewrite(table: Table, request: RewriteRequest, query: QueryContext) -> RewritePlan:
-    """The groups of a branch's head.
+    """Group the files of a branch's head.
 
-    Raises ProgrammingError for a branch that does not exist, and what planning a scan does.
+    Raises ProgrammingError for a missing branch, and what planning a scan raises.
     """
     metadata = table.metadata
     start = branch_head(metadata, request.branch)
     schema = written_schema(metadata)
     scan = TableScan(
-        # A plan by the catalog has no sequence numbers, which a rewrite keeps.
+        # The catalog's scan planning gives no sequence numbers, which a rewrite keeps.
         replace(table, planning=None) if table.planning is not None else table,
         start,
         metadata.schema,
         schema,
         request.row_filter,
-        # Files are rewritten whole: with the deletes of all of their rows, and without what is left
+        # Files are rewritten as a whole: with all deletes of their rows, and without the residual
         # of the filter.
         all_deletes=True,
     )
@@ -92,7 +92,7 @@ def plan_rewrite(table: Table, request: RewriteRequest, query: QueryContext) -> 
 
 
 def written_schema(metadata: TableMetadata) -> Schema:
-    """The columns of rewritten files: the current ones, and in version 3 the lineage of rows."""
+    """The columns of rewritten files: the current ones, and row lineage in version 3."""
     schema = metadata.schema
     if metadata.format_version < 3:
         return schema
@@ -100,7 +100,7 @@ def written_schema(metadata: TableMetadata) -> Schema:
 
 
 def branch_head(metadata: TableMetadata, branch: str) -> Snapshot | None:
-    """The snapshot that a branch is at; None for one without any. Raises ProgrammingError."""
+    """The head of a branch; None if it has no snapshot. Raises ProgrammingError."""
     ref = metadata.refs.get(branch)
     if ref is None:
         if branch == MAIN:

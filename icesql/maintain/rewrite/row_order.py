@@ -1,7 +1,7 @@
-"""In which order rows are written: by columns, or along a z-curve through several columns.
+"""The order in which rows are written: by columns, or along a z-curve through several columns.
 
-The z-value interleaves the bits of ordered bytes of each column, NULL being all zeros. Source: Java
-``ZOrderByteUtils``; no reader looks at it.
+The z-value interleaves the bits of each column's ordered bytes; NULL is all zeros. Source: Java
+``ZOrderByteUtils``; readers do not depend on the z-values.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ _SIGN = np.uint64(1 << 63)
 class RowOrder(Struct, frozen=True):
     """Sort keys, or the ids of z-ordered columns; picklable.
 
-    ``order_id`` is that of the table's sort order which these keys are, 0 where they are none.
-    ``text_bytes`` is how much of a text or binary counts for a z-value, ``most_bytes`` how long a
-    z-value is at most.
+    ``order_id`` is the table's sort order with these keys, 0 if there is none.
+    ``text_bytes`` is the number of bytes of a string or binary in a z-value, ``most_bytes`` the
+    maximum length of a z-value.
     """
 
     keys: tuple[SortKey, ...] = ()
@@ -43,7 +43,7 @@ class RowOrder(Struct, frozen=True):
 
 
 class OrderKeys:
-    """The key columns by which the rows of batches are ordered, computed batch by batch."""
+    """Computes the key columns by which rows are ordered, batch by batch."""
 
     def __init__(self, order: RowOrder, schema: Schema) -> None:
         self._order, self._schema = order, schema
@@ -57,7 +57,7 @@ class OrderKeys:
             self.orders = [KeyOrder(each.descending, each.nulls_first) for each in order.keys]
 
     def of(self, batch: pa.RecordBatch) -> list[pa.Array]:
-        """The keys of rows in the table's Parquet schema."""
+        """The keys of rows that are in the table's Parquet schema."""
         if self._order.z_columns:
             return self._z_values(batch)
         return [
@@ -89,10 +89,10 @@ def _key_type(key: SortKey, schema: Schema) -> pa.DataType:
 
 
 def check_z_columns(columns: Sequence[str], schema: Schema) -> tuple[int, ...]:
-    """The ids of columns to z-order by, as texts name them.
+    """The ids of the columns to z-order by, given by name.
 
-    Raises ColumnNotFoundError, ProgrammingError for none or a column named twice, and
-    UnsupportedTableError for a type that has no order.
+    Raises ColumnNotFoundError, ProgrammingError for no column or one named twice, and
+    UnsupportedTableError for a type without an order.
     """
     ids: list[int] = []
     for name in columns:
@@ -152,7 +152,7 @@ def ordered_bytes(values: pa.Array, type: t.IcebergType, text_bytes: int = 8) ->
 
 
 def _signed_bytes(numbers: npt.NDArray[np.int64]) -> Bytes:
-    """Big-endian, with the sign turned so that negative numbers come first."""
+    """Big-endian bytes, with the sign bit flipped so that negative numbers come first."""
     turned = numbers.view(np.uint64) ^ _SIGN
     return turned.astype(">u8").view(np.uint8).reshape(len(numbers), _WORD).copy()
 
@@ -180,14 +180,14 @@ def _first_bytes(values: pa.Array, width: int) -> Bytes:
 
 
 def interleave(parts: Sequence[Bytes], most_bytes: int) -> Bytes:
-    """The bits of the parts in turn, the most significant first; a part that ends drops out.
+    """Take the bits of the parts in turn, the most significant first; a finished part is skipped.
 
     >>> interleave([np.array([[255]], np.uint8), np.array([[0]], np.uint8)], 8).tolist()
     [[170, 170]]
     """
     rows = len(parts[0])
     total = min(sum(each.shape[1] for each in parts), most_bytes)
-    # Which bit of the parts, laid side by side, each bit of the value is.
+    # For each bit of the result, its index among the bits of all parts side by side.
     starts = np.cumsum([0, *(each.shape[1] * 8 for each in parts[:-1])])
     longest = max(each.shape[1] * 8 for each in parts)
     turns = [

@@ -1,4 +1,4 @@
-"""Carry a rewrite out: run its tasks, commit groups as they are done, remove what failed.
+"""Carry out a rewrite: run its tasks, commit finished groups, remove files of failed ones.
 
 Source: Java ``RewriteDataFilesSparkAction`` and ``RewriteDataFilesCommitManager``.
 """
@@ -39,9 +39,9 @@ NOTHING: Final[Mapping[str, str]] = {}
 
 
 class Rewritten(Struct, frozen=True):
-    """The outcome of a rewrite. ``failures`` are the reasons why groups were not rewritten.
+    """The outcome of a rewrite. ``failures`` has the reasons why groups were not rewritten.
 
-    ``carried_rows`` were deleted by others meanwhile, and are in the new files as well.
+    ``carried_rows`` rows were deleted by others meanwhile, and also in the new files.
     """
 
     table: Table
@@ -66,10 +66,10 @@ def rewrite(
 ) -> Rewritten:
     """Rewrite the groups of a plan, in one commit, or in several with partial progress.
 
-    In one commit, a group that fails ends the rewrite, and nothing is changed. With partial
-    progress it costs its own files alone. What others delete meanwhile is deleted in the new
-    files; groups that cannot follow them stay as they are (``meanwhile``). Raises what tasks and
-    commits do: CommitConflictError where no group of a commit can follow.
+    In one commit, a failed group ends the rewrite, and nothing is changed. With partial progress
+    only its own files are not rewritten. Rows that others delete meanwhile are deleted in the new
+    files; groups for which that is impossible are left out (``meanwhile``). Raises what tasks and
+    commits raise, and CommitConflictError if no group of a commit can be kept.
     """
     with files_of_tasks(plan.table.metadata, plan.table.storage) as new:
         work = _Rewrite(catalog, plan, query, summary, new)
@@ -101,7 +101,7 @@ class _Rewrite:
         self._options = plan.request.options
         self._groups = {each.number: each for each in plan.groups}
         self._open: dict[int, int] = {}  # tasks of each group that have not ended
-        self._written: dict[int, dict[int, Written]] = {}  # of tasks by their groups and numbers
+        self._written: dict[int, dict[int, Written]] = {}  # by group, then by number of the task
         self._failed: dict[int, str] = {}
         self._ready: list[int] = []
         self._committed: list[tuple[int, ...]] = []
@@ -109,7 +109,7 @@ class _Rewrite:
         self._ended = self._bytes = 0
         self._removed_deletes = self._added = self._added_bytes = self._carried_rows = 0
         self._snapshots: list[int] = []
-        self._own: dict[int, int | None] = {}  # and what each followed
+        self._own: dict[int, int | None] = {}  # own snapshots with their parents
         self._origins = Origins(query.settings.temp_directory)
         most = self._options.partial_progress_max_commits
         self._at_once = len(plan.groups)
@@ -117,7 +117,7 @@ class _Rewrite:
             self._at_once = -(-len(plan.groups) // most)
 
     def of_tasks(self) -> Work[RewriteTask]:
-        """The tasks of all groups, in the order of the work."""
+        """The tasks of all groups, in the order of work."""
         most = self._options.max_concurrent_file_group_rewrites
         metadata = self._plan.table.metadata
         return Work(lambda slots: self._tasks(), metadata, self._new, self._query, most)
@@ -131,7 +131,7 @@ class _Rewrite:
             yield from found
 
     def take(self, task: RewriteTask, made: Written | Exception) -> None:
-        """One task has ended."""
+        """Process the result of a task."""
         number = task.group
         self._open[number] -= 1
         if isinstance(made, Exception):
@@ -139,7 +139,7 @@ class _Rewrite:
                 raise made
             self._failed.setdefault(number, str(made))
         else:
-            # First of all, so that they can be removed.
+            # Register its files first, so that they are removed on an error.
             self._new.take(made.paths)
             self._written.setdefault(number, {})[task.number] = self._origins.take(made)
         if self._open[number]:
@@ -166,7 +166,7 @@ class _Rewrite:
             self._commit()
 
     def finish(self) -> None:
-        """Commit what is left. Raises OperationalError where too many commits failed."""
+        """Commit the remaining groups. Raises OperationalError if too many commits failed."""
         if self._ready:
             self._commit()
         most = self._options.partial_progress_max_failed_commits
@@ -191,12 +191,12 @@ class _Rewrite:
             self._plan, groups, files, self._origins, self._own, self._query, self._new
         )
         assert self._plan.start is not None
-        # The commit removes them, unless they are part of the table or may be.
+        # The commit removes the files, unless the table has or may have them.
         self._new.hand_over(each.path for each in added)
         try:
             done = commit_rewrite(
                 self._catalog,
-                self._plan.table,  # with the start, which others may have expired
+                self._plan.table,  # has the start snapshot, which others may have expired
                 added=added,
                 removed=(*removed, *vectors),
                 start_id=self._plan.start.snapshot_id,
@@ -229,7 +229,7 @@ class _Rewrite:
         followed: FollowedGroups,
         new: Mapping[int, Sequence[DataFile]],
     ) -> None:
-        """Count what a commit did. Groups that it left out are failed ones, their files gone."""
+        """Count the results of a commit. Groups that it left out failed; their files are gone."""
         snapshot = (
             None if done.snapshot_id is None else done.table.metadata.snapshot(done.snapshot_id)
         )
@@ -239,7 +239,7 @@ class _Rewrite:
             self._own[snapshot.snapshot_id] = snapshot.parent_snapshot_id
         left_out = followed.left_out
         if followed.was_left_out and snapshot is not None:
-            # Of several attempts an earlier one may have counted.
+            # The committed attempt may not be the last one.
             since = Since(snapshot.parent_snapshot_id, done.table, snapshot, self._query)
             left_out = {
                 each.number: followed.left_out.get(each.number, "another commit was first")
@@ -256,7 +256,7 @@ class _Rewrite:
         self._committed.append(tuple(each.number for each in committed))
 
     def _remove_dangling(self) -> None:
-        """Remove delete files that apply to no data file any more, in a commit of its own."""
+        """Remove delete files that apply to no data file, in a separate commit."""
         ref = self._table.metadata.refs.get(self._plan.request.branch)
         if ref is None:
             return  # the table was replaced, or the branch dropped, since the last commit
@@ -279,13 +279,13 @@ class _Rewrite:
             self._removed_deletes += len(useless)
 
     def _remove(self, number: int) -> None:
-        """Remove the files of a group that failed."""
+        """Remove the files of a failed group."""
         files = self._files(number)
         self._origins.forget(files)
         self._new.remove(each.path for each in files)
 
     def close(self) -> None:
-        """Give the temporary disk back."""
+        """Free the temporary disk space."""
         self._origins.close()
 
     def done(self) -> Rewritten:
@@ -310,7 +310,7 @@ def _ends_all(error: Exception) -> bool:
 
 
 def vectors_of(groups: Sequence[FileGroup]) -> list[DataFile]:
-    """The deletion vectors of the files of groups, which go with them."""
+    """The deletion vectors of the groups' files, which are removed with the files."""
     return [
         delete
         for group in groups
@@ -321,9 +321,9 @@ def vectors_of(groups: Sequence[FileGroup]) -> list[DataFile]:
 
 
 def check_rows(group: FileGroup, rows: int, table: Table) -> None:
-    """Raise InternalError where metadata says that a group has not so many live rows.
+    """Raise InternalError if metadata contradicts this number of live rows in a group.
 
-    Reads vectors where their cardinalities, which may count more than rows, do not explain it.
+    Reads vectors if their recorded cardinalities, which may be too large, do not explain it.
     """
     if any(task.data_file.record_count < 0 for task in group.files):
         return
@@ -341,7 +341,7 @@ def check_rows(group: FileGroup, rows: int, table: Table) -> None:
 
 
 def _live_rows(group: FileGroup, of_vector: Callable[[DataFile, int], int]) -> tuple[int, int]:
-    """How many rows of a group live at least and at most."""
+    """The smallest and largest possible number of live rows of a group."""
     most = least = sum(task.data_file.record_count for task in group.files)
     for task in group.files:
         of_file = task.data_file.record_count

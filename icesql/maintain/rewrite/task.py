@@ -1,6 +1,6 @@
-"""The work of a rewrite that one process does: read live rows, write them as new files.
+"""One task of a rewrite: read live rows, and write them as new files.
 
-Picklable, and the same on this machine and in a worker on another one.
+Picklable, and the same on this machine and in a remote worker.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from icesql.write.write_task import WriteTask, write_task, write_task_for
 from icesql.write.written import Written
 
 _LOOKBACK: Final = 1
-# Where a row was before: the number of its file in the group, and its position there.
+# The origin of a row: the number of its file in the group, and its position there.
 _ORIGIN: Final = (SNAPSHOT_ID, POS)
 
 
 class RewriteTask(Struct, frozen=True):
-    """Some rows of a group; ``number`` is its own among all tasks of the rewrite."""
+    """Some rows of a group; ``number`` is unique among all tasks of the rewrite."""
 
     group: int
     number: int
@@ -47,8 +47,8 @@ class RewriteTask(Struct, frozen=True):
     def run(self, query: QueryContext, attempt: int) -> Written:
         """See ``work.run.Task``: read the live rows and write them.
 
-        Origins say of each file which rows of the group's files it has: the number of a file in the
-        group, and the position in it. See ``write.row_origins``.
+        Origins give for each row of a new file the number of its source file in the group, and its
+        position there. See ``write.row_origins``.
         """
         write = replace(self.write, attempt=attempt)
         if self.order is None:
@@ -62,8 +62,8 @@ def tasks_of(
 ) -> tuple[RewriteTask, ...]:
     """The tasks of a group: together they read every row of its files once.
 
-    One for each expected file, that holds neighbours; rows that are ordered are one task's, since
-    they are of all files.
+    One task for each expected file, with neighbouring rows; if rows are ordered, one task, since
+    its rows come from all files.
     """
     order = plan.request.order
     bare = [numbered_file(number, each) for number, each in enumerate(group.files)]
@@ -87,9 +87,9 @@ def tasks_of(
 
 
 def numbered_file(number: int, task: FileScanTask) -> FileScanTask:
-    """A file of a group with its number in the place of the snapshot that added it.
+    """A file of a group, with its number in place of the id of the snapshot that added it.
 
-    Both readers know that one of each file, and a rewrite has no other use for it.
+    Both readers return that id for each row, and a rewrite does not need the real one.
     """
     file = replace(without_metrics(task.data_file), snapshot_id=number)
     return replace(task, data_file=file)
@@ -117,29 +117,29 @@ def _write_task(plan: RewritePlan, group: FileGroup) -> WriteTask:
         options=replace(made.options, target_file_size=size),
         sort_keys=(),
         sort_order_id=0 if order is None else order.order_id,
-        # Rows of one partition of the spec that is written: they go to its files as they come.
+        # Rows of one partition in the output spec: they need no clustering.
         clustered=group.partition is not None and plan.spec is plan.table.metadata.spec,
-        # One file after the other: each has rows that are neighbours.
+        # One file after the other, so that each has neighbouring rows.
         parallel_files=1,
         origins=True,
     )
 
 
 def _of_stored(assignment: Assignment) -> Assignment:
-    """The assignment of rows that have the columns that files hold, and no others."""
+    """The assignment for rows that have only the columns that files store."""
     places = itertools.count()
     sources = (next(places) if stored_fields((f,)) else None for f in assignment.schema.fields)
     return replace(assignment, sources=tuple(sources))
 
 
 def _ordered(task: RewriteTask, order: RowOrder, query: QueryContext) -> Iterator[pa.RecordBatch]:
-    """The rows in their order, with the columns that files hold."""
+    """The rows in their order, with the columns that files store."""
     from icesql.engine.duckdb.tasks.sorting import sorted_batches
     from icesql.engine.struct_names import optional_type, renamed
 
     schema = task.write.schema
     keys = OrderKeys(order, schema)
-    # Files have other names inside of structs than the table.
+    # Names inside of structs differ between files and the table.
     stored = replace(schema, fields=stored_fields(schema.fields))
     names = with_origins(arrow_schema(with_binary_variants(stored)))
 
@@ -151,7 +151,7 @@ def _ordered(task: RewriteTask, order: RowOrder, query: QueryContext) -> Iterato
             arrays = [*rows.columns, *origins]
             yield pa.RecordBatch.from_arrays(arrays, schema=carried), keys.of(rows)
 
-    # What is required is so again when the rows are converted for their files.
+    # Conversion of the rows for their files makes required fields required again.
     target = pa.schema(
         [each.with_type(optional_type(each.type)) for each in parquet_schema(schema)]
     )
@@ -163,7 +163,7 @@ def _ordered(task: RewriteTask, order: RowOrder, query: QueryContext) -> Iterato
 
 
 def read_live_rows(scan: CombinedScanTask, query: QueryContext) -> Iterator[pa.RecordBatch]:
-    """The live rows of a task, by whichever reader is the quickest that reads them exactly."""
+    """The live rows of a task, by the fastest reader that reads them exactly."""
     from icesql.engine.duckdb.tasks.rows import reads_exactly, task_rows
     from icesql.read.task import read_task
 
@@ -177,7 +177,7 @@ def read_live_rows(scan: CombinedScanTask, query: QueryContext) -> Iterator[pa.R
 
 
 def _stored_alone(batch: pa.RecordBatch, columns: Sequence[t.NestedField]) -> pa.RecordBatch:
-    """The rows without fields of type unknown inside structs, which no file holds."""
+    """The rows without struct fields of type unknown, which files do not store."""
     arrays = [
         _without_unknown(array, each.type)
         for array, each in zip(batch.columns, columns, strict=True)

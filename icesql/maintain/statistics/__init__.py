@@ -1,1 +1,1 @@
-"""Statistics files of snapshots: of partitions, and how many distinct values columns have."""
+"""Statistics files of snapshots: of partitions, and of the distinct values of columns."""

@@ -1,4 +1,4 @@
-"""How many distinct values the columns of a snapshot have: sketches in a Puffin file.
+"""Count the distinct values of a snapshot's columns: theta sketches in a Puffin file.
 
 Source: Java ``ComputeTableStatsSparkAction`` and ``NDVSketchUtil``.
 """
@@ -40,7 +40,7 @@ _UNSKETCHED: Final = (
 def columns_to_sketch(
     table: Table, snapshot: Snapshot, names: Sequence[str] | None
 ) -> tuple[t.NestedField, ...]:
-    """The columns of these names, by default all that are no structs, lists or maps.
+    """The columns with these names; by default all whose type has an order, nested ones excluded.
 
     Raises ColumnNotFoundError, NotSupportedError.
     """
@@ -71,8 +71,8 @@ def compute_table_statistics(
 ) -> str:
     """Read the live rows of a snapshot, write the sketches of the columns, and set the file.
 
-    Gives its path. Raises ProgrammingError without columns or where the snapshot expired
-    meanwhile, and what reading and commits do.
+    Returns its path. Raises ProgrammingError if there are no columns or the snapshot expired
+    meanwhile, and what reading and commits raise.
     """
     if not columns:
         raise ProgrammingError(f"{table.name} has no column of which values can be counted")
@@ -124,7 +124,7 @@ def _sketches(
     for number, task in enumerate(planned.tasks):
         for batch in read_task(task, query):
             for column, values, sketch in zip(columns, batch.columns, sketches, strict=True):
-                # Most columns repeat; only what differs is hashed.
+                # Most values repeat; each distinct one is hashed once per batch.
                 distinct = pc.unique(internal_array(values, column.type))
                 sketch.update(
                     encode_bound(column.type, each)

@@ -35,7 +35,7 @@ from icesql.storage.uncommitted import Uncommitted
 from icesql.write.options import write_options
 from icesql.write.parquet_file import FileShape, ParquetFile
 
-# Set a written statistics file as the one of its snapshot.
+# Commit a statistics file that was written for a snapshot.
 
 
 def set_statistics(
@@ -46,9 +46,9 @@ def set_statistics(
     update: Update,
     query: QueryContext,
 ) -> None:
-    """Commit ``update``, which names the file at ``path``; it is removed where that failed.
+    """Commit ``update``, which names the file at ``path``; the file is removed if that fails.
 
-    Raises ProgrammingError where the snapshot expired meanwhile, and what commits do.
+    Raises ProgrammingError if the snapshot expired meanwhile, and what commits raise.
     """
 
     def updates(base: TableMetadata) -> Sequence[Update]:
@@ -73,7 +73,7 @@ _COUNTERS: Final = (
     (9, "equality_delete_file_count", t.INTEGER),
 )  # fmt: skip
 _VECTORS: Final = (13, "dv_count", t.INTEGER)
-# Counters that version 2 has as optional.
+# Counters that are optional in version 2.
 _OF_DELETES: Final = range(6, 10)
 
 
@@ -100,7 +100,7 @@ class _Partition(Struct):
         self.counts[names[1]] += 1
 
     def touch(self, snapshot: Snapshot | None) -> None:
-        """Note who changed it last, as far as that snapshot is kept."""
+        """Record the last snapshot that changed the partition, if the table still has it."""
         if snapshot is not None and (
             self.updated_ms is None or self.updated_ms < snapshot.timestamp_ms
         ):
@@ -108,7 +108,7 @@ class _Partition(Struct):
 
 
 def statistics_schema(metadata: TableMetadata) -> Schema:
-    """The columns of a partition statistics file, as the format version has them."""
+    """The columns of a partition statistics file in the table's format version."""
     is_new = metadata.format_version > 2
     fields = [
         t.NestedField(1, "partition", united_partition_type(metadata), required=True),
@@ -129,9 +129,9 @@ def statistics_schema(metadata: TableMetadata) -> Schema:
 
 
 def partition_rows(table: Table, snapshot: Snapshot, query: QueryContext) -> list[dict[str, Any]]:
-    """One row for each partition of each spec, in the order of their values, NULL first.
+    """One row for each partition of each spec, ordered by their values, NULL first.
 
-    ``partition`` is a dict by field id. ``total_record_count`` is unknown without reading data.
+    ``partition`` is a dict by field id. ``total_record_count`` is NULL: it requires reading data.
     """
     metadata = table.metadata
     united = [each.field_id for each in united_partition_type(metadata).fields]
@@ -176,9 +176,9 @@ def _key(value: Any) -> tuple[bool, Any]:
 def compute_partition_statistics(
     catalog: Catalog, table: Table, snapshot: Snapshot, query: QueryContext
 ) -> str:
-    """Write the statistics file of a snapshot and set it; its path.
+    """Write the partition statistics file of a snapshot and set it; return its path.
 
-    Raises ProgrammingError for a table without partition fields, as commits do.
+    Raises ProgrammingError for a table without partition fields, and what commits raise.
     """
     metadata = table.metadata
     if not united_partition_type(metadata).fields:

@@ -1,7 +1,8 @@
 """Theta sketches of distinct values, as Apache DataSketches stores them.
 
-A sketch keeps the smallest of all hashes: how small they are tells how many there were. Source:
-Iceberg's Puffin spec, "apache-datasketches-theta-v1"; DataSketches, ``CompactOperations``.
+A sketch keeps the smallest of all hashes; their range gives an estimate of the number of distinct
+values. Source: Iceberg's Puffin spec, "apache-datasketches-theta-v1"; DataSketches,
+``CompactOperations``.
 """
 
 from __future__ import annotations
@@ -14,12 +15,12 @@ _NOMINAL: Final = 4096
 _MOST: Final = 16 * _NOMINAL
 _WHOLE: Final = (1 << 63) - 1
 _VERSION, _COMPACT_FAMILY = 3, 3
-# Read only, compact, ordered; and of nothing, and of one hash.
+# Flags: read-only, compact, ordered; then for an empty sketch, and for a single hash.
 _FLAGS, _EMPTY, _SINGLE = 0x1A, 0x04, 0x20
 
 
 class ThetaSketch:
-    """The sketch of values as bytes; of up to 4,096 distinct ones it is exact."""
+    """A sketch of byte strings; exact for up to 4,096 distinct ones."""
 
     def __init__(self) -> None:
         self._hashes: set[int] = set()
@@ -27,7 +28,7 @@ class ThetaSketch:
         self._empty = True
 
     def update(self, values: Iterable[bytes]) -> None:
-        """Take some more values, repeated or not; DataSketches ignores those of no bytes."""
+        """Add values, repeated or not; empty ones are ignored, as in DataSketches."""
         from mmh3 import hash64
 
         hashes, theta = self._hashes, self._theta
@@ -43,7 +44,7 @@ class ThetaSketch:
                     hashes = self._hashes
 
     def _trim(self) -> int:
-        """Keep the smallest ones; the next is the bound that all others are above of."""
+        """Keep the smallest hashes; the next one becomes the upper bound."""
         if len(self._hashes) > _NOMINAL:
             ordered = sorted(self._hashes)
             self._theta = ordered[_NOMINAL]
@@ -77,7 +78,7 @@ class ThetaSketch:
 
 
 def _seed_hash() -> bytes:
-    """A hash that tells sketches of one seed from those of another."""
+    """A hash of the seed: sketches with different seeds cannot be merged."""
     from mmh3 import hash64
 
     found = hash64(SEED.to_bytes(8, "little"), signed=False)[0]
