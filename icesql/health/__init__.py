@@ -1,6 +1,6 @@
-"""The needs of a table, found in its metadata: the doctor shows them, maintenance meets them.
+"""Find the needs of a table in its metadata: the doctor shows them, maintenance acts on them.
 
-In: a table, and a policy for what is to be done. Out: findings with the statements that mend them,
-the calls that keep a table healthy, and their reports. ``needs`` chooses, ``of_table`` carries out,
-``lake`` goes from table to table. Statements are run by the caller: nothing here knows a session.
+In: a table, and a policy. Out: findings with the statements that fix them, the calls that keep a
+table healthy, and their reports. ``needs`` chooses actions, ``of_table`` carries them out, ``lake``
+goes from table to table. The caller runs the statements: this package does not use sessions.
 """

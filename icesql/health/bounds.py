@@ -1,4 +1,4 @@
-"""Findings about bounds: files that no filter can skip, and what sorting would change."""
+"""Findings about bounds: files that no filter can skip, and the effect of sorting."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from icesql.health.needs import ALL_FILES, FEWEST_FILES, rewrite_all
 from icesql.health.statement import column, set_properties
 
 _PROBES: Final = 200
-_MOST_COLUMNS: Final = 3  # told of by name
+_MOST_COLUMNS: Final = 3  # named in a finding
 _MOST_MENDED: Final = 32  # in one statement
-# Columns that get metrics where the table says nothing of them.
+# The default number of columns that get metrics.
 _INFERRED_COLUMNS: Final = 100
 
 
 def overlap(facts: Facts) -> Iterator[Finding]:
-    """Columns by which a lookup reads most files, and what sorting by one would change."""
+    """Columns for which a lookup reads most files, and the effect of sorting by each."""
     candidates = []
     if facts.files.count < FEWEST_FILES:
         return
@@ -56,7 +56,7 @@ def overlap(facts: Facts) -> Iterator[Finding]:
 
 
 def missing_bounds(facts: Facts) -> Iterator[Finding]:
-    """Columns without bounds in their files, by which no filter can skip one."""
+    """Columns without bounds in their files, so that a filter on them skips no file."""
     data = facts.files.count
     usual = facts.properties.get("write.metadata.metrics.default", "truncate(16)")
     found: list[tuple[int, Column]] = []
@@ -65,13 +65,13 @@ def missing_bounds(facts: Facts) -> Iterator[Finding]:
         if bounds is None or not data:
             continue
         mode = facts.properties.get(f"write.metadata.metrics.column.{each.name}", usual)
-        # A file without a count has no such column, unless its writer was to leave the counts out.
+        # A file without a value count lacks the column, unless its writer left the counts out.
         left_out = mode.lower() == "none" or index >= _INFERRED_COLUMNS
         without = facts.files.whole(bounds.missing if left_out else bounds.counted)
         if without > data * 0.1:
             found.append((without, each))
     found.sort(key=lambda each: _likely(each[1]))
-    # One finding for each column that people may filter by; a wide table has many others.
+    # One finding for each column that users may filter by; a wide table has many other columns.
     for group in [found] if len(found) > _MOST_COLUMNS else [[each] for each in found]:
         yield _without_bounds(facts, group)
 
@@ -88,7 +88,7 @@ def _without_bounds(facts: Facts, found: list[tuple[int, Column]]) -> Finding:
     rewritten = rewrite_all(facts).finding(
         facts,
         "no bounds",
-        # Of few files there is little to skip.
+        # With few files there is little to skip.
         "low" if data < FEWEST_FILES else weight_of(without / data),
         "a filter on one of them reads all files"
         if len(names) > 1
@@ -102,7 +102,7 @@ def _without_bounds(facts: Facts, found: list[tuple[int, Column]]) -> Finding:
 
 
 def missing_nan_counts(facts: Facts) -> Iterator[Finding]:
-    """Columns of floating-point numbers whose files do not say whether they hold NaN."""
+    """Floating-point columns whose files do not record whether they contain NaN."""
     data = facts.files.count
     for each in facts.columns:
         bounds = facts.files.bounds.get(each.name)
@@ -123,8 +123,8 @@ def missing_nan_counts(facts: Facts) -> Iterator[Finding]:
 def share_read(files: LiveFiles, column: str) -> float | None:
     """The share of a partition's files that a lookup by one value of ``column`` reads.
 
-    The values tried are the middles between the bounds of files, 200 a partition and fewer of
-    many. None where fewer than nine of ten files have bounds, or no partition has two files.
+    Tried values are midpoints of files' bounds, up to 200 in a partition and fewer if there are
+    many partitions. None if less than nine of ten files have bounds, or no partition has two files.
     """
     bounds = files.bounds[column]
     places: list[list[tuple[float, float]]] = [[] for _ in files.places]
@@ -142,7 +142,7 @@ def share_read(files: LiveFiles, column: str) -> float | None:
             continue
         lows, highs = sorted(low for low, _ in each), sorted(high for _, high in each)
         probes = [(low + high) / 2 for low, high in each[:: max(1, len(each) // most)]]
-        # Those that begin at or before the probe, without those that end before it.
+        # Files that begin at or before the probe, without those that end before it.
         hits = sum(bisect_right(lows, probe) - bisect_left(highs, probe) for probe in probes)
         shares += hits / len(probes)
         weights += len(each)
@@ -150,7 +150,7 @@ def share_read(files: LiveFiles, column: str) -> float | None:
 
 
 def _likely(column: Column) -> tuple[int, str]:
-    """Columns that people filter by come first: times, then ids."""
+    """A sort key that puts likely filter columns first: times, then ids."""
     name, kind = column.name.lower(), column.type.lower()
     if kind.startswith(("timestamp", "date")):
         return 0, name

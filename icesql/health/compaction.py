@@ -1,4 +1,4 @@
-"""Plans of compactions of one table with several options, of files that are found once."""
+"""Plan compactions of one table with several options; its files are found only once."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from icesql.write.options import check_table, write_options
 
 
 class Sizes(Struct, frozen=True):
-    """How many data files a compaction reads, and about how many it makes of them.
+    """How many data files a compaction reads, and about how many it writes.
 
-    ``older`` of those that it reads are of older partition specs: their rows go to partitions that
-    no metadata tells, so nothing can be promised of them.
+    ``older`` of the files read have older partition specs: their rows go to partitions that
+    metadata does not show, so their effect cannot be predicted.
     """
 
     read: int
@@ -31,7 +31,7 @@ class Sizes(Struct, frozen=True):
 
     @staticmethod
     def of(plan: RewritePlan) -> Sizes:
-        """Those of a plan."""
+        """The sizes of a plan."""
         return Sizes(
             sum(len(each.files) for each in plan.groups),
             sum(each.output_files for each in plan.groups),
@@ -40,7 +40,7 @@ class Sizes(Struct, frozen=True):
 
 
 class Compaction:
-    """The effect of compactions on ``table``."""
+    """Plans compactions of ``table``."""
 
     def __init__(self, table: Table) -> None:
         self._table = table
@@ -48,7 +48,7 @@ class Compaction:
 
     @property
     def refusal(self) -> str:
-        """Why icesql writes no files of the table; "" if it does."""
+        """Why icesql cannot write files of the table; "" if it can."""
         try:
             check_table(self._table.metadata)
             write_options(self._table.metadata.properties)
@@ -57,7 +57,7 @@ class Compaction:
         return ""
 
     def plan(self, options: Mapping[str, str], query: QueryContext) -> RewritePlan:
-        """That with these options. Raises what planning one does."""
+        """Plan a compaction with these options. Raises what planning raises."""
         metadata = self._table.metadata
         request = RewriteRequest(rewrite_options(options, metadata))
         if self._first is None:
@@ -74,6 +74,6 @@ class Compaction:
 
 
 def all_files(plan: RewritePlan) -> list[FileScanTask]:
-    """The files that a plan reads, and those that it leaves."""
+    """The files that a plan rewrites, and those that it leaves."""
     read = [task for group in plan.groups for task in group.files]
     return read + [each.file for each in plan.left]

@@ -1,7 +1,7 @@
-"""Snapshots that changed what they should not have, told from manifests alone.
+"""Find damage in snapshots: changes that should not have happened. Reads mainly manifests.
 
-A rewrite that lost or brought back rows, deletes that were dropped, files and row ids that are
-there twice, files that are gone.
+A rewrite that lost or brought back rows, dropped deletes, files or row ids that occur twice, and
+missing files.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _SHOWN: Final = 3
 
 
 class Damage(Struct, frozen=True):
-    """Damage of a branch since a snapshot; ``certain`` is false if files could not be read."""
+    """Damage of a branch since a snapshot; ``certain`` is False if files could not be read."""
 
     kind: Kind
     branch: str
@@ -42,9 +42,9 @@ class Damage(Struct, frozen=True):
 
 
 def damages(history: History) -> list[Damage]:
-    """All that is found, of each branch the oldest first.
+    """All damage found; the oldest first for each branch.
 
-    What manifests let suspect is decided by reading deletes, and key columns where there are
+    Suspicions from manifests are decided by reading deletes, and key columns if there are
     equality deletes.
     """
     found = []
@@ -80,7 +80,7 @@ def _changed(
     after: Snapshot,
     keys: list[tuple[Snapshot, list[DataFile]]],
 ) -> Iterator[_Found]:
-    """``keys`` gets the equality deletes that ``after`` has dropped."""
+    """Damage by ``after``; adds the equality deletes that it dropped to ``keys``."""
     old, new = history.set_of(before), history.set_of(after)
     gone, came = old - new, new - old
     if not gone:
@@ -100,7 +100,7 @@ def _changed(
     if dropped:
         yield from _undeleted(history, rows, before, after, dropped)
     by_key = [each for each in dropped if each.content is FileContent.EQUALITY_DELETES]
-    # icesql has looked up those that it converts.
+    # icesql's own conversions have looked up the rows of these deletes.
     is_own = CONVERTED in after.summary and after.operation == "replace"
     if by_key and (not is_own or removed or added):
         keys.append((after, by_key))
@@ -114,7 +114,7 @@ def _rewritten(
     removed: Mapping[str, tuple[ManifestFile, int]],
     added: Mapping[str, tuple[ManifestFile, int]],
 ) -> Iterator[_Found]:
-    """Whether files that took the place of others have another number of rows."""
+    """Damage if the new files of a rewrite have another number of rows than the replaced ones."""
     first, second = history.index_of(before), history.index_of(after)
     if first is None or second is None:
         return
@@ -125,7 +125,7 @@ def _rewritten(
     if was.unknown or has.unknown:
         return
     is_other = was.most < has.least or was.least > has.most
-    # Not a row less than without the deletes by equality, which may have found none.
+    # As many rows as if no equality delete had matched any.
     may_be_back = was.by_keys and not has.by_keys and has.least >= was.most
     may_be_back &= APPLIED_EQUALITY_DELETES not in after.summary
     if not (is_other or may_be_back):
@@ -153,9 +153,9 @@ def _rewritten(
 
 
 class _Rows:
-    """How many live rows files have at the least and at the most, by their deletes.
+    """The least and greatest possible number of live rows in files, by their deletes.
 
-    ``is_estimate``: there are deletes, which may name a row twice, or none.
+    ``is_estimate``: there are deletes, which may name a row twice, or no row.
     """
 
     def __init__(
@@ -187,7 +187,7 @@ class _Rows:
 
 
 def _deleted(file: DataFile, deletes: Sequence[DataFile]) -> tuple[int, int, bool]:
-    """How many rows of a file are deleted at least and at most; whether some are by equality."""
+    """The least and greatest number of deleted rows; whether there are equality deletes."""
     rows, least, most = file.record_count, 0, 0
     by_keys = any(each.content is FileContent.EQUALITY_DELETES for each in deletes)
     for each in deletes:
@@ -203,7 +203,7 @@ def _deleted(file: DataFile, deletes: Sequence[DataFile]) -> tuple[int, int, boo
 def _undeleted(
     history: History, rows: LiveRows, before: Snapshot, after: Snapshot, dropped: Sequence[DataFile]
 ) -> Iterator[_Found]:
-    """Whether positions went whose data files stayed, and nothing took their place."""
+    """Damage if position deletes were dropped without replacement, but their data files stayed."""
     earlier, index = history.index_of(before), history.index_of(after)
     if index is None or earlier is None:
         return
@@ -245,9 +245,9 @@ def _rows_back(count: int) -> str:
 
 
 def _is_undeleted(file: DataFile, earlier: DeleteIndex, index: DeleteIndex) -> bool:
-    """Whether none of a file's deletes is left, or its vector has fewer rows than one before.
+    """True if a file has no position deletes left, or its vector has fewer rows than before.
 
-    Of delete files the numbers say little: several may delete the same row.
+    Counts of delete files do not show this: several may delete the same row.
     """
     try:
         was, has = earlier.deletes_of(file), index.deletes_of(file)
@@ -262,7 +262,7 @@ def _is_undeleted(file: DataFile, earlier: DeleteIndex, index: DeleteIndex) -> b
 
 
 def _fewer_positions(history: History, after: Snapshot, dropped: Sequence[DataFile]) -> bool:
-    """Whether new delete files have fewer rows than the old, though no data file is gone."""
+    """True if a snapshot's delete files have fewer rows than those it dropped."""
     old = [each for each in _by_position(dropped) if not each.is_deletion_vector]
     new = [
         each for each in _by_position(history.deletes_of(after))
@@ -277,10 +277,10 @@ def _undeleted_keys(
     chain: Sequence[Snapshot],
     keys: Sequence[tuple[Snapshot, Sequence[DataFile]]],
 ) -> Iterator[tuple[Snapshot, str, bool]]:
-    """The snapshots of a chain that dropped equality deletes of rows that are live since.
+    """The snapshots of a chain that dropped equality deletes whose rows are live since.
 
-    Each file is read once for all snapshots: as the last of them has it, with its deletes of then
-    and with those that went while it was there.
+    Each file is read once for all snapshots: with the deletes that it has in the last snapshot with
+    it, and with those that were dropped while it existed.
     """
     if not keys:
         return
@@ -297,13 +297,13 @@ def _undeleted_keys(
         return
     newest = max(each.sequence_number for each in dropped)
     seen: set[str] = set()
-    # The files with their deletes, and those that went from them with the snapshots.
+    # Files with their deletes, and the deletes that each snapshot dropped from them.
     files: list[tuple[DataFile, tuple[DataFile, ...], dict[int, list[DataFile]]]] = []
     for snapshot in chain[: 1 + max(chain.index(after) for after, _ in keys)]:
         for manifest in history.manifests_of(snapshot) or ():
             new = [each for each in history.listed(manifest).paths if each not in seen]
             seen.update(new)
-            # Younger files are not what they apply to.
+            # The deletes do not apply to newer files.
             if not new or manifest.min_sequence_number >= newest:
                 continue
             for file in history.data_files(manifest, new):
@@ -331,7 +331,7 @@ def _undeleted_keys(
 
 
 def _applied(index: DeleteIndex, file: DataFile) -> tuple[DataFile, ...]:
-    """The deletes of a file, none where their vectors are damaged: reading it says so."""
+    """The deletes of a file; none if vectors are damaged, which reading the file reports."""
     try:
         return index.deletes_of(file)
     except CorruptFileError:
@@ -343,7 +343,7 @@ def _by_position(deletes: Iterable[DataFile]) -> list[DataFile]:
 
 
 def _targets(delete: DataFile) -> Iterator[str]:
-    """The data files that a delete surely concerns: bounds of their paths are paths of some."""
+    """Data files that a delete file certainly names: the bounds of its paths are real paths."""
     if delete.content is not FileContent.POSITION_DELETES:
         return
     if delete.referenced_data_file is not None:
@@ -358,7 +358,7 @@ def _targets(delete: DataFile) -> Iterator[str]:
 def _data(
     history: History, manifests: Iterable[ManifestFile]
 ) -> dict[str, tuple[ManifestFile, int]]:
-    """The manifest and the rows of each live data file."""
+    """The manifest and the row count of each live data file."""
     return {
         path: (manifest, rows)
         for manifest in manifests
@@ -371,7 +371,7 @@ def _key(file: DataFile) -> tuple[str, int | None]:
     return file.path, file.content_offset
 
 
-# ------------------------------------------------------------------ what the heads list
+# ------------------------------------------------------------------ damage in the heads
 
 
 def _twice(history: History, branch: str, chain: Sequence[Snapshot]) -> Iterator[Damage]:
@@ -393,7 +393,7 @@ def _twice(history: History, branch: str, chain: Sequence[Snapshot]) -> Iterator
 
 
 def _row_ids(history: History, branch: str, chain: Sequence[Snapshot]) -> Iterator[Damage]:
-    """Files whose rows begin to count where others do, also those of main."""
+    """Files whose row ids overlap those of other files, including files of main."""
     if not chain:
         return
     main = history.chains.get(MAIN, ())
@@ -415,7 +415,7 @@ def _row_ids(history: History, branch: str, chain: Sequence[Snapshot]) -> Iterat
 
 
 def _ranges(history: History, head: Snapshot) -> Iterator[tuple[int, int, str]]:
-    """The row ids of each file, from and to."""
+    """The range of row ids of each file: first, end (excluded), path."""
     for manifest in history.manifests_of(head) or ():
         listed = history.listed(manifest)
         for path, rows, index in zip(listed.paths, listed.rows, listed.indexes, strict=True):
@@ -425,7 +425,7 @@ def _ranges(history: History, head: Snapshot) -> Iterator[tuple[int, int, str]]:
 
 
 def _gone(history: History, branch: str, chain: Sequence[Snapshot]) -> Iterator[Damage]:
-    """The first snapshot that needs a missing file which the head needs."""
+    """Damage of the first snapshot that needs a missing file which the head needs."""
     if not chain or not (needed := {*history.names_missing(chain[0])}):
         return
     for snapshot in reversed(chain):
@@ -437,7 +437,7 @@ def _gone(history: History, branch: str, chain: Sequence[Snapshot]) -> Iterator[
 
 
 def _first(history: History, chain: Sequence[Snapshot], paths: list[str], times: int) -> Snapshot:
-    """The oldest snapshot of those, next to each other up to the head, that list files so often."""
+    """The oldest snapshot from which on, up to the head, all list the files ``times`` times."""
     found = chain[0]
     for each in chain:
         if any(history.times_listed(path, each) < times for path in paths):

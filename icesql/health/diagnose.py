@@ -1,4 +1,4 @@
-"""The doctor's round over a table, and over all tables of a catalog: facts in, findings out."""
+"""Examine a table, or all tables of a catalog: facts in, findings out."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ _EXAMINATIONS: Final = (
 def diagnose(
     parts: Sequence[str], ask: Callable[[str], Answer], table: Table, query: QueryContext
 ) -> Diagnosis:
-    """Examine a table: findings, the heaviest first; from metadata alone, nothing is changed.
+    """Examine a table: its findings, the heaviest first. Changes nothing.
 
-    ``ask`` answers a statement. Raises errors of stores, and CorruptFileError.
+    ``ask`` runs a statement. Raises errors of stores, and CorruptFileError.
     """
 
     def explain(need: Need) -> Answer:
@@ -50,10 +50,10 @@ def diagnose_each(
     one: Callable[[Sequence[str]], Diagnosis | None],
     query: QueryContext,
 ) -> Iterator[Diagnosis]:
-    """The diagnosis of each table by ``one``, in the order given; None for one that is gone.
+    """The diagnosis of each table by ``one``, in the order given; None for a dropped table.
 
-    A table that fails is a diagnosis with its error. Raises QueryCancelledError where ``query``,
-    which is of them all, was cancelled.
+    A failing table yields a diagnosis with its error. Raises QueryCancelledError if ``query``,
+    which covers all tables, was cancelled.
     """
     for done, parts in enumerate(tables):
         query.check()
@@ -61,7 +61,7 @@ def diagnose_each(
         try:
             found = one(parts)
         except Exception as error:
-            query.check()  # an end of all of them is none of this table
+            query.check()  # a cancelled query is not an error of this table
             found = failed(parts, error)
         if found is not None:
             yield found
@@ -69,12 +69,12 @@ def diagnose_each(
 
 
 def failed(parts: Sequence[str], error: Exception) -> Diagnosis:
-    """The line of a table that could not be examined."""
+    """The diagnosis for a table that could not be examined."""
     return Diagnosis(name_text(parts), None, (), error_text(error))
 
 
 def error_text(error: Exception) -> str:
-    """The message of an error, with its class where it is a bug."""
+    """The message of an error, with its class if it is a bug."""
     text = str(error)
     if not isinstance(error, Error) or isinstance(error, InternalError):
         text = f"{type(error).__name__}: {text} (this is a bug in icesql)"
@@ -82,7 +82,7 @@ def error_text(error: Exception) -> str:
 
 
 def worst_first(tables: Iterable[Diagnosis]) -> tuple[Diagnosis, ...]:
-    """Those with errors, then by the weights of their findings, then by what they would gain."""
+    """Tables with errors first, then by the weights of their findings, then by their gains."""
     return tuple(sorted(tables, key=_order))
 
 

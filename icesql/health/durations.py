@@ -1,4 +1,4 @@
-"""Durations, sizes and windows of time as a policy and a command line write them."""
+"""Parse durations, sizes and time windows as written in policies and command lines."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _WINDOW: Final = re.compile(
 
 
 def parse_seconds(text: str) -> float:
-    """Seconds of "20min", "1.5 h" or "7 days".
+    """The seconds of "20min", "1.5 h" or "7 days".
 
     >>> parse_seconds("20min"), parse_seconds("7 days")
     (1200.0, 604800.0)
@@ -39,14 +39,14 @@ def parse_seconds(text: str) -> float:
 
 
 class Budget(Struct, frozen=True):
-    """After so many seconds, or bytes of data files rewritten, no action is begun any more."""
+    """Limits of seconds, and of bytes of rewritten data files, after which no action starts."""
 
     seconds: float | None = None
     bytes: int | None = None
 
     @classmethod
     def of(cls, text: str) -> Budget:
-        """Of "20min", "500GB" or both with a comma between. Raises ValueError."""
+        """Parse "20min", "500GB" or both with a comma between. Raises ValueError."""
         seconds: float | None = None
         size: int | None = None
         for part in text.split(","):
@@ -63,9 +63,9 @@ class Budget(Struct, frozen=True):
 
 
 class Window(Struct, frozen=True):
-    """Minutes of the day in UTC, ``end`` excluded; one that ends before it starts goes over night.
+    """Minutes of the day in UTC, ``end`` excluded; it spans midnight if it ends before its start.
 
-    ``days`` count from Monday, 0, and are those on which it starts.
+    ``days`` are the weekdays on which it starts; Monday is 0.
     """
 
     start: int
@@ -74,7 +74,7 @@ class Window(Struct, frozen=True):
 
     @classmethod
     def of(cls, text: str) -> Window:
-        """Of "22:00-06:00", "Sat,Sun 00:00-24:00" or "Mon-Fri 20:00-23:30". Raises ValueError."""
+        """Parse "22:00-06:00", "Sat,Sun 00:00-24:00" or "Mon-Fri 20:00-23:30". ValueError."""
         read = _WINDOW.fullmatch(text.lower())
         if read is None:
             raise ValueError(f"{text!r} is not a window such as 22:00-06:00 or Sat,Sun 00:00-24:00")
@@ -84,7 +84,7 @@ class Window(Struct, frozen=True):
         return cls(start, end, _days(read[1]))
 
     def holds(self, moment: datetime) -> bool:
-        """Whether a time of UTC is in it."""
+        """True if a UTC time is in the window."""
         minute, day = moment.hour * 60 + moment.minute, moment.weekday()
         if self.start < self.end:
             return day in self.days and self.start <= minute < self.end
@@ -95,7 +95,7 @@ class Window(Struct, frozen=True):
 
 
 def is_open(windows: Sequence[Window], moment: datetime) -> bool:
-    """Whether one of them holds the moment; without any, each moment is right."""
+    """True if a window contains the moment, or there are no windows."""
     return not windows or any(each.holds(moment) for each in windows)
 
 

@@ -1,4 +1,4 @@
-"""Facts about a table: its metadata, read once, and the policy for it."""
+"""Facts about a table, read once from its metadata, with the policy for it."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from icesql.health.policy import TablePolicy
 from icesql.iceberg.metadata.table_metadata import TableMetadata
 from icesql.maintain.rewrite.plan import RewritePlan
 
-# Types whose order is that of their bounds, and by which people look rows up.
+# Types whose order is that of their bounds, and by which users look rows up.
 _ORDERED: Final = re.compile(r"int|long|float|double|decimal.*|date|timestamp.*|string|uuid|time")
 
 
 class Answer(Struct, frozen=True):
-    """The rows of a statement and the notes that came with them."""
+    """The rows and notes of a statement."""
 
     rows: Sequence[tuple[Any, ...]]
     notes: Sequence[str] = ()
 
 
 class Column(Struct, frozen=True):
-    """A column at the top of the schema; ``type`` is Iceberg's name of it."""
+    """A top-level column; ``type`` is the name of its Iceberg type."""
 
     name: str
     type: str
@@ -39,10 +39,11 @@ class Column(Struct, frozen=True):
 
 
 class Facts(Struct, frozen=True):
-    """``parts`` are those of the table's name; ``last_good`` snapshots that mend damage.
+    """``parts`` is the table's name; a rollback to a snapshot of ``last_good`` repairs damage.
 
-    ``explain`` answers EXPLAIN of a call; ``now_ms`` is since 1970. ``commits``: snapshots will be
-    made before the next action, so that the head of now is none then. No data file is opened.
+    ``explain`` runs EXPLAIN of a call; ``now_ms`` is since 1970. ``commits``: earlier actions will
+    commit before the next action, so that the current head will be an older snapshot then. No data
+    file is opened.
     """
 
     parts: tuple[str, ...]
@@ -59,22 +60,22 @@ class Facts(Struct, frozen=True):
 
     @property
     def metadata(self) -> TableMetadata:
-        """That of the table."""
+        """The table's metadata."""
         return self.table.metadata
 
     @property
     def properties(self) -> Mapping[str, str]:
-        """Those of the table."""
+        """The table's properties."""
         return self.table.metadata.properties
 
     @property
     def format_version(self) -> int:
-        """1 to 3."""
+        """1, 2 or 3."""
         return self.table.metadata.format_version
 
     @property
     def measures(self) -> dict[str, int]:
-        """Numbers of the current snapshot, but ``snapshots``, which are those of the table."""
+        """Numbers of the current snapshot; ``snapshots`` counts those of the table."""
         files = self.files
         return {
             "data_files": files.count,
@@ -86,18 +87,18 @@ class Facts(Struct, frozen=True):
         }
 
     def plan(self, options: Mapping[str, str]) -> RewritePlan:
-        """A compaction with these options. Raises what planning one does."""
+        """Plan a compaction with these options. Raises what planning raises."""
         return self.compaction.plan(options, self.query)
 
     def try_plan(self, options: Mapping[str, str]) -> RewritePlan | None:
-        """The same; None where no plan can be made, such as for a property that is no number."""
+        """As ``plan``, but None if planning fails, such as for an invalid property."""
         try:
             return self.plan(options)
         except Error:
             return None
 
     def try_explain(self, need: Need) -> Answer | None:
-        """The answer, None where the table or catalog refuses the statement."""
+        """The answer of EXPLAIN; None if the table or catalog refuses the statement."""
         try:
             return self.explain(need)
         except Error:
@@ -111,7 +112,7 @@ def facts_of(
     explain: Callable[[Need], Answer],
     last_good: frozenset[int] = frozenset(),
 ) -> Facts:
-    """Read all of it, with the bounds of columns; the policy is that of the table's properties.
+    """Read all facts, with the bounds of columns; the policy is by the table's properties.
 
     Raises errors of stores, and CorruptFileError.
     """

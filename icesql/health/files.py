@@ -1,4 +1,4 @@
-"""Findings about the files of a table: small ones, deletes, and partitions that are too large."""
+"""Findings about files: small files, deletes, and partitions that are too large."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _MANY_DELETE_FILES: Final = 100
 
 
 def small_files(facts: Facts) -> Iterator[Finding]:
-    """Files that a compaction would put together, by the plan of the compaction itself."""
+    """Small files that a compaction would combine, by the plan of that compaction."""
     compaction, count = need("compact", facts), facts.files.count
     if compaction is None or compaction.rewrite is None:
         return
@@ -51,7 +51,7 @@ def small_files(facts: Facts) -> Iterator[Finding]:
 
 
 def delete_files(facts: Facts) -> Iterator[Finding]:
-    """Deletes that each read has to merge."""
+    """Deletes that every read has to merge."""
     files = facts.files
     deletes, data, equality = files.deletes, files.count, files.equality
     plan = facts.try_plan(compact_options(facts)) if deletes else None
@@ -86,7 +86,7 @@ def delete_files(facts: Facts) -> Iterator[Finding]:
 
 
 def _without_deletes(facts: Facts) -> Need:
-    """The need by which maintenance acts; else the rewrite that the doctor alone advises."""
+    """The action of maintenance that removes deletes; else a rewrite only the doctor suggests."""
     compaction = try_need("compact", facts)
     groups = compaction.rewrite.groups if compaction and compaction.rewrite else ()
     if not any(task.deletes for group in groups for task in group.files):
@@ -100,7 +100,7 @@ def _without_deletes(facts: Facts) -> Need:
 
 
 def skew(facts: Facts) -> Iterator[Finding]:
-    """A partition that is far larger than the others."""
+    """A partition that is much larger than the others."""
     sizes: dict[int, int] = defaultdict(int)
     for index, size in zip(facts.files.partitions, facts.files.bytes, strict=True):
         sizes[index] += size

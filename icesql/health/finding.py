@@ -1,4 +1,4 @@
-"""One thing that ails a table, in numbers, with the statement that mends it."""
+"""One problem of a table, in numbers, with the statement that fixes it."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ WEIGHTS: Final[tuple[Weight, ...]] = ("high", "medium", "low")
 class Gain(Struct, frozen=True):
     """The savings of a statement, as far as they can be computed; 0 if they cannot.
 
-    ``files`` are data and delete files of the current snapshot, ``bytes`` those of the store that
-    are freed, ``requests`` the manifests and files that planning and reading the whole table opens.
-    ``planning_seconds`` are those that reading the manifests took here, for its share of them.
+    ``files`` counts data and delete files of the current snapshot, ``bytes`` the freed bytes in the
+    store, ``requests`` the manifests and files that planning and reading the whole table opens.
+    ``planning_seconds`` is the saved share of the time that reading the manifests took here.
     """
 
     files: int = 0
@@ -43,12 +43,12 @@ class Gain(Struct, frozen=True):
 
 
 class Finding(Struct, frozen=True):
-    """``name`` is the finding's kind; ``told`` says what is so, ``cost`` what it costs a reader.
+    """``name`` is the kind of problem, ``told`` a description, ``cost`` its cost for readers.
 
-    ``mend`` is the statement that mends it, that of ``need`` if there is one; ``refusal`` says why
-    icesql cannot run it where Spark can. ``measure`` is the number that it changes: ``now``, and
-    what is promised ``after``, None where nothing can be promised. ``gain`` leaves out what the
-    statements of findings before this one save already, so that those of a table add up.
+    ``mend`` is the statement that fixes it, that of ``need`` if there is one; ``refusal`` is the
+    reason why only Spark can run it. ``measure`` is the number that the statement changes: from
+    ``now`` to the predicted ``after``, None if it cannot be predicted. ``gain`` leaves out savings
+    by the statements of earlier findings, so that the gains of a table add up.
     """
 
     name: str
@@ -65,12 +65,12 @@ class Finding(Struct, frozen=True):
 
     @property
     def statement(self) -> str:
-        """The statement of icesql that mends it; "" if there is none."""
+        """icesql's statement that fixes the problem; "" if there is none."""
         return "" if self.refusal else self.mend.icesql
 
     @property
     def spark_statement(self) -> str:
-        """The statement of Spark that mends it, for a catalog that is called ``catalog`` there."""
+        """Spark's statement that fixes the problem, with the catalog named ``catalog``."""
         return self.mend.spark
 
     def to_dict(self) -> dict[str, Any]:
@@ -85,7 +85,7 @@ class Finding(Struct, frozen=True):
 class Diagnosis(Struct, frozen=True):
     """The findings about ``table`` as of ``snapshot_id``, the heaviest first.
 
-    ``error`` says why a table of a catalog could not be examined, "" if it was.
+    ``error`` is the reason why a table of a catalog could not be examined, "" if it was.
     """
 
     table: str
@@ -95,11 +95,11 @@ class Diagnosis(Struct, frozen=True):
 
     @property
     def gain(self) -> Gain:
-        """The savings of all statements that icesql runs."""
+        """The savings of all statements that icesql can run."""
         return sum((each.gain for each in self.findings if each.statement), Gain())
 
     def is_as_heavy_as(self, weight: Weight) -> bool:
-        """Whether a finding is of this weight or a heavier one; so is a table with an error."""
+        """True if a finding has this weight or a heavier one, or the table has an error."""
         wanted = WEIGHTS[: WEIGHTS.index(weight) + 1]
         return bool(self.error) or any(each.weight in wanted for each in self.findings)
 
@@ -132,16 +132,16 @@ class CatalogDiagnosis(Struct, frozen=True):
 
     @property
     def gain(self) -> Gain:
-        """That of all tables."""
+        """The savings in all tables."""
         return sum((each.gain for each in self.tables), Gain())
 
     @property
     def errors(self) -> int:
-        """How many tables could not be examined."""
+        """The number of tables that could not be examined."""
         return sum(bool(each.error) for each in self.tables)
 
     def is_as_heavy_as(self, weight: Weight) -> bool:
-        """Whether one of its tables is."""
+        """True if one of the tables is."""
         return any(each.is_as_heavy_as(weight) for each in self.tables)
 
     def to_dict(self) -> dict[str, Any]:
@@ -154,7 +154,7 @@ class CatalogDiagnosis(Struct, frozen=True):
         }
 
     def page(self, place: str = "") -> str:
-        """A whole HTML page, which loads nothing and runs nothing; it says ``place`` and time."""
+        """An HTML page without scripts or external resources; shows ``place`` and the time."""
         from icesql.health.report import as_page
 
         return as_page(self, place)
@@ -171,5 +171,5 @@ class CatalogDiagnosis(Struct, frozen=True):
 
 
 def weight_of(share: float) -> Weight:
-    """How much a saving counts that is this share of the whole."""
+    """The weight of a saving that is this share of the whole."""
     return "high" if share >= 0.5 else "medium" if share >= 0.2 else "low"

@@ -1,8 +1,8 @@
-"""The savings of a table's findings: each promises files and manifests, in their order.
+"""Predict the savings of a table's findings, in files and manifests, in their order.
 
-What one statement leaves, the next may have promised to take: what it saves is what is left to
-save. Nothing is promised of files of older partition specs: a rewrite gives their rows to
-partitions that no metadata tells.
+Predictions of statements may overlap, so each is credited only with savings that earlier statements
+leave. Nothing is predicted for files of older partition specs: a rewrite moves their rows to
+partitions that metadata does not show.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from icesql.scan.tasks.task import distinct_deletes
 
 
 def with_gains(findings: Sequence[Finding], facts: Facts) -> tuple[Finding, ...]:
-    """The findings with what their statements save of files, requests and planning."""
+    """The findings with the savings of their statements in files, requests and planning."""
     forecast = _Forecast(facts)
     return tuple(
         replace(each, gain=each.gain + forecast.gain(each)) if each.statement else each
@@ -32,7 +32,7 @@ def with_gains(findings: Sequence[Finding], facts: Facts) -> tuple[Finding, ...]
 
 
 class _Forecast:
-    """The files and manifests that are left after the statements so far."""
+    """Tracks the files and manifests that are left after the statements so far."""
 
     def __init__(self, facts: Facts) -> None:
         self._facts = facts
@@ -40,7 +40,7 @@ class _Forecast:
         self._live: list[frozenset[Any]] = []
 
     def gain(self, finding: Finding) -> Gain:
-        """The savings of a finding's statement after those before it."""
+        """The savings of a finding's statement after the earlier ones."""
         files, need = self._facts.files, finding.need
         if need is None:
             return Gain()
@@ -62,7 +62,7 @@ class _Forecast:
         return Gain(fewer, 0, fewer + manifests, seconds)
 
     def _listed(self) -> Iterator[frozenset[Any]]:
-        """The paths of data files, or the keys of deletes, that each manifest lists alive."""
+        """For each manifest, the paths of its live data files, or the keys of its live deletes."""
         table = self._facts.table
         reader = ManifestReader(table, self._facts.query)
         for manifest, entries in reader.entries_of(self._facts.files.manifests):
@@ -73,12 +73,12 @@ class _Forecast:
                 yield frozenset(file_key(entries.data_file(index)) for index in live)
 
     def _rewritten(self, plan: RewritePlan) -> tuple[int, int]:
-        """The files and manifests after a compaction, with which deletes of its files alone go."""
+        """The counts of files and manifests after a compaction, without deletes of its files."""
         files, sizes = self._facts.files, Sizes.of(plan)
         if not plan.groups or sizes.older:
             return files.count + files.deletes, len(self._live)
         kept = {each.file.data_file.path for each in plan.left}
         deletes = {*map(file_key, distinct_deletes(each.file for each in plan.left))}
-        # Whatever else a manifest lists goes.
+        # Manifests without entries for other files disappear.
         left = sum(not each.isdisjoint(kept | deletes) for each in self._live)
         return files.count - sizes.read + sizes.made + len(deletes), left + 1

@@ -1,4 +1,4 @@
-"""The snapshots that led to a table's branches, and what each of them lists, read once."""
+"""The snapshots in the history of a table's branches, and the files they list, read once."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from icesql.scan.manifest_reader import ManifestReader
 from icesql.storage.listing import list_files
 from icesql.storage.open import is_local
 
-# Newest first, of each branch; entries of all their manifests.
+# For each branch, newest first; entries are counted over all manifests.
 _MOST_SNAPSHOTS: Final = 200
 _MOST_ENTRIES: Final = 1_000_000
-# Files of a store that a listing does not show are asked for one by one.
+# Files in a store that a listing does not show are looked up one by one.
 _MOST_REQUESTS: Final = 200
 
 
 class Listed(Struct, frozen=True):
-    """The live files of a manifest; of data files only what tells them and their rows apart."""
+    """The live files of a manifest; for data files only their paths, row counts and row ids."""
 
     paths: tuple[str, ...] = ()
     rows: tuple[int, ...] = ()
@@ -38,10 +38,10 @@ class Listed(Struct, frozen=True):
 
 
 class History:
-    """``chains`` has the snapshots of each branch, the newest first, as far as they are known.
+    """``chains`` has the known snapshots of each branch, the newest first.
 
-    ``is_whole`` is False where more of them exist than were looked at. ``missing`` are the files
-    that are named and are not there, of manifest lists and manifests at once, of all others after
+    ``is_whole`` is False if there are more snapshots than were read. ``missing`` has files that are
+    referenced but do not exist: manifest lists and manifests at once, other files after
     ``look_for_files``.
     """
 
@@ -64,23 +64,23 @@ class History:
         }
         self._load(each for one in self._lists.values() for each in one or ())
 
-    # ------------------------------------------------------------------ what is listed
+    # ------------------------------------------------------------------ listed files
 
     def manifests_of(self, snapshot: Snapshot) -> tuple[ManifestFile, ...] | None:
-        """The manifests of a snapshot of a chain; None where its list is missing."""
+        """The manifests of a snapshot in a chain; None if its manifest list is missing."""
         return self._lists[snapshot.snapshot_id]
 
     def is_readable(self, snapshot: Snapshot) -> bool:
-        """Whether its list and manifests are all there."""
+        """True if the manifest list and all manifests of a snapshot exist."""
         found = self.manifests_of(snapshot)
         return found is not None and all(each in self._listed for each in found)
 
     def listed(self, manifest: ManifestFile) -> Listed:
-        """The live files of a manifest, none of one that is missing."""
+        """The live files of a manifest; none if it is missing."""
         return self._listed.get(manifest, Listed())
 
     def data_files(self, manifest: ManifestFile, wanted: Iterable[str]) -> Iterator[DataFile]:
-        """Live data files with all that their manifest says of them."""
+        """The live data files at these paths, with all fields of their manifest entries."""
         listed, paths = self.listed(manifest), {*wanted}
         chosen = [i for i, path in zip(listed.indexes, listed.paths, strict=True) if path in paths]
         if chosen:
@@ -88,7 +88,7 @@ class History:
             yield from map(entries.data_file, chosen)
 
     def times_listed(self, path: str, snapshot: Snapshot) -> int:
-        """How often a snapshot lists a live data file."""
+        """The number of times that a snapshot lists a live data file."""
         if self._where is None:
             self._where = {}
             for manifest, listed in self._listed.items():
@@ -105,7 +105,7 @@ class History:
         return [each for each in (self._where or {})[path] if each in here]
 
     def set_of(self, snapshot: Snapshot) -> frozenset[ManifestFile]:
-        """As ``manifests_of``, to compare; none where the list is missing."""
+        """As ``manifests_of``, as a set; empty if the manifest list is missing."""
         number = snapshot.snapshot_id
         if number not in self._sets:
             self._sets[number] = frozenset(self.manifests_of(snapshot) or ())
@@ -117,7 +117,7 @@ class History:
             yield from self.listed(each).deletes
 
     def index_of(self, snapshot: Snapshot) -> DeleteIndex | None:
-        """The deletes of a snapshot by the files that they apply to; None for damaged ones."""
+        """The delete index of a snapshot; None for damaged deletes."""
         number = snapshot.snapshot_id
         if number not in self._indexes:
             if len(self._indexes) > 1:  # a snapshot and its parent are compared
@@ -133,10 +133,10 @@ class History:
                 self._indexes[number] = None
         return self._indexes[number]
 
-    # ------------------------------------------------------------------ files that are gone
+    # ------------------------------------------------------------------ missing files
 
     def look_for_files(self) -> None:
-        """Find out which live files of the snapshots are not there."""
+        """Find the live files of the snapshots that do not exist."""
         named = dict.fromkeys(self._paths())
         local = [each for each in named if self._is_here(each)]
         self.missing.update(each for each in local if not self.table.storage.exists(each))
@@ -171,7 +171,7 @@ class History:
         confine = self.table.storage.confine
         for listed in self._listed.values():
             for each in (*listed.paths, *(file.path for file in listed.deletes)):
-                # What lies elsewhere is not looked at, be it there or not.
+                # Files outside of the allowed roots are not looked up.
                 if confine is None or confine.hold(each):
                     yield each
 
@@ -195,7 +195,7 @@ class History:
             known = None if parent is None else self.table.metadata.snapshot(parent)
 
     def _read_list(self, snapshot: Snapshot) -> bool:
-        """Whether a snapshot is one of those to look at."""
+        """Read the manifest list; False if it exceeds the limit of entries."""
         number = snapshot.snapshot_id
         if number in self._lists:
             return True

@@ -1,4 +1,4 @@
-"""From table to table: what is left of a run is done, one table at a time, until it is over."""
+"""Maintain the tables of a catalog one by one; continue an earlier run where it ended."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from icesql.health.run_history import History
 from icesql.health.run_report import MaintenanceReport, TableReport
 from icesql.sql.table_name import name_text
 
-# Of a table and its number among so many.
+# Gets the report of a table, its number, and the number of tables.
 Tell = Callable[[TableReport, int, int], None]
 
 
 class Request(Struct, frozen=True):
-    """``tables`` are the parts of names, None for all of the catalog; ``place`` names it.
+    """``tables`` are names by their parts, None for the whole catalog, which ``place`` names.
 
-    ``history`` is the path of a file, None for none.
+    ``history`` is the path of the history file, None for none.
     """
 
     policy: Policy
@@ -36,21 +36,21 @@ class Request(Struct, frozen=True):
 
     @property
     def key(self) -> str:
-        """The same for runs of which one may go on where the other has ended."""
+        """Equal for requests of which one may continue the run of another."""
         chosen = "*" if self.tables is None else repr(sorted(self.tables))
         text = repr((self.place, chosen, self.policy.digest))
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 class Listing(Struct, frozen=True):
-    """The tables of a catalog, and names of what it does not list, with the reasons."""
+    """The tables of a catalog; and names for which listing failed, with the reasons."""
 
     tables: Sequence[tuple[str, ...]]
     refused: tuple[tuple[tuple[str, ...], str], ...] = ()
 
 
 class _Spent:
-    """The used part of a run's budget."""
+    """Counts how much of a run's budget is used."""
 
     def __init__(self, budget: Budget) -> None:
         self._budget, self._started, self._bytes = budget, time.monotonic(), 0
@@ -71,10 +71,10 @@ def maintain(
     listed: Callable[[], Listing],
     tell: Tell | None = None,
 ) -> MaintenanceReport:
-    """Do what the tables need. ``listed`` gives the names of all; ``tell`` is told of each table.
+    """Maintain the tables. ``listed`` lists all of them; ``tell`` is called after each table.
 
-    An error of one table stops no other. Raises QueryCancelledError, what listing the tables
-    raises, and OperationalError for a history that cannot be written.
+    An error of one table does not stop the others. Raises QueryCancelledError, what listing the
+    tables raises, and OperationalError for a history that cannot be written.
     """
     spent = _Spent(request.budget)
     given = request.tables

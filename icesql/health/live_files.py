@@ -1,8 +1,8 @@
-"""The live files of a table as columns: sizes, partitions, and where the bounds of columns lie.
+"""The live files of a table as columns: sizes, partitions, and bounds of columns as numbers.
 
-Manifests in, numbers out, 16 bytes a file and column: a table may have 50,000 files with the bounds
-of 100 columns, which as rows of ``readable_metrics`` are gigabytes of objects. Of very many files
-the bounds are those of a sample: ten million of them take long to decode.
+Reads manifests into numbers, 16 bytes for each file and column: a table may have 50,000 files with
+bounds of 100 columns, which would be gigabytes of objects as rows of ``readable_metrics``. For very
+many files the bounds are those of a sample, since decoding ten million takes long.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ _MOST_SAMPLED: Final = 8_000
 
 
 class ColumnBounds(Struct):
-    """Where the bounds of a column lie on a line, an item for each file of the sample; NaN without.
+    """The bounds of a column as numbers, an item for each sampled file; NaN if it has none.
 
-    Of these files, ``missing`` have values and no lower bound, ``counted`` of them a value count of
-    the column. ``nan_unknown`` have bounds of floating-point values and no count of NaN.
+    Of these files, ``missing`` have values but no lower bound; ``counted`` of those have a value
+    count of the column. ``nan_unknown`` have floating-point bounds and no NaN count.
     """
 
     low: array[float] = field(default_factory=lambda: array("d"))
@@ -50,9 +50,9 @@ class ColumnBounds(Struct):
 class LiveFiles(Struct):
     """``bytes`` and ``partitions`` have an item for each data file.
 
-    A partition is the number of one in ``places``. ``sampled`` has the partition of each file that
-    ``bounds`` are of. ``equality`` counts the delete files by equality among ``deletes``.
-    ``spread`` is the number of partitions of each data manifest of the table's current spec.
+    A partition is an index into ``places``. ``sampled`` has the partition of each file in
+    ``bounds``. ``equality`` counts the equality delete files among ``deletes``.
+    ``spread`` is the number of partitions in each data manifest of the table's current spec.
     ``seconds`` is how long reading the manifests took.
     """
 
@@ -75,13 +75,13 @@ class LiveFiles(Struct):
         return len(self.bytes)
 
     def whole(self, count: int) -> int:
-        """How many of all files ``count`` of the sample stand for."""
+        """Extrapolate ``count`` files of the sample to all files."""
         sampled = len(self.sampled)
         return count if sampled == self.count else round(count * self.count / max(sampled, 1))
 
 
 def live_files(table: Table, columns: Iterable[str], query: QueryContext) -> LiveFiles:
-    """The files of the current snapshot; ``columns`` are top-level ones whose bounds are wanted.
+    """The files of the current snapshot, with the bounds of these top-level columns.
 
     Raises errors of the store, and CorruptFileError.
     """
@@ -115,7 +115,7 @@ def live_files(table: Table, columns: Iterable[str], query: QueryContext) -> Liv
 
 
 def _step(manifests: Sequence[ManifestFile]) -> int:
-    """Of how many files, or of how many partitions, one is in the sample."""
+    """The sampling step: one of so many files, or of so many partitions, is in the sample."""
     files = sum(
         (each.added_files_count or 0) + (each.existing_files_count or 0)
         for each in manifests
@@ -125,7 +125,7 @@ def _step(manifests: Sequence[ManifestFile]) -> int:
 
 
 def place_text(table: Table, place: Place) -> str:
-    """A partition as folders name it, such as ``day=2026-01-02/region=eu``."""
+    """A partition as in folder names, such as ``day=2026-01-02/region=eu``."""
     spec_id, values = place
     metadata = table.metadata
     spec, types = typed_specs(metadata)[spec_id]
@@ -141,7 +141,7 @@ class _Wanted(Struct, frozen=True):
 
 
 def _add(found: LiveFiles, entries: ManifestEntries, numbers: dict[Place, int]) -> list[int]:
-    """Take up the entries of a manifest; those of live data files by their place among them."""
+    """Add the entries of a manifest; return the indices of its live data files."""
     chosen = []
     for index, (live, content) in enumerate(zip(entries.live, entries.content, strict=True)):
         if not live:
@@ -167,7 +167,7 @@ def _add_bounds(
     wanted: Mapping[str, _Wanted],
     step: int,
 ) -> None:
-    """Take up the bounds of every file, or of those in each ``step``-th partition or place."""
+    """Add the bounds of all files, or of those in each ``step``-th partition or position."""
     places = found.partitions[len(found.partitions) - len(chosen) :]
     first = len(found.partitions) - len(chosen)
     if step > 1:
@@ -210,7 +210,7 @@ def _count_missing(
         for name in ("null_value_counts", "value_counts", "nan_value_counts")
     )
     for value, count, null, nan_count, known in zip(low, rows, nulls, nans, counts, strict=True):
-        # NULL and NaN have no place between bounds.
+        # Bounds do not cover NULL and NaN.
         if value is None and (null or 0) + (nan_count or 0) < count:
             bounds.missing += 1
             bounds.counted += known is not None
@@ -219,8 +219,8 @@ def _count_missing(
 class _Values:
     """The values of a column in the chosen entries of a manifest.
 
-    ``one_by_one`` decodes only their maps; a column of all entries at once is the quicker way
-    where all of them are chosen.
+    ``one_by_one`` decodes only the maps of chosen entries; decoding a column of all entries is
+    faster if all are chosen.
     """
 
     def __init__(self, entries: ManifestEntries, chosen: list[int], *, one_by_one: bool) -> None:
@@ -228,7 +228,7 @@ class _Values:
         self._maps: dict[str, list[Mapping[int, Any]]] = {}
 
     def of(self, name: str, field_id: int) -> list[Any]:
-        """The items of one map, such as "lower_bounds", None for a file without."""
+        """The items of one map, such as "lower_bounds"; None for a file without."""
         column = self._entries.maps.get(name)
         if column is None:
             return [None] * len(self._chosen)
@@ -244,12 +244,12 @@ class _Values:
 
 
 def _on_line(values: Sequence[Any]) -> Iterable[float]:
-    # All numbers of one size are decoded as a tuple of them, which needs no look at each.
+    # Numbers of one size are decoded as a tuple of numbers, which need no conversion.
     return values if isinstance(values, tuple) else map(_line, values)
 
 
 def _line(value: Any) -> float:
-    """Where a bound, in internal form, lies on a line; of a text its first bytes count."""
+    """A bound in internal form as a number; for a string by its first bytes."""
     match value:
         case None:
             return nan

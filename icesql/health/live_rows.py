@@ -1,6 +1,6 @@
-"""How many rows of data files live beneath their deletes, by reading what decides it.
+"""Count the live rows of data files beneath their deletes, reading only what is necessary.
 
-That is position deletes and vectors, and the key columns of files with equality deletes; files are
+That is position deletes and vectors, and the key columns of files with equality deletes. Files are
 read in parts that fit the memory limit.
 """
 
@@ -22,7 +22,7 @@ from icesql.scan.plan import scan_context
 from icesql.scan.table_scan import TableScan
 from icesql.scan.tasks.task import CombinedScanTask, FileScanTask
 
-# Data files of which keys are read. What is more stays a doubt.
+# Limit for data files whose keys are read; beyond it counts are unknown.
 _MOST_BYTES: Final = 8 << 30
 _ROWS_OF_MEMORY: Final = 32
 
@@ -30,7 +30,7 @@ Deletes: TypeAlias = tuple[DataFile, ...]
 
 
 class LiveRows:
-    """Reads files of ``table``; the answers are None where a file cannot be read, or too many."""
+    """Reads files of ``table``; counts are None if a file cannot be read, or there are too many."""
 
     def __init__(self, table: Table, query: QueryContext) -> None:
         self._query = query
@@ -39,7 +39,7 @@ class LiveRows:
         self._left = _MOST_BYTES
 
     def count(self, files: Sequence[tuple[DataFile, Deletes]]) -> int | None:
-        """The live rows of all of the files."""
+        """The number of live rows in all of the files."""
         try:
             return sum(self._of_part(part) for part in self._parts(files))
         except QueryCancelledError:
@@ -48,7 +48,7 @@ class LiveRows:
             return None
 
     def back(self, files: Sequence[tuple[DataFile, Deletes, Deletes]]) -> int | None:
-        """How many more rows live beneath the second deletes of the files than the first."""
+        """How many more rows are live with the second deletes of each file than with the first."""
         lived = self.count([(file, were) for file, were, _ in files])
         live = None if lived is None else self.count([(file, are) for file, _, are in files])
         return None if live is None or lived is None else live - lived

@@ -1,4 +1,4 @@
-"""Findings about manifests: many small ones, or such that hold files of too many partitions."""
+"""Findings about manifests: many small ones, or files of many partitions in each."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MANIFEST_BYTES: Final = 8 << 20
 
 
 def manifests(facts: Facts) -> Iterator[Finding]:
-    """Many small manifests, or such that hold files of too many partitions each."""
+    """Many small manifests, or manifests with files of too many partitions each."""
     given = facts.files.manifests
     groups = plan_manifests(given, facts.table.metadata.default_spec_id, _manifest_bytes(facts))
     data = [each for each in groups if each.content is ManifestContent.DATA]
@@ -50,18 +50,18 @@ def _need(reason: str, left: int | None = None) -> Need:
 
 
 def _manifest_bytes(facts: Facts) -> int:
-    """How large the table wants its manifests."""
+    """The table's target size of manifests."""
     found = whole_number(facts.properties.get("commit.manifest.target-size-bytes"))
     return _MANIFEST_BYTES if found is None else found
 
 
 def _clustering(facts: Facts, after: int) -> Iterator[Finding]:
-    """Manifests of the right size in which the files of one partition are far apart."""
+    """Manifests of the right size, with the files of each partition spread over many."""
     places = sum(
         1 for spec, _ in facts.files.places if spec == facts.table.metadata.default_spec_id
     )
     spread = manifests_read(facts.files.spread, places)
-    # Those of a partition lie side by side afterwards, some of them across the end of one.
+    # Afterwards files of a partition are neighbours, some of them across a manifest's end.
     best = manifests_read([places + after - 1], places)
     if places < 2 or spread < 3 or best > spread / 2:
         return
@@ -80,5 +80,5 @@ def _clustering(facts: Facts, after: int) -> Iterator[Finding]:
 
 
 def manifests_read(spread: Sequence[int], places: int) -> float:
-    """How many manifests hold files of a partition, on average."""
+    """The average number of manifests with files of a partition."""
     return sum(spread) / max(places, 1)

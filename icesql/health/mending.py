@@ -1,4 +1,4 @@
-"""Findings about damage: the last good snapshot, and the statement that goes back to it."""
+"""Findings about damage: the last good snapshot, and the statement that rolls back to it."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ _SHOWN: Final = 10
 
 
 class Examined(Struct, frozen=True):
-    """The examination of a table's history; ``last_good`` are the snapshots that mend it.
+    """The examination of a table's history; ``last_good`` has the snapshots to roll back to.
 
-    The first findings are those about ``damages``, one each; then come old snapshots.
+    The first findings belong to ``damages``, one each; findings about old snapshots follow.
 
-    ``is_readable`` says whether the head of main can be read.
+    ``is_readable``: the head of main can be read.
     """
 
     findings: tuple[Finding, ...] = ()
@@ -58,7 +58,7 @@ def examine_history(parts: Sequence[str], table: Table, query: QueryContext) -> 
 
 
 def _last_good(history: History, damage: Damage, found: Sequence[Damage]) -> Snapshot | None:
-    """The latest snapshot before all damage of a branch whose files are there; None without."""
+    """The latest readable snapshot before all damage of a branch; None if there is none."""
     chain = history.chains[damage.branch]
     blamed = {
         each.snapshot.snapshot_id
@@ -117,7 +117,7 @@ def _way_back(
     lost = {*history.names_missing(last)}
     is_append = True
     for each in changes:
-        # What follows a change of rows cannot be brought before it.
+        # An append after another change of rows cannot be repeated before that change.
         is_append = is_append and each.operation == "append"
         missing = {*history.names_missing(each)} - lost
         lost |= missing
@@ -125,7 +125,8 @@ def _way_back(
         chosen = is_append and whole and len(picked) < _MOST_PICKED
         (picked if chosen else left).append(each)
     if picked and picked[0] == damage.snapshot:
-        # Right after the last good one it would come back as it is: others come first.
+        # As the first commit after the last good one it would be fast-forwarded unchanged, with
+        # its damage: others come first.
         picked = [*picked[1:], picked[0]]
         if len(picked) == 1:
             left.insert(0, picked.pop())
@@ -137,7 +138,7 @@ def _way_back(
 
 
 def _expiry(parts: Sequence[str], history: History, last: Snapshot) -> str:
-    """A text about an expiry of the last good snapshot, and the way to keep it."""
+    """A text on when the last good snapshot expires, and how to keep it."""
     metadata = history.table.metadata
     try:
         gone = plan_expiry(metadata, now_ms=time.time_ns() // 1_000_000).snapshot_ids
@@ -151,7 +152,7 @@ def _expiry(parts: Sequence[str], history: History, last: Snapshot) -> str:
 
 
 def _broken_past(parts: Sequence[str], history: History) -> Iterator[Finding]:
-    """Old snapshots that need missing files, where no branch or tag is at one of them."""
+    """Old snapshots that need missing files; no branch or tag is at one of them."""
     heads = {each.snapshot_id for each in history.table.metadata.refs.values()}
     chains = [each for each in history.chains.values() if each]
     needed = {path for chain in chains for path in history.names_missing(chain[0])}

@@ -1,4 +1,4 @@
-"""Findings about the metadata of a table: its snapshots, the log of its files, its names."""
+"""Findings about metadata: snapshots, the log of metadata files, names."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ _MOST_LISTED: Final = 200_000
 
 
 def partition_names(facts: Facts) -> Iterator[Finding]:
-    """Columns with the name of a partition field, which Java's engines refuse to load."""
+    """Columns with the name of a partition field; Java's engines refuse to load such a table."""
     metadata = facts.table.metadata
     schema = metadata.schema
     for (name, column), field in shared_names([schema], metadata.specs.values()).items():
         if column in field.source_ids:
-            continue  # it loads
+            continue  # Java loads it
         around = [each.name for each in reversed(schema.ancestors(column))]
         path = name_text((*around, schema.field_by_id[column].name))
         new = name_text([f"{schema.field_by_id[column].name}_column"])
@@ -52,13 +52,13 @@ def partition_names(facts: Facts) -> Iterator[Finding]:
 
 
 def flink_streams(facts: Facts) -> Iterator[Finding]:
-    """Streams whose upserts an expiry would stop."""
+    """Flink streams whose upserts an expiry would stop."""
     if note := flink_note(facts.table.metadata):
         yield Finding("flink upserts", "low", "Flink writes into this table of version 3", note)
 
 
 def flink_note(metadata: TableMetadata) -> str:
-    """A note on the effect of an expiry on a stream of Flink, "" if none wrote lately."""
+    """A note on the effect of an expiry on Flink streams; "" if none wrote lately."""
     newest = sorted(metadata.snapshots.values(), key=lambda each: -each.timestamp_ms)[:_RECENT]
     if metadata.format_version < 3 or not any("flink.job-id" in each.summary for each in newest):
         return ""
@@ -69,9 +69,9 @@ def flink_note(metadata: TableMetadata) -> str:
 
 
 def snapshots(facts: Facts) -> Iterator[Finding]:
-    """Snapshots that no branch or tag keeps any more, and the files that go with them."""
+    """Snapshots that no branch or tag keeps any more, and the files removed with them."""
     if facts.last_good:
-        return  # an expiry may remove what mends the table
+        return  # an expiry could remove a snapshot to which damage can be rolled back
     known = len(facts.metadata.snapshots)
     expiry = need("expire", facts) if known >= _FEWEST_SNAPSHOTS else None
     gone = 0 if expiry is None else known - expiry.promise.get("snapshots", known)
@@ -96,18 +96,18 @@ def snapshots(facts: Facts) -> Iterator[Finding]:
 
 
 def _removed_bytes(facts: Facts, removed: Sequence[tuple[Any, ...]]) -> int:
-    """The bytes of the files that would be removed; those of lists by the size of some."""
+    """The size of the files to remove; sizes of manifest lists are extrapolated from a sample."""
     size = sum(row[3] or 0 for row in removed)
     lists = [row[2] for row in removed if row[1] == "manifest list"]
     sizes = []
     for each in lists[:: max(1, len(lists) // _MOST_REQUESTS)]:
-        with suppress(Error):  # it is gone already, or lies where nobody may look
+        with suppress(Error):  # deleted already, or outside of the allowed roots
             sizes.append(facts.table.storage.size(each))
     return size + (sum(sizes) * len(lists) // len(sizes) if sizes else 0)
 
 
 def metadata_files(facts: Facts) -> Iterator[Finding]:
-    """Old metadata files that nobody deletes."""
+    """Old metadata files that are never deleted."""
     clears = facts.properties.get("write.metadata.delete-after-commit.enabled", "false")
     entries = len(facts.table.metadata.metadata_log)
     if clears.lower() != "true" and entries >= _MANY_METADATA_FILES:
@@ -127,7 +127,7 @@ def metadata_files(facts: Facts) -> Iterator[Finding]:
 
 
 def metadata_size(facts: Facts) -> Iterator[Finding]:
-    """A large metadata file, which is read and written whole."""
+    """A large metadata file: it is always read and written as a whole."""
     metadata = facts.table.metadata
     if facts.table.document is not None:
         return
@@ -142,14 +142,14 @@ def metadata_size(facts: Facts) -> Iterator[Finding]:
             f"{count_text(len(metadata.snapshots), 'snapshot')} and "
             f"{count_text(len(metadata.schemas), 'schema')}",
         )
-        # An expiry may remove what mends a table.
+        # An expiry could remove a snapshot to which damage can be rolled back.
         yield replace(found, mend=Statement()) if facts.last_good else found
 
 
 def orphans(facts: Facts) -> Iterator[Finding]:
-    """Files in the table's folder that no snapshot needs, found by listing it."""
+    """Files in the table's folder that no snapshot needs, found by listing the folder."""
     if facts.files.count + facts.files.deletes > _MOST_LISTED:
-        return  # a listing would take minutes; CALL system.remove_orphan_files makes it
+        return  # a listing would take minutes; users can CALL system.remove_orphan_files
     if removal := try_need("orphans", facts):
         gone = removal.promise["removed_orphans"]
         cost = f"they take {bytes_text(removal.freed)}, and nothing reads them"

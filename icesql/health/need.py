@@ -1,4 +1,4 @@
-"""A call of a procedure that a table needs, what it promises, its spelling, and its finding."""
+"""A procedure call that a table needs: its predicted effect, its SQL text, and its finding."""
 
 from __future__ import annotations
 
@@ -25,24 +25,24 @@ if TYPE_CHECKING:
 
 
 class Instant(Struct, frozen=True):
-    """A time, in milliseconds since 1970."""
+    """An instant, in milliseconds since 1970."""
 
     milliseconds: int
 
     @property
     def text(self) -> str:
-        """In UTC."""
+        """The instant as text, in UTC."""
         moment = datetime.fromtimestamp(self.milliseconds // 1000, UTC)
         return f"{moment:%Y-%m-%d %H:%M:%S}.{self.milliseconds % 1000:03d}+00:00"
 
 
 class Need(Struct, frozen=True):
-    """``name`` is one of ``policy.ACTIONS``, or of the needs that only the doctor names.
+    """``name`` is one of ``policy.ACTIONS``, or of the needs that only the doctor reports.
 
-    ``arguments`` are those beside the table. ``promise`` has the numbers that it will bring, by
-    the names of ``Facts.measures``; unknown ones are left out. ``bytes`` of data files are
-    rewritten, by the plan ``rewrite``; ``freed`` bytes of the store are removed. ``refusal`` says
-    why icesql does not do it for the table, "" where it does.
+    ``arguments`` are those besides the table. ``promise`` has predicted numbers by the names of
+    ``Facts.measures``; unknown ones are left out. ``bytes`` of data files are rewritten, by the
+    plan ``rewrite``; ``freed`` bytes of the store are removed. ``refusal`` is the reason why icesql
+    cannot do it for the table, "" if it can.
     """
 
     name: str
@@ -57,7 +57,7 @@ class Need(Struct, frozen=True):
     rewrite: RewritePlan | None = None
 
     def mend(self, parts: Sequence[str]) -> Statement:
-        """The statement for the table of a name."""
+        """The statement for the table with this name."""
         shown = {
             name: constant(f"TIMESTAMP '{value.text}'") if isinstance(value, Instant) else value
             for name, value in self.arguments.items()
@@ -75,9 +75,9 @@ class Need(Struct, frozen=True):
         now: float | None = None,
         after: float | None = None,
     ) -> Finding:
-        """The doctor's finding that this mends. It tells the reason unless a text is given.
+        """The doctor's finding that this need fixes; it shows ``reason`` unless ``told`` is given.
 
-        ``now`` and ``after`` of one of ``Facts.measures`` are known.
+        ``now`` and ``after`` default to the measure's current and predicted values.
         """
         if measure and now is None:
             now, after = facts.measures[measure], self.promise.get(measure)
@@ -87,7 +87,7 @@ class Need(Struct, frozen=True):
         )  # fmt: skip
 
     def call(self, parts: Sequence[str], *, explain: bool = False) -> CallProcedure:
-        """The same as a statement that was read, in no dialect's spelling."""
+        """The need as a parsed statement, independent of a dialect."""
         given = {"table": TableName(tuple(parts)), **self.arguments}
         arguments = tuple(CallArgument(name, _value(each), 0) for name, each in given.items())
         return CallProcedure(("system", self.procedure), arguments, 0, explain)

@@ -1,7 +1,7 @@
-"""The needs of a table, by its facts and its policy. Only metadata is read.
+"""Derive the needs of a table from its facts and its policy. Reads only metadata.
 
-Each need is told by the planner of the procedure that it calls, so that what was done is no need
-any more: a second look at a table that nobody writes to finds nothing.
+The planner of the procedure decides whether the procedure is needed, so that a completed action is
+not needed again: a second look at an unchanged table finds nothing.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from icesql.maintain.rewrite.plan import RewritePlan
 from icesql.maintain.rewrite.run import vectors_of
 from icesql.scan.tasks.task import FileScanTask, distinct_deletes
 
-# What a snapshot made by an action says in its summary, beside the run.
+# Keys in the summaries of snapshots that actions create, besides the run.
 RUN: Final = "icesql.maintain.run"
 ACTION: Final = "icesql.maintain.action"
 TARGET: Final = "icesql.maintain.target-file-size-bytes"
 
-# A rewrite of fewer files, or one that leaves nearly as many, is not worth its bytes.
+# A rewrite of fewer files, or one that leaves nearly as many, is not worth its cost.
 FEWEST_FILES: Final = 5
 LARGEST_SHARE: Final = 0.9
 _LARGEST_SHARE_OF_DELETES: Final = 0.75
@@ -46,14 +46,14 @@ _MOST_LOOKED_AT: Final = 200
 _AGE: Final = "history.expire.max-snapshot-age-ms"
 _LEAST: Final = "history.expire.min-snapshots-to-keep"
 _DAY: Final = 86_400.0
-# The note of the procedure.
+# Parses the note of the procedure.
 _ORPHANS: Final = re.compile(
     r"\d+ of (\d+) files in .* are orphans, .+?(?:, (\d+) more are too young)?", re.DOTALL
 )
 
 
 def try_need(name: str, facts: Facts) -> Need | None:
-    """The same; None as well where the table or catalog refuses it."""
+    """As ``need``, but None if the table or catalog refuses the action."""
     try:
         found = need(name, facts)
     except Error:
@@ -62,9 +62,9 @@ def try_need(name: str, facts: Facts) -> Need | None:
 
 
 def need(name: str, facts: Facts) -> Need | None:
-    """The action of a name that the table needs now; None where it needs none.
+    """The action with this name if the table needs it now; else None.
 
-    What the table or a property of it does not allow is refused, and stops no other action.
+    An action that the table or its properties do not allow is refused, without affecting others.
     """
     try:
         return _NEEDS[name](facts)
@@ -72,7 +72,7 @@ def need(name: str, facts: Facts) -> Need | None:
         return Need(name, refusal=str(error))
 
 
-# ------------------------------------------------------------------ deletes by equality
+# ------------------------------------------------------------------ equality deletes
 
 
 def _convert(facts: Facts) -> Need | None:
@@ -88,7 +88,7 @@ def _convert(facts: Facts) -> Need | None:
         rewritten = {each.data_file.path for group in rewrite.groups for each in group.files}
         everything = all(each.data_file.path in rewritten for each in planned.tasks)
         if everything and _is_worth_it(rewrite, facts.metadata):
-            return None  # they go with the files that they are about
+            return None  # these deletes go with the data files, which are rewritten
     count = len(planned.deletes)
     return Need(
         "convert",
@@ -134,7 +134,7 @@ def _rewriting(name: str, facts: Facts, options: Mapping[str, str], rewrite: Rew
 
 
 def apply_deletes(facts: Facts) -> Need:
-    """A rewrite after which no data file has deletes. Raises what planning one does."""
+    """A rewrite after which no data file has deletes. Raises what planning raises."""
     options = _ALL_DELETES | delete_options(facts)
     return _rewriting("apply deletes", facts, options, facts.plan(options))
 
@@ -147,7 +147,7 @@ def rewrite_all(facts: Facts, **arguments: Any) -> Need:
 
 
 def compact_options(facts: Facts) -> dict[str, str]:
-    """The options of a compaction by the policy of the table."""
+    """The options of a compaction by the table's policy."""
     options = dict(facts.policy.compact_options)
     if facts.policy.target_file_size is not None:
         options.setdefault("target-file-size-bytes", str(facts.policy.target_file_size))
@@ -157,19 +157,20 @@ def compact_options(facts: Facts) -> dict[str, str]:
 
 
 def delete_options(facts: Facts) -> dict[str, str]:
-    """The options with which the deletes of rewritten files go as well; none without deletes."""
+    """Options that also remove the deletes of rewritten files; none if there are no deletes."""
     if not facts.files.deletes:
         return {}
     options = {"remove-dangling-deletes": "true"}
     if not _gets_equality_deletes(facts):
-        # Position deletes of the last commit would concern files that get its number. Where
-        # deletes by equality arrive, a rewrite needs that number to keep what they take.
+        # With it, position deletes of the last commit would apply to the rewritten files. If
+        # writers add equality deletes, a rewrite needs the old sequence number, so that these
+        # still apply.
         options["use-starting-sequence-number"] = "false"
     return options
 
 
 def _is_worth_it(rewrite: RewritePlan, metadata: TableMetadata) -> bool:
-    """Whether fewer files come of it, or deleted rows go."""
+    """True if the rewrite makes considerably fewer files, or removes many deleted rows."""
     options = rewrite.request.options
     own = _own_rewrites(metadata, options.target_file_size_bytes)
     read = made = 0
@@ -177,14 +178,14 @@ def _is_worth_it(rewrite: RewritePlan, metadata: TableMetadata) -> bool:
         if any(_has_many_deletes(each, options) for each in group.files):
             return True
         if own and all(each.data_file.file_sequence_number in own for each in group.files):
-            continue  # what an earlier run has made of it gets no better
+            continue  # files that an earlier run compacted get no better
         read += len(group.files)
         made += group.output_files
     return read >= FEWEST_FILES and made <= LARGEST_SHARE * read
 
 
 def _own_rewrites(metadata: TableMetadata, target: int) -> frozenset[int]:
-    """The sequence numbers of snapshots in which an earlier run compacted to the same size."""
+    """The sequence numbers of snapshots that an earlier run compacted to the same target size."""
     return frozenset(
         each.sequence_number
         for each in metadata.snapshots.values()
@@ -209,7 +210,7 @@ def _deletes_after(rewrite: RewritePlan, facts: Facts) -> int:
 
 
 def _gets_equality_deletes(facts: Facts) -> bool:
-    """Whether a writer of deletes by equality was at work, as far as snapshots are kept."""
+    """True if a writer added equality deletes, as far as the kept snapshots show."""
     numbers = sorted(facts.metadata.snapshots.values(), key=lambda each: -each.timestamp_ms)
     return bool(facts.files.equality) or any(
         each.summary.get(key, "0") != "0"
@@ -218,7 +219,7 @@ def _gets_equality_deletes(facts: Facts) -> bool:
     )
 
 
-# ------------------------------------------------------------------ deletes by position
+# ------------------------------------------------------------------ position deletes
 
 
 def _deletes(facts: Facts) -> Need | None:
@@ -251,7 +252,7 @@ def _manifests(facts: Facts) -> Need | None:
 
 
 def _statistics(facts: Facts) -> Need | None:
-    """Those of an older snapshot do while only rewrites followed: its rows are those of now."""
+    """Needed unless the head, or an earlier snapshot with the same rows, has statistics."""
     known = {each.snapshot_id for each in facts.metadata.statistics}
     same = _snapshots_of_same_rows(facts.metadata)
     if not same or known & same:
@@ -283,14 +284,14 @@ def _snapshots_of_same_rows(metadata: TableMetadata) -> set[int]:
     return found
 
 
-# ------------------------------------------------------------------ what deletes files
+# ------------------------------------------------------------------ actions that delete files
 
 
 def _expire(facts: Facts) -> Need | None:
     metadata, policy = facts.metadata, facts.policy
     properties = metadata.properties
     if not policy.wants_expiry and not ({_AGE, _LEAST} & properties.keys()):
-        return None  # nobody has said that its past may go
+        return None  # neither the policy nor the table allows its history to expire
     if (refused := _kept_by_property("expire", properties)) is not None:
         return refused
     age, least = _kept(facts)
@@ -318,12 +319,12 @@ def _expire(facts: Facts) -> Need | None:
 
 
 def expire(**arguments: Any) -> Need:
-    """An expiry, whatever the table needs."""
+    """An expiry, whether or not the table needs it."""
     return Need("expire", "expire_snapshots", arguments=arguments)
 
 
 def _with_newer_head(facts: Facts) -> TableMetadata:
-    """The metadata as it will be when main has another snapshot."""
+    """The metadata as it will be after another commit to main."""
     metadata, head = facts.metadata, facts.metadata.current_snapshot
     main = metadata.refs.get(MAIN)
     if head is None or main is None:
@@ -340,7 +341,7 @@ def _with_newer_head(facts: Facts) -> TableMetadata:
 
 
 def _kept(facts: Facts) -> tuple[float | None, int | None]:
-    """The longer of what the policy and the table say; None leaves it to the procedure."""
+    """The larger values of policy and table; None leaves the default to the procedure."""
     policy, properties = facts.policy, facts.properties
     age, least = policy.retention, policy.min_snapshots
     if age is not None:

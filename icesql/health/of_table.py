@@ -1,9 +1,9 @@
-"""Keep one table healthy: its needs are told anew before each action, in one order.
+"""Keep one table healthy: its needs are computed again before each action, in a fixed order.
 
-Deletes by equality are converted first, for what they take decides which files are compacted; then
-data files, deletes by position, manifests, statistics of what is there then; snapshots expire after
-that, and orphans go last. Each action is a statement of its own, whole or not there: after a kill
-between two of them the table tells what is left.
+Equality deletes are converted first, since their effect decides which files are compacted; then
+come data files, position deletes, manifests, and statistics of the result; snapshots expire after
+that, and orphans are removed last. Each action is a separate, atomic statement: after a kill
+between two of them the table itself shows what is left to do.
 """
 
 from __future__ import annotations
@@ -43,15 +43,15 @@ from icesql.sql.table_name import name_text
 from icesql.sql.writes.procedures.call import CallProcedure
 
 _MOST_SHOWN: Final = 3
-# At a table that changes while it is looked at.
+# How often to look again at a table that changes meanwhile.
 _MOST_LOOKS: Final = 3
-# These make snapshots.
+# Actions that create snapshots.
 _COMMITTING: Final = frozenset({"convert", "compact", "deletes", "manifests"})
 _FAILED_FILES: Final = "failed_data_files_count"
 
 
 class Performed(Struct, frozen=True):
-    """The result of a statement: its rows by the names of its columns, and its notes."""
+    """The result of a statement: its rows by column name, and its notes."""
 
     rows: Sequence[Mapping[str, object]] = ()
     notes: Sequence[str] = ()
@@ -61,9 +61,9 @@ class Performed(Struct, frozen=True):
 class Door(Struct, frozen=True):
     """The services of the caller.
 
-    ``load`` gives a table freshly, ``perform`` runs a statement whose snapshots get the keys in
-    their summaries, ``begin`` makes the context of something new, with a deadline of its own.
-    ``guard`` is a block whose errors leave without secrets.
+    ``load`` loads a table anew, ``perform`` runs a statement and adds the keys to the summaries of
+    its snapshots, ``begin`` creates the context of a new query, with its own deadline. ``guard`` is
+    a context manager that removes secrets from errors.
     """
 
     load: Callable[[Sequence[str]], Table]
@@ -73,8 +73,8 @@ class Door(Struct, frozen=True):
 
 
 class Run(Struct, frozen=True):
-    """``id`` is in the summaries of snapshots. ``may_begin`` says whether an action may, and takes
-    the bytes that the last one has rewritten; ``now`` is the time in UTC.
+    """``id`` is recorded in the summaries of snapshots. ``may_begin`` decides whether an action may
+    start; ``spend`` gets the bytes that an action has rewritten; ``now`` is the time in UTC.
     """
 
     id: str
@@ -87,10 +87,10 @@ class Run(Struct, frozen=True):
 def keep_healthy(
     parts: Sequence[str], policy: TablePolicy, door: Door, run: Run, *, listed: bool = False
 ) -> TableReport:
-    """Do what the table of a name needs. Errors of the table, any of them, are in the report.
+    """Do what the table with this name needs. The report has any error of the table.
 
     ``listed``: the name came from a list of the catalog, so that a missing table was dropped.
-    Raises QueryCancelledError once it was cancelled.
+    Raises QueryCancelledError if the run was cancelled.
     """
     started = time.monotonic()
     work = _Work(parts, policy, door, run)
@@ -101,12 +101,12 @@ def keep_healthy(
     except QueryCancelledError as error:
         if door.begin().cancel.is_set():
             raise
-        status, note = "failed", str(error)  # its own time was over
+        status, note = "failed", str(error)  # the statement's own deadline
     except TableNotFoundError as error:
         status, note = ("gone", "dropped meanwhile") if listed or work.before else (
             "failed", str(error)
         )  # fmt: skip
-    except Exception as error:  # whatever it is, other tables come next
+    except Exception as error:  # no error of one table may stop the others
         status, note = "failed", error_text(error)
     return TableReport(
         name_text(parts),
@@ -137,7 +137,7 @@ class _Work:
         table = self._door.load(self._parts)
         damage, doubts = self._damage(table)
         for _ in range(_MOST_LOOKS):
-            # What another has expired since the table was loaded is no damage.
+            # Snapshots that others expired since the table was loaded are no damage.
             if not damage or _is_same(table, latest := self._door.load(self._parts)):
                 break
             table = latest
@@ -155,7 +155,7 @@ class _Work:
             wanted[name] = each
             if each and not each.refusal:
                 for measure, value in each.promise.items():
-                    # What one action leaves, another may have promised to take.
+                    # Predictions of actions may overlap.
                     self.predicted[measure] = min(self.predicted.get(measure, value), value)
         if "expire" in self._planned(wanted) and (warning := flink_note(table.metadata)):
             doubt = "; ".join(filter(None, (doubt, warning)))
@@ -171,7 +171,7 @@ class _Work:
         return [name for name, each in wanted.items() if each and not each.refusal]
 
     def _carry_out(self, facts: Facts, first: Mapping[str, Need | None]) -> tuple[TableStatus, str]:
-        """Each action in its turn; what the first look has told is asked again after a change."""
+        """Carry out the actions in order; after a change, each need is computed again."""
         changed, again, note = False, True, ""
         names = [*self._policy.actions]
         while names:
@@ -193,14 +193,14 @@ class _Work:
                 continue
             facts = after
             if name == "compact" and "data_files" not in action.promise and again:
-                # Rows of older partition specs have come to files of other partitions.
+                # Rows of older partition specs were moved to files of other partitions.
                 names.insert(0, "compact")
                 again = False
         self.reached = facts.measures if changed and not note else dict(self.before)
         if changed and not note:
             summaries = [each.summary for each in facts.table.metadata.snapshots.values()]
             made = sum(each.get(RUN) == self._run.id for each in summaries)
-            # What was promised is about those that were there.
+            # The prediction covers only the snapshots that existed before.
             self.reached["snapshots"] -= made
             self.reached["made_snapshots"] = made
         statuses = {each.status for each in self.reports}
@@ -213,9 +213,9 @@ class _Work:
         return self._run.may_begin() and is_open(self._policy.windows, self._run.now())
 
     def _perform(self, action: Need, facts: Facts) -> tuple[ActionReport, Facts | None]:
-        """The report of an action, and the table after it; None where nothing more can be done.
+        """Perform an action; return its report and the facts after it, None if work has to stop.
 
-        One that lost to another writer is planned once more: the other may have done it.
+        After a conflict the action is planned once more: the other writer may have done it.
         """
         started = time.monotonic()
         for attempt in (1, 2):
@@ -228,7 +228,7 @@ class _Work:
             except NotSupportedError as error:
                 return self._report(Need(action.name, refusal=str(error)), "refused"), facts
             except Exception as error:
-                # Files that it reads may be gone, too, where another was first.
+                # Files to read may also be missing, because another process was faster.
                 is_conflict = isinstance(error, CommitConflictError)
                 before, facts = facts, self._facts_now()
                 if not is_conflict and _is_same(before.table, facts.table):
@@ -247,7 +247,7 @@ class _Work:
         counted = facts.measures
         status: ActionStatus = "done"
         if any(row.get(_FAILED_FILES) for row in done.rows):
-            # Unless another has done the rest.
+            # Unless another process has done the rest.
             rest = self._need(action.name, facts)
             status = "partly" if rest and not rest.refusal else "done"
         report = self._report(
@@ -262,7 +262,7 @@ class _Work:
         return report, facts
 
     def _keys(self, action: Need, facts: Facts) -> dict[str, str]:
-        """The keys in the snapshot's summary of an action; a later run reads the target."""
+        """The summary keys for an action's snapshot; later runs read the target size."""
         keys = {RUN: self._run.id, ACTION: action.name}
         if action.name == "compact":
             options = rewrite_options(action.arguments.get("options", {}), facts.table.metadata)
@@ -273,7 +273,7 @@ class _Work:
         return _damage(examine_history(self._parts, table, self._door.begin()))
 
     def _facts_now(self, table: Table | None = None) -> Facts:
-        """Those of the table that was loaded, or of a later one where its files are gone."""
+        """The facts of the given table, or of a later version if its files are gone."""
         loaded = self._door.load(self._parts) if table is None else table
         for _ in range(_MOST_LOOKS):
             try:
@@ -334,7 +334,7 @@ def _is_same(first: Table, second: Table) -> bool:
 
 
 def _damage(examined: Examined) -> tuple[list[str], list[str]]:
-    """Damage of a table's past, by name, certain and possible."""
+    """The kinds of damage in a table's history, certain and possible."""
     kinds: list[str] = [each.kind for each in examined.damages if each.certain]
     kinds += [each.name for each in examined.findings[len(examined.damages) :]]
     doubts = [each.kind for each in examined.damages if not each.certain]
@@ -342,7 +342,7 @@ def _damage(examined: Examined) -> tuple[list[str], list[str]]:
 
 
 def _removed(action: Need, done: Performed) -> dict[str, int]:
-    """The files that an action has deleted, as its rows tell."""
+    """The number of files that an action deleted, from its result rows."""
     match action.name:
         case "orphans":
             return {"removed_orphans": len(done.rows)}

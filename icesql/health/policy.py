@@ -1,4 +1,4 @@
-"""A policy file, or the arguments of a CALL: what is done for which tables, as frozen values."""
+"""Parse policy files and arguments of CALL: which actions are done for which tables."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from icesql.config import parse_bytes
 from icesql.errors import ProgrammingError, similar_names
 from icesql.health.durations import Window, parse_seconds
 
-# In the order in which they are done.
+# In the order in which they are carried out.
 ACTIONS: Final = (
     "convert", "compact", "deletes", "manifests", "statistics", "partition_statistics", "expire",
     "orphans",
@@ -26,10 +26,10 @@ LEAST_ORPHAN_AGE: Final = 3 * _DAY
 
 
 class TablePolicy(Struct, frozen=True):
-    """The policy for a table. Sizes are bytes, durations seconds; None leaves it to the table.
+    """The policy for a table. Sizes are bytes, durations seconds; None: the table's own setting.
 
-    ``wants_expiry``: somebody named the action or how long snapshots are kept; else snapshots
-    expire only where the table's own properties say when.
+    ``wants_expiry``: the policy names the action or a retention; otherwise snapshots expire only if
+    the table's own properties configure it.
     """
 
     actions: tuple[str, ...] = DEFAULT_ACTIONS
@@ -45,20 +45,20 @@ class TablePolicy(Struct, frozen=True):
 
 
 class Rule(Struct, frozen=True):
-    """One ``[[tables]]`` of a file: what it says of the tables whose names are like a pattern."""
+    """One ``[[tables]]`` of a file: values for the tables whose names match a pattern."""
 
     patterns: tuple[str, ...]
     values: Mapping[str, Any]
 
     def matches(self, name: str) -> bool:
-        """Whether a name, its parts joined by dots, is one of them; case matters."""
+        """True if a name, its parts joined by dots, matches a pattern; case matters."""
         return any(name == each or fnmatchcase(name, each) for each in self.patterns)
 
 
 class Policy(Struct, frozen=True):
-    """Defaults, then rules in their order: a later one that matches says more.
+    """Defaults, then rules in their order: a later matching rule overrides earlier values.
 
-    ``actions`` of the command line win over both. ``source`` names the file, "" without one.
+    ``actions`` of the command line override both. ``source`` is the path of the file, "" if none.
     """
 
     defaults: Mapping[str, Any] = field(default_factory=dict)
@@ -79,7 +79,7 @@ class Policy(Struct, frozen=True):
         return table_policy(values)
 
     def unmatched(self, matched: set[int]) -> list[str]:
-        """A warning for each rule, by its number, that no table has matched."""
+        """A warning for each rule that matched no table; ``matched`` numbers the others."""
         return [
             f"{self.source}: [[tables]] {number + 1}: no table is like "
             f"{', '.join(map(repr, rule.patterns))}"
@@ -89,23 +89,23 @@ class Policy(Struct, frozen=True):
 
     @property
     def digest(self) -> str:
-        """The same for policies that say the same."""
+        """Equal for policies with equal contents."""
         shown = repr((sorted(self.defaults.items()), self.rules, self.actions))
         return hashlib.sha256(shown.encode()).hexdigest()[:16]
 
 
 def table_policy(values: Mapping[str, Any]) -> TablePolicy:
-    """Of values by the names of keys, read already."""
+    """Build the policy from parsed values by key."""
     asks = any(each in values for each in ("retention", "min_snapshots"))
     asks = asks or "expire" in values.get("actions", ())
     return replace(TablePolicy(wants_expiry=asks), **values)
 
 
 def read_policy(path: str) -> Policy:
-    """The policy of a TOML file.
+    """Read the policy of a TOML file.
 
-    Raises ProgrammingError that names the file, and the key or line, for what cannot be read, for
-    an unknown key and for a value that a key cannot have.
+    Raises ProgrammingError that names the file, and the key or line, for a file that cannot be
+    read, for an unknown key and for an invalid value.
     """
     import tomllib
 
@@ -150,7 +150,7 @@ def _policy(path: str, text: str, document: dict[str, Any]) -> Policy:
 
 
 def values_of_texts(given: Mapping[str, str]) -> dict[str, Any]:
-    """The values of keys whose values are texts, lists with commas. Raises ProgrammingError."""
+    """Parse values given as strings, lists with commas. Raises ProgrammingError."""
     values: dict[str, Any] = {}
     for key, text in given.items():
         value: Any = text
@@ -175,7 +175,7 @@ def _check_retention(where: str, values: Mapping[str, Any]) -> None:
 
 
 def read_actions(names: Sequence[str]) -> tuple[str, ...]:
-    """The actions of a list of names, in the order in which they are done. Raises ValueError."""
+    """The actions with these names, in the order in which they are done. Raises ValueError."""
     for each in names:
         if each not in ACTIONS:
             near = similar_names(each, ACTIONS)
@@ -246,7 +246,7 @@ def _text(value: Any) -> str:
     return value
 
 
-# What each key may be, as people say it.
+# For each key a parser, and a description of its values for users.
 _KEYS: Final[Mapping[str, tuple[Callable[[Any], Any], str]]] = {
     "actions": (_actions, f"a list of {', '.join(ACTIONS)}"),
     "skip": (_flag, "true or false"),
@@ -286,14 +286,14 @@ def _wrong(
 
 
 def _line(text: str, key: str) -> str:
-    """Where a key is written, if in one line alone."""
+    """The line of a key as ``:3``; "" unless exactly one line has the key."""
     pattern = re.compile(rf"""\s*["']?{re.escape(key)}["']?\s*=""")
     lines = [number for number, line in enumerate(text.splitlines(), 1) if pattern.match(line)]
     return f":{lines[0]}" if len(lines) == 1 else ""
 
 
 def with_actions(policy: Policy, names: Sequence[str]) -> Policy:
-    """The policy where other actions are done. Raises ProgrammingError for an unknown one."""
+    """The policy with other actions. Raises ProgrammingError for an unknown one."""
     try:
         return replace(policy, actions=read_actions(names))
     except ValueError as error:
@@ -301,7 +301,7 @@ def with_actions(policy: Policy, names: Sequence[str]) -> Policy:
 
 
 def policy_of_texts(actions: Sequence[str] | None, given: Mapping[str, str]) -> TablePolicy:
-    """That of one table, of the arguments of a CALL. Raises ProgrammingError."""
+    """The policy for one table from the arguments of a CALL. Raises ProgrammingError."""
     policy = Policy(values_of_texts(given))
     return (policy if actions is None else with_actions(policy, actions)).of(())
 

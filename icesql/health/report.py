@@ -21,7 +21,7 @@ _STYLE: Final = (
 
 
 def as_text(diagnosis: Diagnosis) -> str:
-    """A paragraph for each finding; the last line says what to do with the statements."""
+    """A paragraph for each finding; the last line explains how to run the statements."""
     if diagnosis.error:
         return printable(f"{diagnosis.table}: {diagnosis.error}")
     if not diagnosis.findings:
@@ -45,7 +45,7 @@ def as_text(diagnosis: Diagnosis) -> str:
 
 
 def as_html(diagnosis: Diagnosis) -> str:
-    """One table, for a notebook or a page."""
+    """An HTML table, for a notebook or a page."""
     rows = "".join(
         "<tr>"
         + "".join(
@@ -85,7 +85,7 @@ def catalog_as_text(found: CatalogDiagnosis) -> str:
 
 
 def catalog_as_html(found: CatalogDiagnosis) -> str:
-    """One HTML table with a row for each table of the catalog."""
+    """An HTML table with a row for each table of the catalog."""
     rows = "".join(map(_row, found.tables))
     heads = ("files", "bytes", "requests", "seconds of planning")
     return (
@@ -97,9 +97,9 @@ def catalog_as_html(found: CatalogDiagnosis) -> str:
 
 
 def as_page(found: CatalogDiagnosis, place: str = "") -> str:
-    """The table of the catalog, and below it the findings of each of its tables.
+    """An HTML page: the table of the catalog, followed by the findings of each table.
 
-    ``place`` says where the catalog is.
+    ``place`` is the catalog's location.
     """
     about = f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC, icesql {version('icesql')}"
     parts = (
@@ -120,7 +120,7 @@ def as_page(found: CatalogDiagnosis, place: str = "") -> str:
 
 
 def gain_text(gain: Gain) -> str:
-    """``120 files, 3.4 GB, 140 requests, 0.02 s of planning``; "" where there is none."""
+    """``120 files, 3.4 GB, 140 requests, 0.02 s of planning``; "" for no gain."""
     parts = [
         *([f"{gain.files:,} file{'s' * (gain.files != 1)}"] if gain.files else ()),
         *([bytes_text(gain.bytes)] if gain.bytes else ()),
@@ -165,7 +165,7 @@ def _kinds(table: Diagnosis) -> str:
 
 
 def one_line(text: str) -> str:
-    """The text without line ends."""
+    """The text without line breaks."""
     return " ".join(text.split())
 
 
@@ -174,7 +174,7 @@ def _escaped(text: str) -> str:
 
 
 def _plain(spark_statement: str) -> str:
-    """Without the catalog's name, of which the last line tells."""
+    """The statement without the catalog's name, which the report's last line explains."""
     return spark_statement.replace("CALL catalog.", "CALL ").replace("TABLE catalog.", "TABLE ")
 
 

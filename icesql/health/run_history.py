@@ -1,12 +1,12 @@
-"""The history of runs: lines of JSON in a file of the user, to which several processes append.
+"""The history of runs: JSON lines in a file of the user, to which several processes append.
 
     {"run": id, "key": …, "begun": time}
     {"run": id, "table": name, "status": …, "at": time, "report": {…}}
     {"run": id, "ended": time}
 
-A run that was killed has no last line, and one that a budget ended has none either: the next one
-with the same key goes on with it. A line that a kill has cut is passed over. The file says what
-need not be looked at again; what a table needs, the table itself says.
+A killed run has no last line, nor has one that its budget ended: the next run with the same key
+continues it. Incomplete lines are skipped. The history only records which tables are finished;
+what a table needs is always derived from the table itself.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ try:
 except ImportError:  # Windows
     fcntl = None
 
-# An older run is no reason any more to leave a table out.
+# Older runs are not continued.
 _LONGEST: Final = timedelta(days=7)
 
 
@@ -40,10 +40,10 @@ def default_history() -> str:
 
 
 class History:
-    """The file of one run. Made by ``begin``; ``close`` lets another process go on with its runs.
+    """The history file of one run; ``close`` lets other processes continue unfinished runs.
 
-    ``finished`` are the tables that the run need not do again. Raises OperationalError for a file
-    that cannot be written.
+    ``finished`` has the tables that the run need not process again. Raises OperationalError for a
+    file that cannot be written.
     """
 
     def __init__(self, path: str, key: str, now: datetime) -> None:
@@ -65,7 +65,7 @@ class History:
             ) from error
 
     def add(self, report: TableReport, now: datetime) -> None:
-        """A table is done with."""
+        """Record that a table was processed."""
         self._write(
             {
                 "run": self.run,
@@ -77,11 +77,11 @@ class History:
         )
 
     def end(self, now: datetime) -> None:
-        """All tables were done with."""
+        """Record that all tables were processed."""
         self._write({"run": self.run, "ended": _text(now)})
 
     def close(self) -> None:
-        """Let others go on. Harmless when repeated."""
+        """Release the lock. Can be called repeatedly."""
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None
@@ -117,7 +117,7 @@ class History:
     # ------------------------------------------------------------------ writing
 
     def _take(self) -> bool:
-        """Whether no other process is at work with the file."""
+        """Lock the file; False if another process has the lock."""
         self._lock = os.open(f"{self._path}.lock", os.O_RDWR | os.O_CREAT, 0o600)
         if fcntl is None:
             return True
@@ -145,7 +145,7 @@ class History:
             if os.fstat(handle).st_size:
                 os.lseek(handle, -1, os.SEEK_END)
                 if os.read(handle, 1) != b"\n":
-                    data = b"\n" + data  # a kill has cut the last line
+                    data = b"\n" + data  # the last line is incomplete, after a kill
             while data:
                 data = data[os.write(handle, data) :]
             os.fsync(handle)

@@ -1,4 +1,4 @@
-"""The report of a run, table by table: promises and results."""
+"""The report of a run, table by table: predictions and results."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ ActionStatus = Literal["planned", "done", "partly", "nothing", "failed", "refuse
 TableStatus = Literal[
     "planned", "done", "nothing", "partly", "failed", "damaged", "skipped", "gone", "left"
 ]
-# Of a table that is not looked at again in the same run.
+# The statuses of a table that is not processed again in the same run.
 FINISHED: Final = ("done", "nothing")
 OK, FAILED, LEFT = 0, 1, 3
 
 
 class ActionReport(Struct, frozen=True):
-    """One action: its statement, what it promised and reached by the names of ``Facts.measures``.
+    """One action: its statement, and its predicted and reached ``Facts.measures`` by name.
 
-    ``note`` is why it was chosen, refused or failed, or what the procedure said.
+    ``note`` is why it was chosen, refused or failed, or the procedure's note.
     ``bytes`` of data files were to be rewritten.
     """
 
@@ -37,17 +37,17 @@ class ActionReport(Struct, frozen=True):
     bytes: int = 0
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON values."""
+        """The report as JSON values."""
         shown = asdict(self) | {"seconds": round(self.seconds, 3)}
         del shown["bytes"]
         return shown
 
 
 class TableReport(Struct, frozen=True):
-    """One table: what it was like, what was promised before the first action, and what it is like.
+    """One table: its measures before, those predicted before the first action, and those reached.
 
-    ``predicted`` has what could be told then; ``reached`` is counted again at the end. Both count
-    the snapshots of before alone; those that the run has made and that are left are told apart.
+    ``predicted`` has only what could be predicted; ``reached`` is counted at the end. Both count
+    only snapshots from before the run; those that the run created are counted separately.
     """
 
     table: str
@@ -60,7 +60,7 @@ class TableReport(Struct, frozen=True):
     seconds: float = 0.0
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON values."""
+        """The report as JSON values."""
         shown = asdict(self) | {"seconds": round(self.seconds, 3)}
         del shown["actions"]
         return shown | {"actions": [each.to_dict() for each in self.actions]}
@@ -77,11 +77,11 @@ class TableReport(Struct, frozen=True):
 
 
 class MaintenanceReport(Struct, frozen=True):
-    """A run over tables. ``earlier`` were finished before it was begun again.
+    """A run over tables. ``earlier`` were finished before the run was continued.
 
-    ``ended_by`` is "budget" where that ended it, "window" where the time of a table was over before
-    all was done for it, "" else; ``left`` are the tables that were not begun.
-    ``dry_run``: nothing was changed, and the statements are what would run.
+    ``ended_by`` is "budget" if that ended the run, "window" if a table's window closed before
+    everything was done for it, else ""; ``left`` has the tables that were not begun.
+    ``dry_run``: nothing was changed, and the statements are those that would run.
     """
 
     run: str
@@ -101,7 +101,7 @@ class MaintenanceReport(Struct, frozen=True):
         return LEFT if is_left else OK
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON values."""
+        """The report as JSON values."""
         return {
             "run": self.run,
             "dry_run": self.dry_run,
@@ -140,9 +140,9 @@ class MaintenanceReport(Struct, frozen=True):
 
 
 def changes_text(before: Mapping[str, int], after: Mapping[str, int]) -> str:
-    """Such as ``data files 40 → 1, removed files 12``: what differs, and what was not there.
+    """Such as ``data files 40 → 1, removed files 12``: differing values, and new ones.
 
-    Snapshots are all that are left, those that were made among them.
+    Snapshots are counted with those that the run created.
     """
     parts = []
     made = after.get("made_snapshots", 0)

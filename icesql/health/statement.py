@@ -1,4 +1,4 @@
-"""The statement that mends a finding, as icesql spells it and as Spark does."""
+"""The statement that fixes a finding, in icesql's and in Spark's syntax."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from icesql.sql.table_name import is_plain_name, name_text
 
 
 class Statement(Struct, frozen=True):
-    """Empty texts where nothing mends it. In ``spark`` the catalog is called ``catalog``."""
+    """Empty strings if there is no fix. ``spark`` uses ``catalog`` as the catalog's name."""
 
     icesql: str = ""
     spark: str = ""
 
     def then(self, other: Statement) -> Statement:
-        """This one and another one after it."""
+        """This statement followed by another one."""
         return Statement(f"{self.icesql}; {other.icesql}", f"{self.spark}; {other.spark}")
 
 
 def call(procedure: str, table: Sequence[str], **arguments: Any) -> Statement:
-    """``CALL system.procedure``; the table is named by place where it is the only argument."""
+    """``CALL system.procedure``; the table is a positional argument if it is the only one."""
     name = Statement(_literal(name_text(table)), _spark_literal(_spark_name(table)))
     if not arguments:
         texts = [name]
@@ -60,12 +60,12 @@ def replace_branch(table: Sequence[str], branch: str, snapshot_id: int) -> State
 
 
 def column(name: str) -> Statement:
-    """A column in a text, such as the one of ``sort_order``."""
+    """A column name as a string literal, for arguments such as ``sort_order``."""
     return Statement(_literal(name_text([name])), _spark_literal(_spark_name([name])))
 
 
 def constant(text: str) -> Statement:
-    """A constant that both spell alike."""
+    """A constant with the same spelling in both."""
     return Statement(text, text)
 
 
@@ -93,7 +93,7 @@ def _spark_literal(text: str) -> str:
 
 
 def _spark_name(parts: Sequence[str]) -> str:
-    """Spark quotes names with backticks."""
+    """The name with backticks where Spark needs them."""
     return ".".join(
         each if is_plain_name(each) else "`" + each.replace("`", "``") + "`" for each in parts
     )

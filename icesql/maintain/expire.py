@@ -53,7 +53,7 @@ class Unneeded(Struct, frozen=True):
 
     @property
     def paths(self) -> tuple[str, ...]:
-        """Data files before manifests that list them: an interrupted deletion leaves only orphans."""
+        """Data files before manifests that list them: an interruption leaves only orphans."""
         return (
             *self.data_files, *self.position_delete_files, *self.equality_delete_files,
             *self.statistics, *self.manifests, *self.manifest_lists,

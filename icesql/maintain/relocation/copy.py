@@ -256,7 +256,7 @@ class _Copy:
 
     def _is_gone(self, path: str) -> bool:
         try:
-            self._source.size(path)  # unlike ``exists``, does not answer from a cache of found paths
+            self._source.size(path)  # ``exists`` may answer from a cache of found paths
         except StorageError:
             return True
         return False
