@@ -1,11 +1,11 @@
 """Arrow record batches in, data and delete files with their metrics out: the mirror of ``read/``.
 
-``write_task`` runs one picklable WriteTask, on this machine or in a worker of Spark, and gives
-``DataFile`` values that ``commit/`` puts into a snapshot. Nothing here knows SQL or a catalog.
+``write_task`` runs one picklable WriteTask, on this machine or in a Spark worker, and returns
+``DataFile`` values that ``commit/`` puts into a snapshot. Nothing here depends on SQL or a catalog.
 May import ``read.columns.arrow_schema``, ``storage`` and ``iceberg``.
 
-What a data file holds, and what DuckDB's COPY with FIELD_IDS would hold instead, "=" being the same
-(``tests/write/test_data_files.py`` walks this table with border values):
+The content of a data file, and of one by DuckDB's COPY with FIELD_IDS, where "=" means the same
+(``tests/write/test_data_files.py`` checks this table with border values):
 
     type            physical    logical     bounds         physical, logical and bounds by COPY
     boolean         BOOLEAN     -           values         =           =           =
@@ -30,22 +30,22 @@ What a data file holds, and what DuckDB's COPY with FIELD_IDS would hold instead
     geometry        BYTE_ARRAY  Geometry    box            -           -           -
     variant         BYTE_ARRAY  -           none           -           -           -
 
-- A field has its id at every depth and is required where the schema says so; COPY says REQUIRED
-  only of what it found to have no NULL. Names are Avro's; nothing is held of type unknown.
-- Lists, maps and what is in them have sizes, and no counts or bounds. A struct's fields have all.
+- A field has its id at every depth and is required if the schema requires it; COPY writes REQUIRED
+  only for columns without NULL. Names are Avro's; fields of type unknown are not stored.
+- Lists, maps and fields inside have sizes, but no counts or bounds. A struct's fields have all.
 - Every column chunk has its NULL count and least and greatest value (a geometry none), a column
-  index and an offset index (pages of at most 20,000 rows), and a Bloom filter where a property asks
-  for one. COPY writes no page indexes, and Bloom filters by a choice of its own.
+  index and an offset index (pages of at most 20,000 rows), and a Bloom filter if a property
+  requires one. COPY writes no page indexes, and Bloom filters by its own choice.
 - Columns have dictionaries unless their first rows hardly repeat (``parquet.dictionaries``).
-- Bounds of the two zeros are -0.0 below and 0.0 above; COPY returns whichever it met. Text is cut
+- Bounds at zero are -0.0 below and 0.0 above; COPY writes whichever occurred. Text is cut
   at 16 code points and binary at 16 bytes, the upper ones increased, or as a property says. NaN is
-  counted of floats and doubles, in structs too, and is in no bound.
-- ``split_offsets`` are where the row groups begin; ``sort_order_id`` is 0 unless rows were sorted.
+  counted for floats and doubles, in structs too, and is in no bound.
+- ``split_offsets`` are the starts of row groups; ``sort_order_id`` is 0 unless rows were sorted.
 
-One writer makes all of it: pyarrow, a thread for each row group (``parquet.joined``). To encode
+One writer writes all types: pyarrow, a thread for each row group (``parquet.joined``). Encoding
 TPC-H's lineitem (scale 1) from Arrow tables takes it 2.0 to 2.4 s of CPU time, and the engine 0.9 s
-to read the rows into them; COPY, which encodes without indexes, takes 4.2 s for both. With COPY for
-the types that it writes exactly there would be two writers, files whose point lookups read whole
-column chunks, and nothing saved. Row groups encoded one after the other, without ``joined``, make
-an INSERT of it on two cores last 2.8 s instead of 2.3.
+to read the rows into them; COPY, which encodes without indexes, takes 4.2 s for both. COPY for
+the types that it writes exactly would mean two writers, files whose point lookups read whole
+column chunks, and no savings. With row groups encoded one after the other, without ``joined``, an
+INSERT of it on two cores takes 2.8 s instead of 2.3.
 """

@@ -1,9 +1,9 @@
-"""Store assignment: rows as they were computed become rows of the table, or an error.
+"""Store assignment: convert computed rows to rows of the table, or raise an error.
 
-A value is stored if the column can hold it exactly. Numbers out of range and fractions in whole
-numbers are errors and never change silently; a decimal or a double becomes the nearest float, a
-double a decimal only if it is the double that this decimal reads as. Texts become dates, times and
-UUIDs, never numbers. Times with and without zone become each other in the session's time zone.
+A value is stored if the column can hold it exactly. Numbers out of range and fractions for integers
+are errors and never change silently; a decimal or a double becomes the nearest float, a
+double a decimal only if it is the double that this decimal reads as. Strings become dates, times
+and UUIDs, never numbers. Times with and without zone are converted in the session's time zone.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from icesql.write.values.geometry import geometry_array
 from icesql.write.values.misfit import Misfit, null_array, of_row, refuse_infinity, without_nulls
 from icesql.write.values.variants import variant_array
 
-# One value of the table as a whole column: the default of a column that is not given.
+# A column that repeats one value of the table: the default of a column without a value.
 
 
 def constant_array(value: Any, type: t.IcebergType, count: int) -> pa.Array:
-    """``count`` times ``value``, in the internal form of ``iceberg.types``, in the stored type."""
+    """``count`` times ``value``, which is in internal form, as an array of the stored type."""
     target = written_type(type)
     if value is None:
         return null_array(count, target)
@@ -45,7 +45,7 @@ def constant_array(value: Any, type: t.IcebergType, count: int) -> pa.Array:
 
 
 def _python(value: Any, type: t.IcebergType) -> Any:
-    """A nested default as pyarrow takes it."""
+    """A nested default as a value for pyarrow."""
     if value is None:
         return None
     match type:
@@ -65,13 +65,13 @@ def _python(value: Any, type: t.IcebergType) -> Any:
 
 
 class Assignment(Struct, frozen=True):
-    """How batches become rows of a table; picklable.
+    """Converts batches to rows of a table; picklable.
 
-    ``sources`` has for each column of ``schema`` the position of its values in a batch, None where
-    the statement names no such column: it gets its default for writing, or NULL. ``numbered``:
-    errors tell the row, whose number means something where rows come in the order of a query.
-    ``rewrites``: the rows are the table's own, and stay what they are even where other writers
-    gave them dates and times that engines take for infinite.
+    ``sources`` has for each column of ``schema`` the index of its values in a batch, None for a
+    column that the statement leaves out: it gets its write default, or NULL. ``numbered``: errors
+    give the number of the row, which is useful if rows are in the order of a query. ``rewrites``:
+    the rows are the table's own and keep their values, even dates and times of other writers that
+    engines treat as infinite.
     """
 
     schema: Schema
@@ -86,7 +86,7 @@ class Assignment(Struct, frozen=True):
             if source is None or not stored_fields((field,)):
                 continue
             if given.field(source).type == pa.int32():
-                continue  # what engines take NULL for
+                continue  # engines give NULL this type
             empty = pa.nulls(0, given.field(source).type)
             self._column(field, empty, 0)
 
@@ -151,8 +151,8 @@ class Assignment(Struct, frozen=True):
 
 
 def _without_unknown(type: t.IcebergType, values: pa.Array) -> pa.Array:
-    """``values`` of a struct without its fields of type unknown. Raises Misfit for one that is not
-    NULL."""
+    """``values`` of a struct without its fields of type unknown. Raises Misfit for a value in one
+    that is not NULL."""
     values = plain_array(values)
     if not isinstance(type, t.StructType) or not pa.types.is_struct(values.type):
         return values
@@ -170,7 +170,7 @@ def _without_unknown(type: t.IcebergType, values: pa.Array) -> pa.Array:
 
 
 def stored_array(field: t.NestedField, values: pa.Array, zone: str = "UTC") -> pa.Array:
-    """``values`` in the type of a stored field at any depth. Raises Misfit."""
+    """``values`` as the type of a stored field at any depth. Raises Misfit."""
     given, values = values, plain_array(values)
     target = written_type(field.type)
     if values.null_count == len(values) > 0 or pa.types.is_null(values.type):
@@ -219,7 +219,7 @@ def _has_python_value(value: pa.Scalar) -> bool:
 
 
 def _first_bad(type: t.IcebergType, target: pa.DataType, values: pa.Array, zone: str) -> int:
-    """The row of the first value that cannot be cast, by halves."""
+    """The row of the first value that cannot be cast, by bisection."""
     start, length = 0, len(values)
     while length > 1:
         half = length // 2
@@ -249,7 +249,7 @@ def _struct(
                 raise Misfit(pc.index(present, True).as_py(), f" (field {field.name})", null=True)
             inner = without_nulls(inner) if field.required else inner
         else:
-            # With the NULLs of the struct itself, in which a required field may have none.
+            # Where the struct itself is NULL, a required field may be NULL.
             inner = _within(field, pc.struct_field(values, [place]), present, zone)
         made.append(inner)
     fields_of = [target.field(index) for index in range(target.num_fields)]
@@ -257,7 +257,7 @@ def _struct(
 
 
 def _within(field: t.NestedField, values: pa.Array, present: pa.Array, zone: str) -> pa.Array:
-    """The values of a field of a struct; NULL where the struct is NULL counts as no NULL."""
+    """The values of a struct field; NULL is allowed where the struct itself is NULL."""
     optional = t.NestedField(field.field_id, field.name, field.type)
     made = stored_array(optional, values, zone)
     if field.required and made.null_count:
@@ -270,7 +270,7 @@ def _within(field: t.NestedField, values: pa.Array, present: pa.Array, zone: str
 
 
 def _places(given: Sequence[str], wanted: Sequence[str]) -> list[int | None]:
-    """Where the values of each field stand: by name, where none has a name by place."""
+    """For each wanted field the index of its values: by name, or by position if all are unnamed."""
     lower = [name.lower() for name in given]
     known = {name.lower() for name in wanted}
     if is_by_place(given, wanted):
@@ -278,7 +278,7 @@ def _places(given: Sequence[str], wanted: Sequence[str]) -> list[int | None]:
     strange = [name for name in given if name.lower() not in known]
     if strange:
         raise Misfit(-1, f"the struct has no field {strange[0]!r}; it has {', '.join(wanted)}")
-    # Other engines make fields that differ in their case alone: the same spelling goes first.
+    # Other engines allow fields that differ only in case: an exact match goes first.
     places = [given.index(name) if name in given else None for name in wanted]
     left = {
         name: place for place, name in reversed([*enumerate(lower)]) if place not in set(places)
@@ -290,7 +290,7 @@ def _places(given: Sequence[str], wanted: Sequence[str]) -> list[int | None]:
 
 
 def is_by_place(given: Sequence[str], wanted: Sequence[str]) -> bool:
-    """Whether fields have names that engines make up; a struct may also have ones of such names."""
+    """True if all names are generated by engines, and are not those of the wanted fields."""
     unnamed = all(name == "" or name == f"v{place}" for place, name in enumerate(given)) or all(
         name in ("", f"_{place}", f"col{place + 1}") for place, name in enumerate(given)
     )

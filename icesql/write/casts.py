@@ -14,10 +14,10 @@ _UNZONED = (t.TimestampType, t.TimestampNanoType)
 
 
 def plain_array(values: pa.Array) -> pa.Array:
-    """``values`` without dictionary, run lengths, views and extension types."""
+    """``values`` without dictionary, run-length encoding, views and extension types."""
     if isinstance(values, pa.ChunkedArray):
         values = values.combine_chunks()
-        if isinstance(values, pa.ChunkedArray):  # what Arrow leaves as several
+        if isinstance(values, pa.ChunkedArray):  # Arrow cannot combine some types
             values = pa.concat_arrays(values.chunks)
     kind = values.type
     if pa.types.is_dictionary(kind):
@@ -36,7 +36,7 @@ def plain_array(values: pa.Array) -> pa.Array:
 def list_elements(values: pa.Array) -> pa.Array:
     """The elements of the lists that are not NULL, one after the other.
 
-    Arrow cannot make them of extension types inside of others where there are none.
+    Arrow cannot flatten lists without elements that contain nested extension types.
     """
     if not pc.any(pc.greater(pc.list_value_length(values), 0)).as_py():
         return values.values[:0]
@@ -46,8 +46,8 @@ def list_elements(values: pa.Array) -> pa.Array:
 def cast_values(type: t.IcebergType, target: pa.DataType, values: pa.Array, zone: str) -> pa.Array:
     """``values`` as ``target``, the Arrow type of ``type``.
 
-    Raises TypeMismatchError where no value of the given type can be stored, else pyarrow's errors
-    or DataError for a value that cannot.
+    Raises TypeMismatchError if no value of the given type can be stored, else pyarrow's errors
+    or DataError for a value that cannot be.
     """
     kind = values.type
     match type:
@@ -122,14 +122,14 @@ def _floats(target: pa.DataType, values: pa.Array) -> pa.Array:
         if pc.any(pc.and_(pc.is_inf(made), pc.invert(pc.is_inf(values)))).as_py():
             raise DataError("a number is too large")
         return made
-    # Whole numbers and decimals become the nearest one there is.
+    # Integers and decimals become the nearest float.
     return values.cast(pa.float64(), safe=False).cast(target, safe=False)
 
 
 def _decimals(target: pa.DataType, values: pa.Array) -> pa.Array:
     if not pa.types.is_floating(values.type):
         if pa.types.is_integer(values.type):
-            # Arrow wants room for every number of the type, not only for those that are there.
+            # Arrow requires digits for every number of the integer type, not just for these.
             return values.cast(pa.decimal256(76, target.scale)).cast(target)
         return values.cast(target)
     return float_decimals(target, values)
@@ -166,7 +166,7 @@ def _timestamps(type: t.IcebergType, target: pa.DataType, values: pa.Array, zone
 
 
 def _in_zone(values: pa.Array, zone: str) -> pa.Array:
-    """Wall clock times as instants: of two the earlier, of none the next there is."""
+    """Wall clock times as instants: the earlier one if ambiguous, the next one if nonexistent."""
     return pc.assume_timezone(values, zone, ambiguous="earliest", nonexistent="latest")
 
 
@@ -174,7 +174,7 @@ def _from_text(target: pa.DataType, values: pa.Array, zone: str, *, zoned: bool)
     if not zoned:
         return values.cast(target)
     try:
-        # Each text with its own offset.
+        # Each text may have its own offset.
         return values.cast(target)
     except pa.ArrowInvalid:
         return _in_zone(values.cast(pa.timestamp(target.unit)), zone).cast(target)

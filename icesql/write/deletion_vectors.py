@@ -1,4 +1,4 @@
-"""Deletion vectors of v3 tables: which rows of a data file are gone."""
+"""Write deletion vectors of v3 tables: the deleted rows of a data file."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ def write_deletion_vector(
     operation: str | None = None,
     number: int = 0,
 ) -> DataFile:
-    """Write the vector of one data file, alone in its Puffin file, and describe it.
+    """Write the vector of one data file, alone in a Puffin file, and describe it.
 
-    ``positions`` are all rows that are gone, from 0, those of an earlier vector too. Alone: other
-    writers' expiry deletes a Puffin file once one of its vectors is replaced. Raises ValueError
-    without a position, OperationalError.
+    ``positions`` are all deleted rows, from 0, including those of an earlier vector. Alone, because
+    other writers' expiry deletes a Puffin file once one of its vectors is replaced. Raises
+    ValueError without positions, OperationalError.
     """
     if not len(positions):
         raise ValueError("a deletion vector needs positions")

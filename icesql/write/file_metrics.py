@@ -1,4 +1,4 @@
-"""The metrics of a data file, from its Parquet footer and what was counted while writing.
+"""The metrics of a data file, from its Parquet footer and from counts made while writing.
 
 Source: Iceberg's ParquetMetrics; spec, "Data File Fields".
 """
@@ -22,7 +22,7 @@ from icesql.write.values.geometry import Extent, bounds
 
 
 class FileMetrics(Struct, frozen=True):
-    """Metrics by field id, as a DataFile has them; offsets of the row groups."""
+    """Metrics by field id, as in a DataFile; and the offsets of the row groups."""
 
     column_sizes: Mapping[int, int]
     value_counts: Mapping[int, int]
@@ -34,14 +34,14 @@ class FileMetrics(Struct, frozen=True):
 
 
 class FloatColumn(Struct, frozen=True):
-    """A float or double that is not inside a list or map: its id, and its place in a table."""
+    """A float or double outside of lists and maps: its id, and its path of column indices."""
 
     field_id: int
     path: tuple[int, ...]
 
 
 def float_columns(fields: Sequence[t.NestedField]) -> tuple[FloatColumn, ...]:
-    """Where NaN has to be counted among stored fields: Parquet does not say how many there are."""
+    """The stored fields whose NaN have to be counted: Parquet does not record NaN counts."""
     return tuple(_floats(fields, ()))
 
 
@@ -55,7 +55,7 @@ def _floats(fields: Sequence[t.NestedField], path: tuple[int, ...]) -> Iterable[
 
 
 def count_nans(table: pa.Table, columns: Sequence[FloatColumn]) -> dict[int, int]:
-    """How many NaN each of the columns has in ``table``; NULL is none."""
+    """The number of NaN in each of the columns of ``table``; NULL does not count."""
     counts = {}
     for each in columns:
         values = table.column(each.path[0])
@@ -73,12 +73,12 @@ def file_metrics(
     nans: Sequence[Mapping[int, int]],
     extents: Sequence[Mapping[int, Extent]] = (),
 ) -> FileMetrics:
-    """The metrics that a ``pyarrow.parquet.FileMetaData`` gives.
+    """The metrics from a ``pyarrow.parquet.FileMetaData``.
 
-    ``leaf_ids`` are the ids of its columns in order, ``nans`` how many NaN each row group has,
-    ``extents`` are those of its geometries. A variant has counts alone.
-    Counts and bounds are of columns that are not inside a list or map, and where a row group says
-    nothing of a column there are none of it.
+    ``leaf_ids`` are the ids of its columns in order, ``nans`` the NaN counts of each row group,
+    ``extents`` those of its geometries. A variant has only counts.
+    Counts and bounds are for columns outside of lists and maps, and left out for a column
+    that a row group has no statistics of.
     """
     sizes, values, nulls, nan_counts = dict[int, int](), dict[int, int](), dict[int, int](), {}
     lower, upper = dict[int, bytes](), dict[int, bytes]()
@@ -95,7 +95,7 @@ def file_metrics(
         statistics = [chunk.statistics for chunk in chunks]
         type = schema.type_of(field_id)
         if isinstance(type, t.GeometryType | t.GeographyType):
-            # pyarrow has no statistics of them.
+            # pyarrow has no statistics for them.
             values[field_id] = sum(chunk.num_values for chunk in chunks)
             own = [each[field_id] for each in extents]
             nulls[field_id] = sum(each.nulls for each in own)
@@ -125,7 +125,7 @@ def _start(chunk: Any) -> int:
 
 
 def _extremes(chunks: Sequence[Any], nans: Sequence[int]) -> tuple[Any, Any] | None:
-    """The least and greatest raw value of a column; None if that is unknown or there is none."""
+    """The least and greatest raw value of a column; None if unknown or if it has no value."""
     least: list[Any] = []
     greatest: list[Any] = []
     for chunk, nan_count in zip(chunks, nans, strict=True):
@@ -140,7 +140,7 @@ def _extremes(chunks: Sequence[Any], nans: Sequence[int]) -> tuple[Any, Any] | N
     low, high = min(least), max(greatest)
     if isinstance(low, float) and (math.isnan(low) or math.isnan(high)):
         return None
-    # The two zeros compare equal: below all is the negative one, above all the positive.
+    # The two zeros compare equal: use the negative one below, the positive one above.
     if isinstance(low, float):
         low = -0.0 if low == 0 else low
         high = 0.0 if high == 0 else high
@@ -148,7 +148,7 @@ def _extremes(chunks: Sequence[Any], nans: Sequence[int]) -> tuple[Any, Any] | N
 
 
 def _comparable(chunk: Any, raw: Any) -> Any:
-    """A raw value in the order of its type: decimals of fixed length are signed numbers."""
+    """A raw value that compares in its type's order: fixed-length decimals as signed numbers."""
     is_decimal = chunk.statistics.logical_type.type == "DECIMAL"
     return int.from_bytes(raw, "big", signed=True) if is_decimal and isinstance(raw, bytes) else raw
 

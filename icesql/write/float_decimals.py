@@ -1,4 +1,4 @@
-"""Floats as decimals: a float counts as the shortest decimal that reads as it.
+"""Convert floats to decimals: a float counts as the shortest decimal that reads as it.
 
 0.7 fits decimal(10, 2) though no float is exactly 0.7; 0.123 does not.
 """
@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from icesql.errors import DataError
 
-# Of decimals with so many digits no two read as the same float.
+# No two decimals with at most so many digits read as the same float.
 _SURE_DIGITS: Final = {8: 15, 4: 6}
 
 
@@ -28,7 +28,7 @@ def float_decimals(target: pa.DataType, values: pa.Array) -> pa.Array:
     missing = np.asarray(values.is_null().to_numpy(zero_copy_only=False))
     unscaled, short = _unscaled(made)
     short &= np.abs(unscaled) < 10 ** _SURE_DIGITS.get(numbers.dtype.itemsize, 0)
-    # Divided as doubles: both sides are exact, so the quotient is the nearest double there is.
+    # Divided as doubles: both operands are exact, so the quotient is the nearest double.
     back = (unscaled / np.float64(10) ** target.scale).astype(numbers.dtype)
     sure = missing | (short & (back == numbers) & (target.scale <= 22))
     if sure.all():
@@ -40,7 +40,7 @@ def float_decimals(target: pa.DataType, values: pa.Array) -> pa.Array:
 
 
 def _unscaled(made: pa.Array) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
-    """The whole numbers that decimals store, and which of them 64 bits hold."""
+    """The unscaled integers of decimals, and a mask of those that fit 64 bits."""
     buffer = made.buffers()[1]
     words = np.frombuffer(buffer, np.int64)[: 2 * (made.offset + len(made))].reshape(-1, 2)
     words = words[made.offset :]

@@ -1,4 +1,4 @@
-"""Where new data files go: partition folders, or folders by hash for object stores.
+"""The paths of new data files: partition folders, or hashed folders for object stores.
 
 Source: Iceberg's LocationProviders and PartitionSpec.partitionToPath.
 """
@@ -19,7 +19,7 @@ from icesql.iceberg.schema import Schema
 from icesql.iceberg.transforms import parse_transform
 
 _HASH_BITS: Final = 20
-# Characters of one folder's name; file systems take 255 bytes.
+# The most characters of a folder's name; file systems allow 255 bytes.
 _LONGEST_FOLDER: Final = 200
 _CUT_ESCAPE: Final = re.compile(r"%[0-9A-F]?\Z")
 
@@ -27,7 +27,7 @@ _CUT_ESCAPE: Final = re.compile(r"%[0-9A-F]?\Z")
 class DataLocations(Struct, frozen=True):
     """The paths of a table's new files, in the table's own spelling; picklable.
 
-    ``context`` is the name of the database and table that stands in paths by hash when data lies
+    ``context`` is the name of the database and table, which hashed paths include if data is
     outside of the table's folder.
     """
 
@@ -37,7 +37,7 @@ class DataLocations(Struct, frozen=True):
     context: str = ""
 
     def path(self, name: str, partition: str = "") -> str:
-        """The path of the file ``name`` of a partition's path, "" without partitions.
+        """The path of the file ``name`` in a partition's folder, "" without partitions.
 
         >>> DataLocations("s3://b/t/data").path("f.parquet", "p=1")
         's3://b/t/data/p=1/f.parquet'
@@ -56,7 +56,7 @@ class DataLocations(Struct, frozen=True):
 
 
 def data_locations(metadata: TableMetadata) -> DataLocations:
-    """Where the table's properties let new data files go."""
+    """The locations that the table's properties configure for new data files."""
     properties = metadata.properties
     by_hash = _is_true(properties, "write.object-storage.enabled", default=False)
     own = f"{metadata.location}/data"
@@ -82,7 +82,7 @@ def _is_true(properties: Mapping[str, str], key: str, *, default: bool) -> bool:
 
 
 def _last_two(location: str) -> str:
-    """The folder of the database and that of the table, as far as there are two."""
+    """The last two folders of a location, usually database and table."""
     names = [each for each in location.split("/") if each]
     return "/".join(names[-2:])
 
@@ -105,9 +105,9 @@ def partition_path(
 ) -> str:
     """``name=value`` for each field of a partition tuple, "" without fields.
 
-    ``types`` are those of the partition values. Names and values are encoded as forms are, so that
-    ``data#1=val#1`` becomes ``data%231=val%231`` and NULL is ``null``. A longer text than file
-    systems take is cut: no reader goes by it, and names of files are unique without it.
+    ``types`` are those of the partition values. Names and values are form-encoded, so that
+    ``data#1=val#1`` becomes ``data%231=val%231``, and NULL is ``null``. A text too long for file
+    systems is cut: no reader depends on it, and file names are unique without it.
     """
     parts = []
     for each, type, value in zip(spec.fields, types, values, strict=True):
@@ -121,5 +121,5 @@ def partition_path(
 
 
 def _encoded(text: str) -> str:
-    """As Java's URLEncoder has it."""
+    """Encode as Java's URLEncoder does."""
     return quote_plus(text, safe="*-._").replace("~", "%7E")

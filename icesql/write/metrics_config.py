@@ -1,4 +1,4 @@
-"""Which metrics of which column a data file is described by: the modes of the table's properties.
+"""The metrics to keep for each column of a data file, by the table's properties.
 
 Source: Iceberg's MetricsConfig; the properties ``write.metadata.metrics.*``.
 """
@@ -23,10 +23,10 @@ _TRUNCATE: Final = re.compile(r"truncate\(\s*(\d+)\s*\)")
 
 
 class MetricsMode(Struct, frozen=True):
-    """Metrics to keep of a column: sizes and counts, and bounds of at most ``length``.
+    """The metrics to keep of a column: sizes and counts, and bounds of at most ``length``.
 
-    ``length`` is None for bounds in full, 0 for none. It counts code points or bytes, and concerns
-    text and binary alone.
+    ``length`` is None for full bounds, 0 for none. It counts code points or bytes, and applies to
+    strings and binary only.
     """
 
     counts: bool = True
@@ -34,7 +34,7 @@ class MetricsMode(Struct, frozen=True):
 
     @property
     def has_bounds(self) -> bool:
-        """Whether there are bounds."""
+        """True if bounds are kept."""
         return self.length != 0
 
 
@@ -45,7 +45,7 @@ DEFAULT: Final = MetricsMode()
 
 
 def parse_mode(text: str) -> MetricsMode | None:
-    """The mode that ``text`` spells, in any case; None for what is none.
+    """The mode that ``text`` spells, in any case; None for an unknown one.
 
     >>> parse_mode("Truncate(5)"), parse_mode("truncate(0)"), parse_mode("half")
     (MetricsMode(counts=True, length=5), None, None)
@@ -61,11 +61,10 @@ def parse_mode(text: str) -> MetricsMode | None:
 def metrics_modes(
     schema: Schema, properties: Mapping[str, str], sorted_ids: Iterable[int] = ()
 ) -> dict[int, MetricsMode]:
-    """The mode of every field at any depth by its id.
+    """The mode of every field at any depth, by field id.
 
-    ``sorted_ids`` are the columns of the sort order whose transforms keep the order: they have
-    bounds unless a property of the column says otherwise. A mode that cannot be read counts as not
-    given, as Java has it.
+    ``sorted_ids`` are the columns of the sort order whose transforms preserve order: they have
+    bounds unless a property of the column says otherwise. An invalid mode is ignored, as in Java.
     """
     given = properties.get(_DEFAULT)
     default = DEFAULT if given is None else parse_mode(given) or DEFAULT

@@ -1,4 +1,4 @@
-"""How data files are written: the table's properties, read once."""
+"""The options for writing data files, from the table's properties."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _CODECS: Final = {
     "zstd": "zstd", "gzip": "gzip", "snappy": "snappy", "lz4": "lz4", "lz4_raw": "lz4",
     "brotli": "brotli", "uncompressed": "none", "none": "none",
 }  # fmt: skip
-# zlib's own, as Java's. pyarrow takes 9, with which columns of values that repeat take ten times as
-# long and save a hundredth: 7.5 s for a million rows of four columns, and 0.8 with this one.
+# The default of zlib and Java. pyarrow's default 9 takes ten times as long for columns of repeated
+# values and saves a hundredth: 7.5 s for a million rows of four columns, against 0.8.
 _GZIP_LEVEL: Final = 6
-# Whether Parquet files may lie in a table beside those of its own format.
+# Allows Parquet files in a table whose own format is another one.
 MIXED: Final = "write.icesql.mix-parquet.enabled"
 FORMATS: Final = ("write.format.default", "write.delete.format.default")
 _PARQUET: Final = "write.parquet."
@@ -29,14 +29,14 @@ _MB: Final = 1 << 20
 
 
 class BloomFilter(Struct, frozen=True):
-    """A column whose files have a Bloom filter, by its full name."""
+    """A column whose files get a Bloom filter, by its full name."""
 
     column: str
     false_positives: float = 0.01
 
 
 class WriteOptions(Struct, frozen=True):
-    """Sizes are bytes. ``codec`` is pyarrow's name, ``level`` None its default."""
+    """Sizes are in bytes. ``codec`` is pyarrow's name; ``level`` None is the codec's default."""
 
     codec: str = "gzip"
     level: int | None = None
@@ -53,8 +53,8 @@ class WriteOptions(Struct, frozen=True):
 def write_options(properties: Mapping[str, str], *, deletes: bool = False) -> WriteOptions:
     """The options of data files, or of position delete files.
 
-    Data files of a table that wants ORC or Avro are Parquet where its property MIXED allows that;
-    delete files are where no property asks for another format of them. Raises UnsupportedTableError
+    Data files of a table with format ORC or Avro are Parquet if its property MIXED allows that;
+    delete files are Parquet unless a property sets another format. Raises UnsupportedTableError
     naming a property whose value cannot be used.
     """
     _check_format(properties, deletes=deletes)
@@ -100,14 +100,14 @@ def _check_format(properties: Mapping[str, str], *, deletes: bool) -> None:
 
 
 def check_table(metadata: TableMetadata) -> None:
-    """Raise UnsupportedTableError for a table to which nothing may be written."""
+    """Raise UnsupportedTableError for a table that icesql cannot write to."""
     if metadata.encryption_keys:
         raise UnsupportedTableError("writing to an encrypted table")
     check_properties_of_table(metadata.properties)
 
 
 def check_properties_of_table(properties: Mapping[str, str]) -> None:
-    """Raise UnsupportedTableError for a property with which nothing may be written."""
+    """Raise UnsupportedTableError for a property that prevents writing."""
     if properties.get("encryption.key-id"):
         raise UnsupportedTableError("writing to an encrypted table (encryption.key-id)")
     provider = properties.get("write.location-provider.impl")

@@ -1,4 +1,4 @@
-"""Threads that write files side by side, each one file at a time."""
+"""Threads that write files in parallel, each one file at a time."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _STEP_SECONDS: Final = 0.1
 
 
 class Rows(Struct, frozen=True):
-    """Rows of one partition for its file; ``alone`` for rows that share it with no others."""
+    """Rows of one partition for its file; with ``alone`` they get a file of their own."""
 
     partition: int
     rows: pa.Table
@@ -27,10 +27,10 @@ class Rows(Struct, frozen=True):
 
 
 class ParallelWriters:
-    """``count`` threads, each with at most one file open, and rows for at most one more waiting.
+    """``count`` threads, each with at most one open file, and a queue of one item.
 
-    ``files_of`` makes the files of a partition, by its number. What fails is raised by the next
-    call; then, and after ``abandon``, no file is left.
+    ``files_of`` creates the files of a partition, by its number. The next call raises the error of
+    a thread; then, and after ``abandon``, no file is left.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class ParallelWriters:
         self._started = 0
 
     def put(self, rows: Rows) -> None:
-        """Have rows written; waits while every thread is busy."""
+        """Queue rows for writing; waits while every thread is busy."""
         if self._started < len(self._threads):
             self._threads[self._started].start()
             self._started += 1
@@ -69,7 +69,7 @@ class ParallelWriters:
         self._query.check()
 
     def finish(self) -> Sequence[tuple[int, WrittenFile]]:
-        """End all files: each with the number of its partition, in the order they were begun."""
+        """Finish all files; return each with its partition's number, in the order of creation."""
         for _ in range(self._started):
             self._put(None)
         for thread in self._threads[: self._started]:
@@ -84,7 +84,7 @@ class ParallelWriters:
         self._stop.set()
         for thread in self._threads[: self._started]:
             while thread.is_alive():
-                with suppress(queue.Full):  # let a thread that waits for rows see the end
+                with suppress(queue.Full):  # wake a thread that waits for rows
                     self._rows.put_nowait(None)
                 thread.join(_STEP_SECONDS)
         for _, files in self._made:

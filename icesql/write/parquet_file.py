@@ -1,4 +1,4 @@
-"""A Parquet file whose row groups may be encoded side by side."""
+"""A Parquet file whose row groups may be encoded in parallel."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ from icesql.write.values.geometry import Extent, GeometryColumn, extents, geomet
 if TYPE_CHECKING:
     from icesql.storage.open import Storage
 
-# A Bloom filter has room for no more values than this, about a megabyte.
+# The capacity limit of a Bloom filter, which is then about a megabyte.
 _MOST_DISTINCT: Final = 1 << 20
 
 
 class FileShape(Struct, frozen=True):
-    """The shape that all files of a write share.
+    """The properties that all files of a write share.
 
-    ``origins``: rows carry where they come from in two more columns, which no file holds.
+    ``origins``: rows have two more columns with their origins, which files do not store.
     """
 
     schema: Schema
@@ -69,7 +69,7 @@ class FileShape(Struct, frozen=True):
         *,
         origins: bool = False,
     ) -> FileShape:
-        """That of a table's schema. Raises UnsupportedTableError for types that are not written."""
+        """The shape for a table's schema. Raises UnsupportedTableError for unsupported types."""
         stored = stored_fields(schema.fields)
         check_release(stored)
         return cls(
@@ -87,7 +87,7 @@ class FileShape(Struct, frozen=True):
 
 
 class WrittenFile(Struct, frozen=True):
-    """A whole file under its name; ``origins`` are those of its rows, if these were carried."""
+    """A finished file; ``origins`` are those of its rows, if rows carried them."""
 
     path: str
     size: int
@@ -97,7 +97,7 @@ class WrittenFile(Struct, frozen=True):
 
 
 class EncodedRows(Struct, frozen=True):
-    """A row group as it will lie in a file: a Parquet file of its own, in memory."""
+    """A row group encoded as a Parquet file of its own, in memory."""
 
     data: pa.Buffer
     part: Part
@@ -108,7 +108,7 @@ class EncodedRows(Struct, frozen=True):
 
 
 def encode_rows(table: pa.Table, shape: FileShape, plain: frozenset[str]) -> EncodedRows:
-    """Encode rows as one row group; ``plain`` columns have no dictionary."""
+    """Encode rows as one row group; ``plain`` columns get no dictionary."""
     origins = None
     if shape.origins:
         source, position = table.columns[-len(FIELDS) :]
@@ -133,9 +133,9 @@ def encode_rows(table: pa.Table, shape: FileShape, plain: frozenset[str]) -> Enc
 
 
 class ParquetFile:
-    """One file being written; each table that it takes is a row group.
+    """A file being written; each table that it takes becomes a row group.
 
-    ``plain`` columns have no dictionary. Used as a context, nothing of it is left after an error.
+    ``plain`` columns get no dictionary. As a context manager it leaves no file after an error.
     """
 
     def __init__(
@@ -165,7 +165,7 @@ class ParquetFile:
     def add(self, encoded: EncodedRows) -> None:
         """Write a row group that was encoded for this file."""
         part = encoded.part
-        # The magic bytes that each of them begins with are written once.
+        # The magic bytes at the start of each part are written only once.
         start = len(MAGIC) if self._parts else 0
         part.moved = self._file.size - start
         self._file.write(encoded.data[start : part.pages])
@@ -178,12 +178,12 @@ class ParquetFile:
             self.rows += encoded.rows
 
     def finish(self) -> WrittenFile:
-        """Let the file appear under its name."""
+        """Finish the file, which appears under its name."""
         if not self._parts:
             self.write(self.shape.arrow.empty_table())
         rest = rest_of_file(self._parts, self._file.size, self.rows)
         rest = annotated(rest, self.shape.logical_types)
-        # As a reader sees it.
+        # The footer as readers will see it.
         footer = pq.read_metadata(pa.BufferReader(rest))
         self._file.write(rest)
         shape = self.shape
@@ -194,7 +194,7 @@ class ParquetFile:
         return WrittenFile(self._file.path, size, self.rows, metrics, tuple(self._origins))
 
     def abandon(self) -> None:
-        """Leave nothing behind."""
+        """Remove the file."""
         self._file.abandon()
 
     def __enter__(self) -> Self:

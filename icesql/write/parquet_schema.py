@@ -1,4 +1,4 @@
-"""The schema of the table's Parquet files: every field with its id, nothing of type unknown."""
+"""The schema of the table's Parquet files: every field with its id, none of type unknown."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from icesql.read.formats.decode_errors import VARIANT_RELEASE
 
 
 def stored_fields(fields: tuple[t.NestedField, ...]) -> tuple[t.NestedField, ...]:
-    """The fields that files hold: those of type unknown, and structs of nothing else, are left out.
+    """The fields that files store: all but those of type unknown, and structs of only those.
 
-    Raises UnsupportedTableError for a list or map of them.
+    Raises UnsupportedTableError for a list or map of type unknown.
     """
     return tuple(found for each in fields if (found := _stored(each, each.name)) is not None)
 
@@ -48,9 +48,10 @@ def _stored(field: t.NestedField, name: str) -> t.NestedField | None:
 
 
 def parquet_schema(schema: Schema) -> pa.Schema:
-    """The Arrow schema that makes pyarrow write what the specification asks for.
+    """The Arrow schema with which pyarrow writes what the specification requires.
 
-    Names are those that Avro allows, as Java writes them; readers go by ids. A required field is
+    Names are in the form that Avro allows, as Java writes them; readers use ids. A required field
+    is not nullable. Raises UnsupportedTableError as ``stored_fields``.
     not nullable. Raises UnsupportedTableError as ``stored_fields``.
     """
     return pa.schema([_field(each) for each in stored_fields(schema.fields)])
@@ -66,7 +67,7 @@ def _field(field: t.NestedField) -> pa.Field:
 
 
 def written_type(type: t.IcebergType) -> pa.DataType:
-    """The Arrow type of a stored type, with ids and nullability of what is in it."""
+    """The Arrow type of a stored type, with ids and nullability of inner fields."""
     match type:
         case t.StructType(fields):
             return pa.struct([_field(each) for each in fields])
@@ -81,9 +82,9 @@ def written_type(type: t.IcebergType) -> pa.DataType:
 
 
 def leaf_ids(schema: Schema) -> tuple[int, ...]:
-    """The id of each column of a file, in the order in which Parquet has them.
+    """The id of each leaf column of a file, in Parquet's order.
 
-    A variant has two, its metadata and its value.
+    A variant has two leaf columns, its metadata and its value.
     """
     return tuple(_leaves(stored_fields(schema.fields)))
 
@@ -100,7 +101,7 @@ def _leaves(fields: tuple[t.NestedField, ...]) -> Iterator[int]:
 
 
 def check_release(stored: tuple[t.NestedField, ...]) -> None:
-    """Raise UnsupportedTableError for a variant where pyarrow cannot read what is written."""
+    """Raise UnsupportedTableError for a variant if this pyarrow cannot read variants back."""
     release = int(pa.__version__.partition(".")[0])
     if release < VARIANT_RELEASE:
         for each in t.walk(stored):
@@ -112,7 +113,7 @@ def check_release(stored: tuple[t.NestedField, ...]) -> None:
 
 
 def with_binary_variants(schema: Schema) -> Schema:
-    """A projection by which readers give variants as files hold them, without loss."""
+    """A projection with which readers return variants in binary form, as files store them."""
     if not any(isinstance(each.type, t.VariantType) for each in t.walk(schema.fields)):
         return schema
     return replace(schema, fields=tuple(_binary(each) for each in schema.fields))
@@ -135,7 +136,7 @@ def _binary(field: t.NestedField) -> t.NestedField:
 
 
 def annotated_schema(schema: Schema) -> pa.Schema:
-    """``parquet_schema`` with Parquet's own types of geometries and geographies at the top."""
+    """``parquet_schema`` with Parquet's own types for top-level geometries and geographies."""
     plain = parquet_schema(schema)
     kinds = [
         kind if (kind := _geo_type(each.type)) is not None else own.type
@@ -155,7 +156,7 @@ def _geo_type(type: t.IcebergType) -> pa.DataType | None:
 
 
 class _GeoArrow(pa.ExtensionType):  # type: ignore[misc]
-    """WKB by the name that makes pyarrow write the logical type."""
+    """WKB under the extension name that makes pyarrow write the logical type."""
 
     def __init__(self, crs: str, edges: str | None) -> None:
         given = {"crs": crs} | ({} if edges is None else {"edges": edges})

@@ -1,4 +1,4 @@
-"""Position delete files of v2 tables: which rows of a data file are gone."""
+"""Write position delete files of v2 tables: the deleted rows of data files."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ def write_position_deletes(
 ) -> DataFile:
     """Write the delete file of one data file and describe it.
 
-    ``positions`` count the rows of the file from 0; they are sorted and made distinct here. The
-    delete file has the spec and partition of the data file, whatever the table's are now. Raises
-    ValueError without a position, OperationalError.
+    ``positions`` count the rows of the file from 0; this function sorts them and removes
+    duplicates. The delete file has the spec and partition of the data file, not the table's current
+    spec. Raises ValueError without positions, OperationalError.
     """
     rows = np.unique(np.asarray(positions, np.int64))
     if not len(rows) or rows[0] < 0:
@@ -72,10 +72,10 @@ def write_partition_deletes(
     operation: str | None = None,
     number: int = 0,
 ) -> DataFile:
-    """Write one delete file of several data files of a partition and describe it.
+    """Write one delete file for several data files of a partition and describe it.
 
-    The positions of each are sorted and distinct. Nothing tells which files it is of: there are no
-    bounds, as Java has it. Raises OperationalError.
+    The positions of each are sorted and distinct. The entry does not identify the data files: it
+    has no bounds, as in Java. Raises OperationalError.
     """
     first = deleted[0][0]
     ordered = sorted(deleted, key=lambda each: each[0].path.encode())
@@ -105,7 +105,7 @@ def _write(
     groups: Iterable[tuple[pa.Array, pa.Array]],
     name: str,
 ) -> WrittenFile:
-    """A delete file in the partition of a data file, of row groups of paths and positions."""
+    """Write a delete file in the partition of a data file; ``groups`` are paths and positions."""
     options = write_options(metadata.properties, deletes=True)
     modes = {DELETE_FILE_PATH.field_id: FULL, DELETE_POS.field_id: FULL}
     shape = FileShape.of(SCHEMA, modes, options, {"delete-type": "position"})
@@ -120,7 +120,7 @@ def _write(
 
 
 def _row_groups(path: str, rows: npt.NDArray[np.int64]) -> Iterator[tuple[pa.Array, pa.Array]]:
-    """The columns of one data file, for so many rows that all their paths fit in memory."""
+    """The columns for one data file, in row groups whose repeated paths fit in memory."""
     for first in range(0, len(rows), _ROWS_AT_ONCE):
         part = rows[first : first + _ROWS_AT_ONCE]
         yield pa.repeat(pa.scalar(path, pa.string()), len(part)), pa.array(part, pa.int64())

@@ -1,8 +1,9 @@
-"""Where the rows of a rewritten file come from: the file and the position that each had before.
+"""The origins of a rewritten file's rows: the file and the position that each row had before.
 
 A rewrite reads two more columns with its rows, the number of a source file and the position in it.
-They travel with the rows through sorting and dividing, and no file holds them. Kept as runs of
-neighbours, compressed: rows that keep their order take a run for each source file and each gap.
+They accompany the rows through sorting and dividing, but files do not store them. Origins are kept
+as compressed runs of neighbours: rows that keep their order need a run for each source file and
+gap.
 """
 
 from __future__ import annotations
@@ -20,10 +21,10 @@ from icesql.errors import InternalError
 from icesql.read.columns.numbers import from_numbers, to_numbers
 
 Integers: TypeAlias = npt.NDArray[np.int64]
-# Those of a file's rows, row group by row group, as ``encode_origins`` makes them.
+# The origins of a file's rows, by row group, as ``encode_origins`` returns them.
 EncodedOrigins: TypeAlias = tuple[bytes, ...]
 
-# The last columns of rows that carry them. No column of a file can have such a name.
+# The last columns of rows with origins. No stored column can have such a name.
 FIELDS: Final = (pa.field("origin source", pa.int64()), pa.field("origin position", pa.int64()))
 _RUNS_AT_ONCE: Final = 1 << 16
 _SCHEMA: Final = pa.schema(
@@ -33,8 +34,8 @@ _TYPES: Final = (np.int32, np.int64, np.int64)
 
 
 class RowOrigins(Struct, frozen=True):
-    """Runs of rows in the order of a file: the number of the source, where each begins there, and
-    how many rows it has."""
+    """Runs of rows in the order of a file: the number of the source file, the position of the first
+    row there, and the number of rows."""
 
     sources: Integers
     positions: Integers
@@ -42,7 +43,7 @@ class RowOrigins(Struct, frozen=True):
 
     @classmethod
     def of(cls, sources: Integers, positions: Integers) -> RowOrigins:
-        """Those of rows, by the source and the position of each."""
+        """The origins of rows, from the source and the position of each."""
         if not len(sources):
             return cls(sources, positions, positions)
         breaks = (np.diff(sources) != 0) | (np.diff(positions) != 1)
@@ -51,7 +52,7 @@ class RowOrigins(Struct, frozen=True):
         return cls(sources[starts], positions[starts], lengths)
 
     def divided(self, row: int) -> tuple[RowOrigins, RowOrigins]:
-        """Those of the rows before ``row``, and of the others."""
+        """Split into the origins of the rows before ``row``, and those of the others."""
         ends = np.cumsum(self.lengths)
         run = int(np.searchsorted(ends, row, side="right"))
         if run == len(ends):
@@ -68,18 +69,18 @@ class RowOrigins(Struct, frozen=True):
 
     @property
     def rows(self) -> int:
-        """How many rows there are."""
+        """The number of rows."""
         return int(self.lengths.sum())
 
     def of_source(self, source: int) -> tuple[Integers, Integers, Integers]:
-        """The runs of one source: where each begins there, its length and its first row here."""
+        """The runs of one source: their positions there, their lengths, their first rows here."""
         mine = self.sources == source
         firsts = np.cumsum(self.lengths) - self.lengths
         return self.positions[mine], self.lengths[mine], firsts[mine]
 
     def rows_of(self, source: int, positions: Integers) -> Integers:
-        """The rows here, sorted, that come from these positions, which are sorted; others have
-        none."""
+        """The rows here, sorted, that come from these sorted positions; positions without a row are
+        ignored."""
         starts, lengths, firsts = self.of_source(source)
         if not len(starts):
             return starts
@@ -92,7 +93,7 @@ class RowOrigins(Struct, frozen=True):
 
 
 def encode_origins(origins: RowOrigins) -> bytes:
-    """The bytes of those of one row group."""
+    """Encode the origins of one row group."""
     columns = (origins.sources, origins.positions, origins.lengths)
     arrays = [
         from_numbers(values.astype(dtype)) for values, dtype in zip(columns, _TYPES, strict=True)
@@ -105,7 +106,7 @@ def encode_origins(origins: RowOrigins) -> bytes:
 
 
 def decode_origins(groups: EncodedOrigins) -> RowOrigins:
-    """Those of a file. Raises InternalError for bytes that ``encode_origins`` did not make."""
+    """Decode the origins of a file. Raises InternalError for other bytes."""
     tables = []
     for each in groups:
         try:
@@ -122,16 +123,16 @@ def decode_origins(groups: EncodedOrigins) -> RowOrigins:
 
 
 class OriginsInOrder:
-    """Those of a stream of rows that go to one file after the other."""
+    """The origins of a stream of rows that go to one file after the other."""
 
     def __init__(self) -> None:
-        # Compressed ones, with the number of their rows, and those that wait to be.
+        # Compressed origins with their numbers of rows, and those that wait for compression.
         self._parts: list[tuple[int, bytes]] = []
         self._waiting: list[RowOrigins] = []
         self._runs = 0
 
     def add(self, sources: pa.Array, positions: pa.Array) -> None:
-        """The next rows: int64 without NULL."""
+        """Add the next rows' origins: int64 without NULL."""
         found = RowOrigins.of(to_numbers(sources), to_numbers(positions))
         self._waiting.append(found)
         self._runs += len(found.lengths)
@@ -146,7 +147,7 @@ class OriginsInOrder:
         self._waiting, self._runs = [], 0
 
     def of_files(self, rows: Sequence[int]) -> tuple[EncodedOrigins, ...]:
-        """Those of files that have so many rows each."""
+        """The origins for files with these numbers of rows."""
         self._compress()
         found = []
         parts = iter(self._parts)
@@ -168,5 +169,5 @@ class OriginsInOrder:
 
 
 def with_origins(schema: pa.Schema) -> pa.Schema:
-    """The schema of rows that carry where they come from."""
+    """The schema of rows that carry their origins."""
     return pa.schema([*schema, *FIELDS], metadata=schema.metadata)

@@ -1,4 +1,4 @@
-"""Write one stream of rows into data files: the same here and in a worker on another machine."""
+"""Write one stream of rows into data files; the same on this machine and in a remote worker."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from icesql.write.partition.sorting import SortKey, sort_keys, sorted_rows
 from icesql.write.row_origins import FIELDS, EncodedOrigins, OriginsInOrder, with_origins
 from icesql.write.written import Written
 
-# How the rows of one statement are spread over several tasks: ``write.distribution-mode``.
+# The distribution of a statement's rows over tasks: ``write.distribution-mode``.
 
 Distribution: TypeAlias = Literal["none", "hash", "range"]
 _KEY: Final = "write.distribution-mode"
@@ -45,10 +45,10 @@ _KEY: Final = "write.distribution-mode"
 def distribution(
     properties: Mapping[str, str], spec: PartitionSpec, is_sorted: bool
 ) -> Distribution:
-    """``hash`` brings the rows of a partition to one task, ``range`` gives a task a range of them.
+    """``hash`` sends the rows of a partition to one task, ``range`` gives tasks ranges of rows.
 
-    Unset it is ``range`` for a table with a sort order, else ``hash`` for one with partitions. A
-    mode for which the table has no key is ``none``. Raises UnsupportedTableError for any other.
+    The default is ``range`` for a table with a sort order, else ``hash`` for one with partitions. A
+    mode for which the table has no key becomes ``none``. Raises UnsupportedTableError for others.
     """
     partitioned = not spec.is_unpartitioned
     default = "range" if is_sorted else "hash"
@@ -62,7 +62,7 @@ def distribution(
     return cast("Distribution", mode)
 
 
-# Rows that are handed to a writing thread at once, those that are sorted at once, and what waits in
+# Bytes of rows: given to a writing thread at once, per full row group, sorted at once, and kept in
 # memory for all partitions together: twice as much takes 150 MB more and no less time.
 _PIECE_BYTES: Final = 64 << 20
 _FULL_PIECE_BYTES: Final = 24 << 20
@@ -74,16 +74,15 @@ _ROWS_AT_ONCE: Final = 1 << 17
 
 
 class WriteTask(Struct, frozen=True):
-    """Everything that writing rows of a table needs; picklable.
+    """Everything that is necessary to write rows of a table; picklable.
 
-    ``number`` is that of this task among those of one statement, ``attempt`` tells repetitions of
-    it apart, ``operation`` is a name that no other statement has: together they make the names of
-    files unique. ``sort_order_id`` is 0 where rows are not sorted. ``clustered`` rows come
-    partition by partition, so that they are written as they come. ``parallel_files`` is how many
-    files may be written side by side, None for as many as pay: rows keep their order over files
-    with one, of which several row groups are encoded at once. ``distribution`` says how rows are to
-    be spread over several tasks. With ``origins`` the last two columns of the rows say where each
-    comes from (``row_origins``).
+    ``number`` is that of this task in its statement, ``attempt`` distinguishes retries of the task,
+    ``operation`` is unique to the statement: together they make file names unique.
+    ``sort_order_id`` is 0 if rows are not sorted. ``clustered`` rows come partition by partition,
+    so that they are written as they come. ``parallel_files`` limits how many files are written in
+    parallel, None for a suitable number: with 1, rows keep their order over files, and several row
+    groups of a file are encoded at once. ``distribution`` is how to distribute rows over tasks.
+    With ``origins`` the last two columns of the rows are the origin of each row (``row_origins``).
     """
 
     assignment: Assignment
@@ -118,10 +117,10 @@ def write_task_for(
     schema: Schema | None = None,
     number: int = 0,
 ) -> WriteTask:
-    """The task that writes rows by a table's current schema, spec, order and properties.
+    """The task to write rows with a table's current schema, spec, order and properties.
 
-    ``sources`` are the positions of the columns in the batches; see ``Assignment``. ``schema`` is
-    given for files that hold more than the table's columns: what is known of their rows. Raises
+    ``sources`` are the indices of the columns in the batches; see ``Assignment``. ``schema`` is
+    given for files with more than the table's columns, such as row lineage. Raises
     UnsupportedTableError for a table or type that icesql cannot write.
     """
     check_table(metadata)
@@ -165,12 +164,12 @@ def write_task(
     query: QueryContext | None = None,
     schema: pa.Schema | None = None,
 ) -> Written:
-    """Write all rows of ``batches`` and describe the files that came of them.
+    """Write all rows of ``batches`` and describe the resulting files.
 
-    ``schema`` is theirs, checked before a row is read. Batches in the very schema of the files are
-    not converted. Memory is bounded whatever the number of
-    rows and partitions. If anything fails, no file is left. Raises what ``Assignment.convert``
-    does, OperationalError for a file that cannot be written and QueryCancelledError.
+    ``schema`` is that of the batches, checked before a row is read. Batches in the files' own
+    schema are not converted. Memory is bounded for any number of rows and partitions. If anything
+    fails, no file is left. Raises what ``Assignment.convert`` raises, OperationalError for a file
+    that cannot be written and QueryCancelledError.
     """
     return _Writing(task, query or QueryContext()).run(batches, schema)
 
@@ -178,7 +177,7 @@ def write_task(
 class _Writing:
     def __init__(self, task: WriteTask, query: QueryContext) -> None:
         self._task, self._query = task, query
-        # Rows that keep their order need not take their origins along.
+        # The origins of rows that keep their order are kept apart from the rows.
         keeps_order = task.clustered or not (task.spec.fields or task.sort_keys)
         self._carries_origins = task.origins and not keeps_order
         self._origins = OriginsInOrder() if task.origins and keeps_order else None
@@ -186,16 +185,16 @@ class _Writing:
             task.schema, task.modes, task.options, origins=self._carries_origins
         )
         self._types = partition_types(task.spec, task.schema)
-        # Partition tuples by number; () is that of a table without partitions.
+        # Partition tuples by number; () for a table without partitions.
         self._tuples: list[tuple[Any, ...]] = []
         self._lock, self._count = threading.Lock(), 0
         threads = min(query.settings.threads or os.cpu_count() or 1, _MOST_THREADS)
-        # Rows without partitions and order go to one file after the other as they come.
+        # Rows without partitions and sort order go to one file after the other.
         parallel_files = task.parallel_files or (
             threads if task.spec.fields or task.sort_keys else 1
         )
         budget = max(query.settings.memory_limit // 6, _SMALLEST_BUDGET)
-        # Small row groups are slow to read: rather a thread less.
+        # Small row groups are slow to read: fewer threads are better.
         beside = max(min(threads, budget // _FULL_PIECE_BYTES) // parallel_files, 1)
         self._pool = ThreadPoolExecutor(parallel_files * beside, "icesql-encode")
         self._encoders = Encoders(self._pool, beside) if beside > 1 else None
@@ -228,13 +227,13 @@ class _Writing:
     def _origins_of(self, files: Sequence[WrittenFile]) -> tuple[EncodedOrigins, ...]:
         if self._carries_origins:
             return tuple(each.origins for each in files)
-        # Rows of several partitions were divided after all.
+        # If rows were of several partitions they were reordered, so that origins are unknown.
         if self._origins is None or len(self._tuples) > 1:
             return ()
         return self._origins.of_files([each.rows for each in files])
 
     def _converted(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The rows as files hold them; those that come so, by names and ids, stay as they are."""
+        """The rows in the files' schema; rows with these names and ids already are unchanged."""
         stored = parquet_schema(self._task.schema)
         carried = with_origins(stored)
         for batch in batches:
@@ -256,7 +255,7 @@ class _Writing:
                 self._query.report(Progress("writing rows", self._read))
 
     def _write(self, batches: Iterator[pa.RecordBatch]) -> int:
-        """Hand the rows to the writers; how many bytes had to wait on disk."""
+        """Pass the rows to the writers; return how many bytes were spilled to disk."""
         task = self._task
         if not task.spec.fields and not task.sort_keys:
             self._tuples.append(())
@@ -276,7 +275,7 @@ class _Writing:
         try:
             for batch in batches:
                 clusters.add(batch)
-            # Sorted rows are those of one file, so they come in larger pieces.
+            # Sorted pieces become one file each, so they are larger.
             sorted_bytes = min(_SORTED_BYTES, self._budget)
             size = sorted_bytes if task.sort_keys else self._piece_bytes
             for piece in clusters.pieces(size):
@@ -299,7 +298,7 @@ class _Writing:
                 self._writers.put(Rows(len(self._tuples) - 1, piece.rows))
 
     def _begin(self, values: tuple[Any, ...]) -> None:
-        """The rows to come are of this partition. Java keeps -0.0 and 0.0 apart, and NaN is NaN."""
+        """Set the partition of the next rows. As in Java, -0.0 and 0.0 differ; NaN equals NaN."""
         if not self._tuples or partition_key(self._tuples[-1]) != partition_key(values):
             self._tuples.append(values)
 
@@ -343,7 +342,7 @@ class _Writing:
 
 
 def _gathered(batches: Iterator[pa.RecordBatch], most_bytes: int) -> Iterator[pa.Table]:
-    """The batches in tables of about ``most_bytes``."""
+    """Combine batches to tables of about ``most_bytes``."""
     held: list[pa.RecordBatch] = []
     size = 0
     for batch in batches:

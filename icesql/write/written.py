@@ -1,4 +1,4 @@
-"""Files that a task wrote: one description, which travels as bytes, as data and never as code."""
+"""The description of files that a task wrote; it is sent as bytes, which are data, never code."""
 
 from __future__ import annotations
 
@@ -23,17 +23,18 @@ if TYPE_CHECKING:
     from icesql.storage.uncommitted import Uncommitted
 
 Note: TypeAlias = bytes
-# The types of the partition values of a spec that has an id.
+# Gives the types of the partition values of the spec with an id.
 Types = Callable[[int], Sequence[t.IcebergType]]
 
 
 class Written(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    """New files of a task, that no commit has yet, and what it did.
+    """A task's new files, which are not committed yet, and its row counts.
 
-    ``data`` are those of rows, ``deletes`` of rows that are gone; ``removed`` data and delete files
-    go, ``referenced`` are the paths of data files that get deletes. ``rows`` came, ``gone`` went,
-    an updated one is in both. ``origins`` are those of each data file's rows, where these were
-    carried. ``apart`` are the paths of other files, and ``notes`` are the task's own.
+    ``data`` are data files, ``deletes`` delete files; ``removed`` data and delete files are to be
+    removed, ``referenced`` are the paths of data files that get deletes. ``rows`` were added,
+    ``gone`` were deleted, an updated row counts in both. ``origins`` are those of each data file's
+    rows, if rows carried them. ``apart`` are paths of other files; ``notes`` are the task's own
+    data.
     """
 
     data: tuple[DataFile, ...] = ()
@@ -49,7 +50,7 @@ class Written(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=Tru
 
     @property
     def files(self) -> tuple[DataFile, ...]:
-        """The new files that are for a commit, data and deletes."""
+        """The new files to commit, data and delete files."""
         return self.data + self.deletes
 
     @property
@@ -59,12 +60,12 @@ class Written(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=Tru
 
     @property
     def bytes(self) -> int:
-        """The size of the files that are for a commit."""
+        """The size of the files to commit."""
         return sum(each.file_size_in_bytes for each in self.files)
 
     @classmethod
     def of(cls, parts: Iterable[Written]) -> Written:
-        """All of them together, in time that grows with their files."""
+        """The sum of all parts, in linear time."""
         columns: Iterable[tuple[Any, ...]] = zip(*map(astuple, parts), strict=True)
         joined: list[Any] = [
             sum(each) if isinstance(each[0], int) else tuple(chain.from_iterable(each))
@@ -78,14 +79,14 @@ _DECODER: Final = msgspec.msgpack.Decoder(Written)
 
 
 def encode_written(written: Written) -> bytes:
-    """The bytes of it."""
+    """The description as bytes."""
     return _ENCODER.encode(written)
 
 
 def decode_written(data: bytes, types: Types) -> Written:
-    """The files that these bytes describe; ``types`` are for the partition values of new files.
+    """Decode a description; ``types`` are for the partition values of new files.
 
-    Those of removed ones are as they were sent. Raises InternalError for bytes that
+    Removed files keep their values as sent. Raises InternalError for bytes that
     ``encode_written`` did not make.
     """
     with decoding():
@@ -98,17 +99,18 @@ def decode_written(data: bytes, types: Types) -> Written:
 
 
 def types_of(metadata: TableMetadata) -> Types:
-    """The types of all specs of a table."""
+    """The partition types of all specs of a table."""
     return lambda spec: partition_types(metadata.specs[spec], metadata.file_schema)
 
 
 def reported(
     described: Iterable[tuple[bytes, bool]], types: Types, new: Uncommitted
 ) -> Iterator[Written]:
-    """The writing of tasks elsewhere, as their descriptions come; ``new`` gets the files.
+    """The descriptions of remote tasks as they arrive; registers their files with ``new``.
 
-    With each comes whether others may be left, of a try that was lost. Before all have come, files
-    may be left of any. Raises InternalError for files that a task cannot have written.
+    Each comes with a flag whether an earlier, lost attempt may have left files. Until all
+    descriptions have arrived, any task may have left files. Raises InternalError for files that a
+    task cannot have written.
     """
     lost, new.lost = new.lost, True
     for data, repeated in described:
@@ -121,7 +123,7 @@ def reported(
 
 @contextmanager
 def decoding() -> Iterator[None]:
-    """Raise InternalError for bytes of a task that it cannot have encoded."""
+    """Raise InternalError for a task's result that cannot be decoded."""
     try:
         yield
     except (msgspec.DecodeError, InvalidOperation, KeyError, ValueError) as error:
@@ -129,7 +131,7 @@ def decoding() -> Iterator[None]:
 
 
 def _with_values(file: DataFile, types: Sequence[t.IcebergType]) -> DataFile:
-    """``file`` with its partition values in internal form: decimals travel as text."""
+    """``file`` with its partition values in internal form: decimals are sent as text."""
     pairs = zip(file.partition, types, strict=True)
     return replace(file, partition=tuple(_value(given, each) for given, each in pairs))
 

@@ -1,1 +1,1 @@
-"""How columns are encoded in Parquet files."""
+"""Encode columns in Parquet files."""

@@ -1,7 +1,7 @@
-"""Logical types in a footer as the specification asks for them, where pyarrow writes others.
+"""Correct logical types in a footer where pyarrow's differ from the specification.
 
-It writes none for groups that are variants, none for UUIDs before release 21, and before 22 it
-takes a time of day for one that is adjusted to UTC, for which DuckDB makes TIME WITH TIME ZONE.
+pyarrow writes none for groups that are variants, and none for UUIDs before release 21; before 22 it
+marks times of day as adjusted to UTC, which DuckDB reads as TIME WITH TIME ZONE.
 Source: Apache Parquet, "parquet.thrift" (FileMetaData, SchemaElement, LogicalType).
 """
 
@@ -26,7 +26,7 @@ _UUID: Final = b"\xec\x00\x00"
 
 
 def logical_types(stored: Iterable[t.NestedField]) -> dict[int, bytes]:
-    """The logical types, by field id, that releases of pyarrow write differently."""
+    """The logical types, by field id, that some releases of pyarrow write differently."""
     found = {}
     for each in stored:
         match each.type:
@@ -40,10 +40,10 @@ def logical_types(stored: Iterable[t.NestedField]) -> dict[int, bytes]:
 
 
 def annotated(end: bytes, types: Mapping[int, bytes]) -> bytes:
-    """The end of a file, in whose footer the fields with these ids have these logical types."""
+    """The end of a file with these logical types for these field ids in its footer."""
     if not types:
         return end
-    # In front of the last four bytes is the length of the footer.
+    # The last four bytes are preceded by the length of the footer.
     (length,) = struct.unpack_from("<I", end, len(end) - 8)
     start = len(end) - 8 - length
     footer = _footer(end[start:-8], types)
@@ -65,7 +65,7 @@ def _footer(footer: bytes, types: Mapping[int, bytes]) -> bytes:
 
 
 def _element(element: bytes, types: Mapping[int, bytes]) -> bytes:
-    """A SchemaElement with the logical type of its field."""
+    """A SchemaElement with the wanted logical type of its field."""
     found = {each.field_id: each for each in fields(element, 0)}
     if _FIELD_ID not in found:
         return element
@@ -74,7 +74,7 @@ def _element(element: bytes, types: Mapping[int, bytes]) -> bytes:
     wanted = types.get(own)
     if wanted is None or values.get(_LOGICAL_TYPE) == wanted:
         return element
-    # The older converted type would say what the logical one no longer says.
+    # The older converted type would contradict the new logical type.
     values.pop(_CONVERTED_TYPE, None)
     values[_LOGICAL_TYPE] = wanted
     made, last = bytearray(), 0

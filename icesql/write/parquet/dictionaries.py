@@ -1,7 +1,7 @@
-"""For which columns of a file a dictionary pays, judged by the first rows.
+"""Decide for which columns of a file a dictionary pays, by the first rows.
 
-A dictionary of values that hardly repeat is built, found too large and thrown away: time and bytes
-for nothing. With such dictionaries an INSERT of 1.5 million rows of TPC-H's lineitem takes 1.3
+A dictionary of values that hardly repeat is built, found too large and discarded, which costs time
+and bytes. With such dictionaries an INSERT of 1.5 million rows of TPC-H's lineitem takes 1.3
 times the CPU time, and an eighth more bytes (tests/benchmarks insert).
 """
 
@@ -16,15 +16,15 @@ import pyarrow.compute as pc
 
 _SAMPLE: Final = 1 << 15
 _FEWEST: Final = 20_000
-# Share of distinct values from which on a dictionary is left out.
+# Shares of distinct values above which a column gets no dictionary.
 _MOST_OF_NUMBERS: Final = 0.2
 _MOST_OF_TEXTS: Final = 0.7
-# Partitions that agree, from which on one of as many is looked at.
+# After so many equal partitions in a row, only one of as many is examined.
 _AGREEING: Final = 6
 
 
 def unrepeated_columns(rows: pa.Table) -> frozenset[str]:
-    """The names of columns whose values hardly repeat; nested ones are not looked at."""
+    """The names of columns whose values hardly repeat; nested columns are ignored."""
     sample = rows.slice(0, _SAMPLE)
     if sample.num_rows < _FEWEST:
         return frozenset()
@@ -37,7 +37,7 @@ def unrepeated_columns(rows: pa.Table) -> frozenset[str]:
             kind = kind.storage_type
             column = pa.chunked_array([chunk.storage for chunk in column.chunks], kind)
         most = _MOST_OF_TEXTS if _is_text(kind) else _MOST_OF_NUMBERS
-        # In one piece, and by their values: half the time that counting them takes.
+        # Counted on combined plain values, in half the time.
         if len(pc.unique(column.combine_chunks())) > most * len(column):
             found.append(field.name)
     return frozenset(found)
@@ -46,9 +46,9 @@ def unrepeated_columns(rows: pa.Table) -> frozenset[str]:
 class PlainColumns:
     """The columns without a dictionary in the files of each partition of a write.
 
-    Once several partitions in a row agree the next few are taken to be alike, and then one is
-    looked at again: judging each of 84 took an eighth of the CPU time of an INSERT by month.
-    Safe for threads.
+    Once several partitions in a row agree, the next few are assumed to be alike, and then one is
+    examined again: examining each of 84 took an eighth of the CPU time of an INSERT by month.
+    Thread-safe.
     """
 
     def __init__(self) -> None:
@@ -57,7 +57,7 @@ class PlainColumns:
         self._agreeing = self._unseen = 0
 
     def of(self, rows: pa.Table) -> frozenset[str]:
-        """Those of a partition that begins with ``rows``."""
+        """The columns for a partition that begins with ``rows``."""
         if rows.num_rows < _FEWEST:
             return frozenset()
         with self._lock:

@@ -1,8 +1,8 @@
-"""Row groups that were encoded apart, each as a Parquet file of its own, as the groups of one file.
+"""Join row groups that were encoded as separate Parquet files into one file.
 
-Their pages are copied; page indexes, Bloom filters and the footer come behind all of them, with
-the places where the pages lie now. Java's ``ParquetFileWriter.appendRowGroups`` does the same.
-So several threads encode one file in the order of its rows: encoding took 2.5 of the 4.2 s of CPU
+Their pages are copied; page indexes, Bloom filters and the footer follow all pages, with the new
+offsets of the pages. Java's ``ParquetFileWriter.appendRowGroups`` does the same.
+Thus several threads encode one file in the order of its rows: encoding took 2.5 of the 4.2 s of CPU
 time of an INSERT of lineitem of TPC-H (scale 1, tests/benchmarks insert).
 Source: Parquet format, FileMetaData, ColumnIndex and OffsetIndex.
 """
@@ -29,18 +29,18 @@ _ROWS, _GROUPS = 3, 4
 _COLUMNS, _GROUP_OFFSET, _ORDINAL = 1, 5, 7
 _CHUNK, _OFFSETS, _OFFSETS_LENGTH, _INDEX, _INDEX_LENGTH = 3, 4, 5, 6, 7
 _PAGES, _INDEX_PAGES, _DICTIONARY, _BLOOM = 9, 10, 11, 14
-# As ``integers`` tells those of the metadata.
+# Ids of metadata fields as ``integers`` returns them.
 _BLOOM_PLACE, _BLOOM_LENGTH = 314, 315
 _LOCATIONS, _LOCATION = 1, 1
 
-# Where something lies in the new file, and its length.
+# An offset in the new file, and a length.
 _Place: TypeAlias = tuple[int, int]
 
 
 class Part:
-    """An encoded file of at most one row group: its pages, and all that is behind them.
+    """An encoded file of at most one row group: its pages, and everything that follows them.
 
-    ``pages`` is where they end; the file begins with the magic bytes, which are not pages.
+    ``pages`` is the offset of their end; the file begins with the magic bytes, which are not pages.
     """
 
     def __init__(self, data: Any) -> None:
@@ -57,12 +57,12 @@ class Part:
         self.moved = 0
 
     def rest(self) -> bytes:
-        """The bytes behind the pages in a file that has no others."""
+        """The bytes that follow the pages in a file with only this part."""
         length = len(self.footer).to_bytes(_LENGTH, "little")
         return self._tail + self.footer + length + MAGIC
 
     def pieces(self, place: int, length: int) -> list[bytes]:
-        """For each chunk its Bloom filter or index, empty where it has none."""
+        """For each chunk its Bloom filter or index, empty if it has none."""
         found = []
         for each in self._chunks:
             start = each.get(place, self.pages) - self.pages
@@ -70,7 +70,7 @@ class Part:
         return found
 
     def offset_indexes(self) -> list[bytes]:
-        """Those of all chunks, with the places of their pages in the new file."""
+        """The offset indexes of all chunks, with the offsets of their pages in the new file."""
         made = []
         for data in self.pieces(_OFFSETS, _OFFSETS_LENGTH):
             if data:
@@ -84,12 +84,12 @@ class Part:
         return made
 
     def place(self, offset: int) -> int:
-        """Where a page of it lies in the new file; 0 says nothing."""
+        """The offset of a page in the new file; 0 means no page and stays 0."""
         return offset + self.moved if offset else 0
 
 
 def _groups(footer: bytes) -> list[int]:
-    """The positions of the row groups in a footer."""
+    """The offsets of the row groups in a footer."""
     found = []
     for each in fields(footer, 0):
         if each.field_id == _GROUPS:
@@ -101,7 +101,7 @@ def _groups(footer: bytes) -> list[int]:
 
 
 def _chunks(footer: bytes, group: int) -> list[dict[int, int]]:
-    """The integers of each column chunk, those of its metadata with ids from 300."""
+    """The integer fields of each column chunk; those of its metadata have ids from 300."""
     found = []
     for each in fields(footer, group):
         if each.field_id == _COLUMNS:
@@ -113,7 +113,7 @@ def _chunks(footer: bytes, group: int) -> list[dict[int, int]]:
 
 
 def rest_of_file(parts: Sequence[Part], position: int, rows: int) -> bytes:
-    """The bytes behind the pages of all parts, which end at ``position``; ``rows`` are theirs."""
+    """The bytes after the pages of all parts, which end at ``position``; ``rows`` in total."""
     if len(parts) == 1:
         return parts[0].rest()
     made = bytearray()
@@ -147,9 +147,9 @@ def _group(
     indexes: Sequence[_Place],
     offsets: Sequence[_Place],
 ) -> bytes:
-    """The row group of a part, empty if it has none, with the places in the new file.
+    """The row group of a part with offsets in the new file; empty if the part has none.
 
-    ``number`` is how many come before it: pyarrow wrote that, too, until release 19.
+    ``number`` is how many row groups precede it: pyarrow also wrote that until release 19.
     """
     columns: list[Edits] = []
     for bloom, index, offset in zip(blooms, indexes, offsets, strict=True):

@@ -1,4 +1,4 @@
-"""Parquet files of one partition: row groups by bytes, a new file at the target size."""
+"""Write the Parquet files of one partition: row groups by bytes, a new file at the target size."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _SMALLEST_RATIO: Final = 0.01
 
 
 class Encoders(Struct, frozen=True):
-    """Threads that encode row groups, of one partition ``at_once`` at most."""
+    """Threads that encode row groups, at most ``at_once`` of one partition."""
 
     threads: Executor
     at_once: int
@@ -39,10 +39,10 @@ class Encoders(Struct, frozen=True):
 class RollingFiles:
     """The files of one partition, one after the other.
 
-    ``path_of`` gives the path of the next. A file ends once it has the target size; the row groups
-    are as large as the options allow, judged by how many bytes the rows before have taken. With
+    ``path_of`` gives the path of the next file. A file ends once it has the target size; row groups
+    are as large as the options allow, estimated by the encoded size of earlier rows. With
     ``encoders`` several are encoded at once, and written in the order of their rows.
-    ``plain_columns`` are those of the whole write.
+    ``plain_columns`` is shared by the whole write.
     """
 
     def __init__(
@@ -57,14 +57,14 @@ class RollingFiles:
         self._encoders = encoders
         self._plain_columns = plain_columns or PlainColumns()
         self._file: ParquetFile | None = None
-        # Row groups that are being encoded, with the bytes of their rows in memory.
+        # Row groups being encoded, with the sizes of their rows in memory.
         self._waiting: deque[tuple[Future[EncodedRows], int]] = deque()
         self._bytes_per_byte = 1.0
         self._plain: frozenset[str] | None = None
         self.written: list[WrittenFile] = []
 
     def write(self, table: pa.Table) -> None:
-        """Write rows, which are kept until they are encoded."""
+        """Write rows, which are kept in memory until they are encoded."""
         if not table.num_rows:
             return
         options = self._shape.options
@@ -76,7 +76,7 @@ class RollingFiles:
         while start < table.num_rows:
             size = int((table.num_rows - start) * row_bytes)
             if self._waiting and self._expected(size) > options.target_file_size:
-                # Where the file ends is for its true length to say.
+                # The end of the file depends on its actual length.
                 self._take_all()
             left = min(options.row_group_size, options.target_file_size - self._expected())
             part = table.slice(start, self._rows_for(table.num_rows - start, size, left))
@@ -84,7 +84,7 @@ class RollingFiles:
             self._encode(part, int(part.num_rows * row_bytes), self._plain)
 
     def _expected(self, more: int = 0) -> int:
-        """The length of the file with the rows that wait, and ``more`` bytes of rows."""
+        """The expected length of the file with the waiting rows, and ``more`` bytes of rows."""
         written = 0 if self._file is None else self._file.size
         waiting = sum(size for _, size in self._waiting) + more
         return written + int(waiting * self._bytes_per_byte)
@@ -97,7 +97,7 @@ class RollingFiles:
         return max(int(count * left / estimate), _FEWEST_ROWS)
 
     def _encode(self, rows: pa.Table, size: int, plain: frozenset[str]) -> None:
-        """Encode rows that have ``size`` bytes in memory."""
+        """Encode rows with ``size`` bytes in memory."""
         if self._encoders is None:
             self._take(encode_rows(rows, self._shape, plain), size)
             return

@@ -1,6 +1,6 @@
 """Copy a struct of Thrift's compact protocol with some of its values changed.
 
-Headers of fields stay as they are: no field comes or goes. Source: Thrift, "Thrift compact protocol
+Field headers stay unchanged: no field is added or removed. Source: Thrift, "Thrift compact protocol
 encoding".
 """
 
@@ -11,14 +11,14 @@ from typing import NamedTuple, TypeAlias
 
 from icesql.read.formats.thrift import STRUCT, BadThrift, end_of, list_header, zigzag
 
-# By field id: bytes for the whole value, a function for an integer, more edits for a struct, and
-# for a list of structs the edits of each.
+# By field id: bytes to replace the value, a function for an integer, edits for a struct, or the
+# edits of each element for a list of structs.
 Edits: TypeAlias = Mapping[int, "Edit"]
 Edit: TypeAlias = "bytes | Callable[[int], int] | Edits | Sequence[Edits]"
 
 
 class Field(NamedTuple):
-    """A field of a struct: where its header, its value and what follows it begin."""
+    """A field of a struct: the offsets of its header, its value and its end."""
 
     field_id: int
     kind: int
@@ -43,7 +43,7 @@ def fields(data: bytes, position: int) -> Iterator[Field]:
 
 
 def edited(data: bytes, position: int, edits: Edits) -> bytes:
-    """The struct at ``position`` with the edits of those fields that it has.
+    """The struct at ``position``, edited; edits of fields that it lacks have no effect.
 
     >>> edited(bytes([0x16, 4, 0x16, 6, 0]), 0, {2: lambda value: value + 100}).hex()
     '160416ce0100'
@@ -79,14 +79,14 @@ def _edited_list(data: bytes, position: int, edits: Sequence[Edits]) -> bytes:
 
 
 def struct_list(structs: Sequence[bytes]) -> bytes:
-    """A list of structs."""
+    """The encoding of a list of structs."""
     count = len(structs)
     header = bytes([count << 4 | STRUCT]) if count < 15 else bytes([0xF0 | STRUCT]) + _varint(count)
     return header + b"".join(structs)
 
 
 def zigzag_bytes(value: int) -> bytes:
-    """A signed integer of up to 64 bits."""
+    """The zigzag encoding of a signed integer of up to 64 bits."""
     return _varint((value << 1) ^ (value >> 63))
 
 

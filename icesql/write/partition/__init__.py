@@ -1,1 +1,1 @@
-"""Which partition a row belongs to, and in which order rows are written."""
+"""Determine the partition of each row, and the order in which rows are written."""

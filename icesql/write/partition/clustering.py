@@ -1,4 +1,4 @@
-"""Rows by partition, in bounded memory: what does not fit waits in a file of temp_directory."""
+"""Cluster rows by partition in bounded memory: the rest is spilled to a temporary file."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from icesql.storage.temporary import make_temporary_folder, spilling_to
 from icesql.write.partition.partition_values import internal_array, partition_array
 from icesql.write.partition.sorting import source_column
 
-# Rows that are divided at once: below that there would be more slices than rows. Engines give
-# batches of about as many, which are divided without being copied together first.
+# Rows that are divided at once: with fewer there would be more slices than rows. Engines return
+# batches of about this size, which are divided without being combined first.
 _CHUNK_BYTES: Final = 8 << 20
-# Chunks that are being divided: two keep two threads busy.
+# The number of chunks divided at once: two keep two threads busy.
 _AT_ONCE: Final = 2
 _MOST_CODES: Final = 1 << 62
 _FEW_CODES: Final = 1 << 16
@@ -51,7 +51,7 @@ def partition_columns(
 
 
 def divide(rows: pa.Table, columns: Sequence[pa.Array]) -> list[Piece]:
-    """``rows`` by their partition values; in each piece they keep their order."""
+    """Divide ``rows`` by their partition values; each piece keeps their order."""
     if not rows.num_rows:
         return []
     codes = np.zeros(rows.num_rows, np.int64)
@@ -84,11 +84,11 @@ def _tuple(columns: Sequence[pa.Array], row: int) -> tuple[Any, ...]:
 
 
 class Clusters:
-    """Takes rows as they come and gives them back partition by partition.
+    """Takes rows in any order and returns them partition by partition.
 
-    Keeps at most about ``budget`` bytes in memory: beyond it the rows wait, divided already, in a
-    file of ``folder`` that has no name, so that it is gone with the process. Rows are divided in
-    ``threads``, while more come.
+    Keeps at most about ``budget`` bytes in memory: beyond it, divided rows are spilled to an
+    unlinked file in ``folder``, which disappears with the process. ``threads`` divide rows while
+    more are added.
     """
 
     def __init__(
@@ -112,7 +112,7 @@ class Clusters:
         self.spilled_bytes = 0
 
     def add(self, batch: pa.RecordBatch) -> None:
-        """Take some rows, in the table's Parquet schema."""
+        """Add rows, in the table's Parquet schema."""
         self._waiting.append(batch)
         self._waiting_bytes += batch.nbytes
         if self._waiting_bytes >= min(_CHUNK_BYTES, self._budget):
@@ -154,7 +154,7 @@ class Clusters:
         self._held, self._bytes = {}, 0
 
     def pieces(self, most_bytes: int) -> Iterator[Piece]:
-        """All rows, those of a partition one after the other, each about ``most_bytes`` at most."""
+        """All rows, partition by partition, in pieces of at most about ``most_bytes``."""
         self._divide()
         self._hold_all()
         for key, values in self._values.items():
@@ -177,7 +177,7 @@ class Clusters:
         yield from self._held.get(key, ())
 
     def close(self) -> None:
-        """Give the disk back, and divide nothing more. Harmless when repeated."""
+        """Free the disk space, and stop dividing. Can be called repeatedly."""
         for each in self._dividing:
             each.cancel()
         self._dividing.clear()
@@ -187,7 +187,7 @@ class Clusters:
 
 
 class _Run:
-    """Divided rows in a file without a name."""
+    """Divided rows in an unlinked file."""
 
     def __init__(self, folder: str, held: dict[tuple[Any, ...], list[pa.Table]]) -> None:
         name = "icesql-write-"

@@ -1,4 +1,4 @@
-"""The 32-bit hash of bucket partitions over whole Arrow arrays: that of ``iceberg.bucket_hash``."""
+"""The 32-bit hash of bucket partitions for whole Arrow arrays; see ``iceberg.bucket_hash``."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ Numbers = npt.NDArray[Any]
 _C1: Final = np.uint32(0xCC9E2D51)
 _C2: Final = np.uint32(0x1B873593)
 _ADDED: Final = np.uint32(0xE6546B64)
-# Texts beyond this are hashed one by one: each four bytes of the longest are a round for all.
+# Longer texts are hashed one by one: each four bytes of the longest value are a round for all.
 _LONGEST: Final = 256
 
 
 def hash_longs(values: npt.NDArray[np.int64]) -> npt.NDArray[np.uint32]:
-    """The hash of each number as eight bytes, lowest first."""
+    """The hash of each number as eight little-endian bytes."""
     words = np.ascontiguousarray(values).view(np.uint64)
     state = np.zeros(len(words), np.uint32)
     for word in (words & np.uint64(0xFFFFFFFF), words >> np.uint64(32)):
@@ -28,7 +28,7 @@ def hash_longs(values: npt.NDArray[np.int64]) -> npt.NDArray[np.uint32]:
 
 
 def hash_bytes(array: pa.Array) -> npt.NDArray[np.uint32]:
-    """The hash of each value of a binary or string array; anything in the place of NULL."""
+    """The hash of each value of a binary or string array; arbitrary for NULL."""
     plain = array.cast(pa.large_binary()) if array.type != pa.large_binary() else array
     count = len(plain)
     _, offset_buffer, data_buffer = plain.buffers()
@@ -36,7 +36,7 @@ def hash_bytes(array: pa.Array) -> npt.NDArray[np.uint32]:
         return _finished(np.zeros(count, np.uint32), np.zeros(count, np.uint32))
     offsets = np.frombuffer(offset_buffer, np.int64)[plain.offset : plain.offset + count + 1]
     starts, lengths = offsets[:-1], np.diff(offsets)
-    # Four bytes more, so that the last word of the last value can be read whole.
+    # Four more bytes, so that the last word of the last value can be read as a whole.
     data = np.frombuffer(data_buffer, np.uint8)[: offsets[-1]]
     data = np.concatenate([data, np.zeros(4, np.uint8)])
     longest = int(lengths.max())
@@ -61,7 +61,7 @@ def _one_by_one(array: pa.Array) -> npt.NDArray[np.uint32]:
 
 
 def _words(data: Numbers, at: Numbers) -> Numbers:
-    """Four bytes from each place, lowest first."""
+    """Four bytes from each offset as a little-endian word."""
     word = data[at].astype(np.uint32)
     for byte in range(1, 4):
         word |= data[at + byte].astype(np.uint32) << np.uint32(8 * byte)
@@ -95,7 +95,7 @@ def _finished(state: Numbers, lengths: Numbers) -> Numbers:
 
 
 def buckets(hashes: npt.NDArray[np.uint32], count: int, nulls: pa.Array) -> pa.Array:
-    """The bucket of each hash, NULL where ``nulls`` (booleans) says so."""
+    """The bucket of each hash; NULL where ``nulls`` is true."""
     numbers = (hashes & np.uint32(0x7FFFFFFF)) % np.uint32(count)
     made = pa.array(numbers.astype(np.int32))
     return pc.if_else(nulls, pa.scalar(None, pa.int32()), made)

@@ -1,7 +1,7 @@
 """Partition values of whole Arrow columns: the transforms of ``iceberg.transforms``, vectorised.
 
-Values come in the internal form of ``iceberg.types`` as Arrow has it: dates as int32, times and
-timestamps as int64, UUIDs as bytes, everything else as it is.
+Values are in the internal form of ``iceberg.types`` as Arrow arrays: dates as int32, times and
+timestamps as int64, UUIDs as bytes, all other types unchanged.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _EIGHT_BYTES: Final = (
 
 
 def internal_array(array: pa.Array, type: t.IcebergType) -> pa.Array:
-    """A column of the table's Arrow type in the internal form."""
+    """Convert a column of the table's Arrow type to internal form."""
     match type:
         case t.DateType():
             return array.cast(pa.int32())
@@ -64,8 +64,8 @@ def internal_array(array: pa.Array, type: t.IcebergType) -> pa.Array:
 def partition_array(transform: Transform, type: t.IcebergType, values: pa.Array) -> pa.Array:
     """The partition value of each of ``values``, which are in internal form; NULL stays NULL.
 
-    Raises DataError for a number so small that its truncation has none of the column's type and for
-    a time whose hour no int holds, UnsupportedTableError for a transform that is not known.
+    Raises DataError for a number whose truncated value is below the type's range, and for
+    a time whose hour exceeds an int, UnsupportedTableError for an unknown transform.
     """
     if not transform.accepts(type):
         raise UnsupportedTableError(f"partitioning by {transform} of a column of type {type}")
@@ -112,9 +112,9 @@ def _time_units(unit: str, type: t.IcebergType, values: pa.Array) -> pa.Array:
 
 
 def _months_or_years(unit: str, days: Numbers) -> Numbers:
-    """The month or year of each day, from 1970.
+    """The month or year of each day, counted from 1970.
 
-    numpy takes 30 ns a value for it, a look into a table 2: rows of neighbouring days have one.
+    numpy takes 30 ns per value, a table lookup 2: rows of neighbouring days use a table.
     """
     coarse = "datetime64[M]" if unit == "month" else "datetime64[Y]"
     least = int(days.min()) if len(days) else 0
@@ -163,7 +163,7 @@ def _truncated(transform: Truncate, type: t.IcebergType, values: pa.Array) -> pa
 def _of_each(
     transform: Transform, type: t.IcebergType, values: pa.Array, result: pa.DataType
 ) -> pa.Array:
-    """By the transform itself, once for each distinct value."""
+    """Apply the transform itself, once for each distinct value."""
     encoded = values.dictionary_encode()
     try:
         made = [transform.apply(each, type) for each in encoded.dictionary.to_pylist()]

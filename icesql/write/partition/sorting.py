@@ -1,4 +1,4 @@
-"""Rows in the order of a table's sort order."""
+"""Sort rows by a table's sort order."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from icesql.iceberg.transforms import UnknownTransform, parse_transform
 from icesql.write.casts import plain_array
 from icesql.write.partition.partition_values import internal_array, partition_array
 
-# A column of the table's rows at any depth of structs, by its id.
+# Finds a column of the table's rows by its id, at any depth of structs.
 
 
 def source_column(rows: pa.Table | pa.RecordBatch, schema: Schema, field_id: int) -> pa.Array:
-    """The values of a field in ``rows``, NULL where a struct around it is NULL.
+    """The values of a field in ``rows``, NULL where an enclosing struct is NULL.
 
-    Raises UnsupportedTableError for a field that the schema has not or that lies in a list or map.
+    Raises UnsupportedTableError for a field that is missing in the schema or inside a list or map.
     """
     field = schema.field_by_id.get(field_id)
     if field is None or schema.inside_repeated(field_id):
@@ -41,7 +41,7 @@ def source_column(rows: pa.Table | pa.RecordBatch, schema: Schema, field_id: int
 
 
 class SortKey(Struct, frozen=True):
-    """One key: which column, how it is transformed, and its directions."""
+    """One key: a column, its transform, and its directions."""
 
     source_id: int
     transform: str
@@ -50,7 +50,7 @@ class SortKey(Struct, frozen=True):
 
 
 def sort_keys(order: SortOrder, schema: Schema) -> tuple[SortKey, ...] | None:
-    """The keys of an order; None for one that icesql cannot sort by."""
+    """The keys of an order; None if icesql cannot sort by it."""
     keys = []
     for each in order.fields:
         source = schema.field_by_id.get(each.source_ids[0])
@@ -65,7 +65,7 @@ def sort_keys(order: SortOrder, schema: Schema) -> tuple[SortKey, ...] | None:
 
 
 def sorted_rows(table: pa.Table, schema: Schema, keys: Sequence[SortKey]) -> pa.Table:
-    """``table`` in the order of ``keys``; equal rows stay as they are.
+    """``table`` sorted by ``keys``; the sort is stable.
 
     -0.0 comes before 0.0, NaN after every number, NULL where the key says.
     """
@@ -82,7 +82,7 @@ def sorted_rows(table: pa.Table, schema: Schema, keys: Sequence[SortKey]) -> pa.
 
 
 def key_values(values: pa.Array, schema: Schema, key: SortKey) -> pa.Array:
-    """The values by which rows are compared, in an order that Arrow has."""
+    """The values to compare rows by, in a type that Arrow can sort."""
     type = schema.type_of(key.source_id)
     transform = parse_transform(key.transform)
     made = partition_array(transform, type, internal_array(values, type))
@@ -94,11 +94,11 @@ def key_values(values: pa.Array, schema: Schema, key: SortKey) -> pa.Array:
 
 
 def _ordered(values: pa.Array) -> pa.Array:
-    """Whole numbers in the order that the standard gives floats."""
+    """Floats as integers that sort in the IEEE total order."""
     doubles = values.cast(pa.float64())
     filled = pc.fill_null(doubles, 0.0)
     numbers: npt.NDArray[np.float64] = filled.to_numpy(zero_copy_only=False).copy()
-    numbers[np.isnan(numbers)] = np.nan  # one NaN, and that a positive one
+    numbers[np.isnan(numbers)] = np.nan  # one positive NaN for all
     bits = numbers.view(np.int64)
     flipped = np.where(bits < 0, bits ^ np.int64(0x7FFFFFFFFFFFFFFF), bits)
     return pa.array(flipped, mask=np.asarray(doubles.is_null().to_numpy(zero_copy_only=False)))

@@ -1,1 +1,1 @@
-"""Values as files hold them: variants, geometries, NULL, and what cannot be held."""
+"""Convert values to stored form: variants, geometries, NULL; refuse values that do not fit."""

@@ -1,4 +1,4 @@
-"""Geometries as well-known binary (WKB): checked, and the box around their coordinates.
+"""Geometries as well-known binary (WKB): validation and bounding boxes.
 
 Source: OGC 06-103r4, section 8, and ISO 13249-3 for coordinates with z and m.
 """
@@ -19,7 +19,7 @@ from icesql.iceberg import types as t
 from icesql.write.casts import plain_array
 from icesql.write.values.misfit import Misfit
 
-# Least and greatest x, y, z, m; infinities the wrong way round where there is none.
+# Least and greatest x, y, z, m; infinities in reverse order for a dimension without values.
 Box = tuple[tuple[float, ...], tuple[float, ...]]
 _NO_BOX: Final[Box] = ((math.inf,) * 4, (-math.inf,) * 4)
 _POINT, _LINE, _POLYGON, _MULTIPOINT = 1, 2, 3, 4
@@ -28,9 +28,9 @@ _DEEPEST: Final = 50
 
 
 class Extent(Struct, frozen=True):
-    """Facts about the geometries of a column: NULLs, and the box around all others.
+    """Facts about the geometries of a column: the number of NULLs, and the box around all others.
 
-    No box: it cannot be told.
+    The box is None if it is unknown.
     """
 
     nulls: int
@@ -38,10 +38,10 @@ class Extent(Struct, frozen=True):
 
 
 class GeometryColumn(Struct, frozen=True):
-    """A column of geometries that is not inside a list or map: its id, its place in a table.
+    """A column of geometries outside of lists and maps: its id, its path of column indices.
 
-    ``points_alone``: the box is one only of points, since edges between them leave it, as those of
-    a geography on a sphere do.
+    ``points_alone``: only points have a box, because edges between points can leave their box, as
+    a geography's do on a sphere.
     """
 
     field_id: int
@@ -50,7 +50,7 @@ class GeometryColumn(Struct, frozen=True):
 
 
 def geometry_array(type: t.IcebergType, values: pa.Array) -> pa.Array:
-    """``values`` as WKB. Raises Misfit for other values, and for bytes that are no WKB."""
+    """``values`` as WKB. Raises Misfit for values of other types, and for invalid WKB."""
     values = plain_array(values)
     if pa.types.is_string(values.type):
         raise Misfit(-1, "a text is no geometry; CAST it: 'POINT (1 2)'::GEOMETRY")
@@ -68,7 +68,7 @@ def geometry_array(type: t.IcebergType, values: pa.Array) -> pa.Array:
 
 
 def geometry_columns(fields: Sequence[t.NestedField]) -> tuple[GeometryColumn, ...]:
-    """Where geometries are among stored fields."""
+    """The geometry columns among stored fields."""
     return tuple(_columns(fields, ()))
 
 
@@ -85,7 +85,7 @@ def _columns(fields: Sequence[t.NestedField], path: tuple[int, ...]) -> list[Geo
 
 
 def extents(table: pa.Table, columns: Sequence[GeometryColumn]) -> dict[int, Extent]:
-    """The extent of each column in ``table``, by its id."""
+    """The extent of each column in ``table``, by field id."""
     found: dict[int, Extent] = {}
     for each in columns:
         values = table.column(each.path[0])
@@ -107,7 +107,7 @@ def extents(table: pa.Table, columns: Sequence[GeometryColumn]) -> dict[int, Ext
 
 
 def bounds(found: Sequence[Extent]) -> tuple[bytes, bytes] | None:
-    """The lower and upper bound of a column by its extents; None where there is none."""
+    """The lower and upper bound of a column from its extents; None if there is none."""
     box = _NO_BOX
     for each in found:
         if each.box is None:
@@ -137,7 +137,7 @@ def _joined(one: Box, other: Box) -> Box:
 
 
 class _Walk:
-    """The coordinates of one WKB."""
+    """Parses the coordinates of one WKB value."""
 
     def __init__(self, data: bytes) -> None:
         self._data, self._at = data, 0
@@ -145,7 +145,7 @@ class _Walk:
         self.points_alone = True
 
     def whole(self) -> None:
-        """Go through all bytes. Raises ValueError, struct.error and IndexError."""
+        """Parse all bytes. Raises ValueError, struct.error and IndexError."""
         self._geometry(0)
         if self._at != len(self._data):
             raise ValueError("bytes are left behind it")
@@ -192,7 +192,7 @@ class _Walk:
         rows = found.reshape(count, len(places))
         low, high = [*self.box[0]], [*self.box[1]]
         for column, place in enumerate(places):
-            # NaN is a coordinate that is missing, as all of an empty point are.
+            # NaN is a missing coordinate; all coordinates of an empty point are missing.
             known = rows[:, column][~np.isnan(rows[:, column])]
             if len(known):
                 low[place] = min(low[place], float(known.min()))

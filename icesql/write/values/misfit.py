@@ -1,4 +1,4 @@
-"""A value that a column cannot hold: infinite times, and NULL structs with required fields."""
+"""Values that a column cannot hold: infinite times, and NULL structs with required fields."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import pyarrow.compute as pc
 
 from icesql.write.casts import list_elements, plain_array
 
-# NULL structs with required fields: what is below has values, or no file can be written.
+# NULL structs with required fields: fields inside need values, or the file cannot be written.
 
 
 def null_array(count: int, type: pa.DataType) -> pa.Array:
-    """``count`` times NULL."""
+    """An array of ``count`` NULLs."""
     if not pa.types.is_struct(type) or not type.num_fields or not count:
         return pa.nulls(count, type)
     children = []
@@ -25,7 +25,7 @@ def null_array(count: int, type: pa.DataType) -> pa.Array:
 
 
 def without_nulls(array: pa.Array) -> pa.Array:
-    """The array with some value in each place: those of fields of a struct that is NULL there."""
+    """The array without NULLs: fields of a NULL struct get arbitrary values."""
     if not array.null_count:
         return array
     if isinstance(array, pa.ExtensionArray):
@@ -42,9 +42,9 @@ def without_nulls(array: pa.Array) -> pa.Array:
     return pa.Array.from_buffers(array.type, len(array), [None, *buffers], 0, array.offset)
 
 
-# Infinite dates and times, which engines have and Iceberg has not.
+# Infinite dates and times, which engines have and Iceberg does not.
 
-# Arrow has no infinity: DuckDB gives the largest number there is, and its negative.
+# Arrow has no infinity: DuckDB returns the largest number and its negative.
 _MOST: Final = {32: (1 << 31) - 1, 64: (1 << 63) - 1}
 
 
@@ -65,7 +65,7 @@ def refuse_infinity(values: pa.Array) -> None:
     elif pa.types.is_date(kind) or pa.types.is_timestamp(kind):
         most = _MOST[kind.bit_width]
         numbers = values.view(pa.int32() if kind.bit_width == 32 else pa.int64())
-        # In one pass, and without scalars of Python, for which pyarrow imports pandas.
+        # In one pass, and without Python scalars, for which pyarrow imports pandas.
         least, greatest = (each.as_py() for each in pc.min_max(numbers).values())
         if least is None or -most < least <= greatest < most:
             return
@@ -76,9 +76,9 @@ def refuse_infinity(values: pa.Array) -> None:
 
 
 class Misfit(Exception):
-    """A value of a column that cannot be stored: where, in rows of the array, and why.
+    """A value that a column cannot store: its row in the array, and the reason.
 
-    The row is negative where the type of all of them is to blame.
+    The row is negative if the type of all values is the reason.
     """
 
     def __init__(self, row: int, reason: str, *, null: bool = False) -> None:
@@ -87,7 +87,7 @@ class Misfit(Exception):
 
 
 def of_row(misfit: Misfit, lengths: pa.Array) -> Misfit:
-    """The misfit of an element as that of the row whose list or map has it."""
+    """Convert the misfit of an element to one of the row whose list or map contains it."""
     if misfit.row < 0:
         return misfit
     ends = pc.cumulative_sum(lengths.cast(pa.int64()))

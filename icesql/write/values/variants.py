@@ -1,8 +1,8 @@
-"""Values of SQL as variants, in the binary form that files hold.
+"""Convert SQL values to variants, in the binary form of files.
 
-A text is JSON, as a variant reads; anything else keeps its type: a struct and a map of texts become
-objects, a list an array. NULL in a column is a missing variant, NULL inside of a value the
-variant ``null``.
+A string is parsed as JSON, as variants are read; other values keep their types: structs and maps
+with string keys become objects, lists arrays. NULL in a column is a missing variant, NULL inside of
+a value the variant ``null``.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ _JSON: Final = "arrow.json"
 
 
 def variant_array(values: pa.Array) -> pa.Array:
-    """``values`` as ``VARIANT_BYTES``. Raises Misfit for a text that is no JSON, and for types
-    that no variant has."""
+    """``values`` as ``VARIANT_BYTES``. Raises Misfit for a string that is not JSON, and for types
+    without a variant type."""
     if values.type == VARIANT_BYTES:
         return values
     plain = plain_array(values)
@@ -49,11 +49,11 @@ def _is_text(kind: pa.DataType) -> bool:
     return bool(pa.types.is_string(kind))
 
 
-# ------------------------------------------------------------------ values with types
+# ------------------------------------------------------------------ typed values
 
 
 def _nodes(values: pa.Array) -> list[Node | None]:
-    """The values as nodes, None for NULL; JSON inside of them is JSON."""
+    """The values as nodes, None for NULL; nested JSON values are parsed."""
     is_json = isinstance(values.type, pa.BaseExtensionType) and (
         values.type.extension_name == _JSON
     )
@@ -143,7 +143,7 @@ def _parsed(text: str, row: int) -> Node:
 
 
 def _checked(value: Any, depth: int) -> Node:
-    """A parsed value as a node."""
+    """A parsed JSON value as a node."""
     if depth > DEEPEST:
         raise ValueError("it is nested too deeply")
     if isinstance(value, dict):
@@ -165,7 +165,7 @@ def _whole(text: str) -> bytes:
 
 
 def _fraction(text: str) -> bytes:
-    """A decimal where that has all digits; with an exponent a double, as Spark has it."""
+    """A decimal if it can hold all digits; with an exponent a double, as in Spark."""
     if "e" not in text.lower():
         try:
             return p.of_decimal(Decimal(text))
