@@ -3,7 +3,7 @@
     python tests/campaigns [NAME [ARGUMENT …]]
 
 A campaign is a module of this folder with a function ``main``, whose parameters are the arguments:
-those that only have names are options. What it returns is how much was wrong.
+keyword-only parameters are options. It returns the number of problems.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ HERE = Path(__file__).resolve().parent
 
 
 def load(name: str) -> tuple[Any, str | None]:
-    """The function of a campaign, and its text."""
+    """The function of a campaign, and its description."""
     module = import_module(f"tests.campaigns.{name}")
     return module.main, module.__doc__
 
 
 def campaigns() -> dict[str, str]:
-    """The first line of each campaign's text by its name."""
+    """The first line of each campaign's description, by name."""
     texts = {path.stem: path.read_text(encoding="utf-8") for path in sorted(HERE.glob("[a-z]*.py"))}
     return {
         name: text.partition('"""')[2].partition("\n")[0]

@@ -1,13 +1,13 @@
-"""Queries asked five times, with other statements between: what is kept changes no row.
+"""Run queries five times, with other statements in between: caches must not change any row.
 
     python tests/campaigns asked_again [--histories 334] [--first 0] [--length 150]
 
-A world has two schemas of three tables each, of the same names and of other rows, in a folder of
-its own. Its queries come in rounds, each time in another order. Between the rounds this session and
-another one commit, drop, make anew and compact tables, and time zone, schema, temporary views,
+A world has two schemas of three tables each, with the same names and other rows, in a folder of
+its own. Its queries are run in rounds, each time in another order. Between the rounds this session
+and another one commit, drop, recreate and compact tables, and time zone, schema, temporary views,
 macros, variables and the values of parameters change. Every answer is compared with DuckDB's over
 the same rows, and the first and last of each query with a session whose caches are off. Ends with
-code 1 where rows differ; prints what was asked.
+code 1 if rows differ; prints the number of queries and events.
 """
 
 from __future__ import annotations
@@ -36,30 +36,30 @@ TABLES = ("t", "u", "p")
 FILES = 5
 COLUMNS = ", ".join(f"{name} {kind}" for name, kind in SQL_TYPES.items())
 DEFINITION = f"({COLUMNS}, o STRUCT(f DOUBLE, s VARCHAR))"
-# Whether the engine comes to a value that a function does not take is for its plan to say, which
-# depends on what it knows of the number of rows.
+# Whether the engine evaluates a value outside of a function's domain depends on its plan, and so on
+# its estimates of row counts.
 RAISED = ["raised"]
-# How often statements of rows are drawn; DuckDB runs the same texts.
+# How often row statements are drawn; DuckDB runs the same texts.
 ROWS = {"insert": 3, "insert_select": 1, "delete": 2, "update": 3, "merge": 2, "truncate": 0.1}
 EVENTS = read_table(__file__, "asked_again.tsv")
 FIRST = (
     "USE one", "SET VARIABLE low = 5", "CREATE OR REPLACE TEMP MACRO m(x) AS x + 1",
     "CREATE OR REPLACE TEMP VIEW v AS SELECT i, k, s FROM one.t WHERE k > 2",
 )  # fmt: skip
-# How the tables are laid out.
+# The layouts of the tables.
 LAYOUTS = {"t": "", "u": " PARTITIONED BY (bucket(3, i))", "p": " PARTITIONED BY (k, w)"}
 
 
 @dataclass
 class Query:
-    """A text, and how the values of its parameters are drawn each time."""
+    """A text, and a function that draws the values of its parameters each time."""
 
     sql: str
     values: Callable[[], list[Any]] | None = None
 
 
 def exact(value: Any, kind: str) -> str:
-    """A value in SQL, of exactly this type."""
+    """A value in SQL, with exactly this type."""
     if value is None:
         return "NULL"
     text = str(value).replace("'", "''")
@@ -67,7 +67,7 @@ def exact(value: Any, kind: str) -> str:
 
 
 def alike(rows: list[Any]) -> list[str]:
-    """Rows in an order of their own; instants in one zone, and one zero."""
+    """Rows in a fixed order; instants in one zone, and -0.0 as 0.0."""
 
     def plain(value: Any) -> Any:
         match value:
@@ -137,7 +137,7 @@ class World:
         return f"INSERT INTO {name} ({', '.join(KINDS)}, o) VALUES {', '.join(written)}"
 
     def change_rows(self, schema: str, table: str, by: Any) -> None:
-        """A statement of rows, which DuckDB runs, too, where it has such a one."""
+        """Run a row statement, in DuckDB as well if it has such a statement."""
         import duckdb
 
         model, found = TableModel(table), self.warehouse.document(schema, table)
@@ -157,7 +157,7 @@ class World:
             self.duckdb.commit()
 
     def event(self) -> None:
-        """Something that happens between two statements."""
+        """Do something between two statements."""
         pick = self.chance
         self.found["events"] += 1
         schema = self.schema if pick.random() < 0.7 else pick.choice(SCHEMAS)
@@ -194,7 +194,7 @@ class World:
 
     @property
     def schema(self) -> str:
-        """The current one of every session."""
+        """The current schema of every session."""
         return str(self.duckdb.execute("SELECT current_schema()").fetchone()[0])
 
     # ------------------------------------------------------------ queries
@@ -218,7 +218,7 @@ class World:
         return default if found is None else found
 
     def ask(self, count: int) -> None:
-        """``count`` queries, each five times."""
+        """Run ``count`` queries, each five times."""
         self.queries = [self.query() for _ in range(count)]
         self.found["questions"] += count
         for turn in range(TIMES):
@@ -230,7 +230,7 @@ class World:
             for place, query in enumerate(order):
                 if self.chance.random() < 0.06:
                     self.event()
-                # Without anything between, too: what is kept is used at once.
+                # Also repeated at once, which uses the caches immediately.
                 for _ in range(TIMES if turn == 2 and place % 4 == 0 else 1):
                     self.ask_one(query, plain=turn in (0, TIMES - 1))
 
@@ -269,7 +269,7 @@ class World:
 
     @staticmethod
     def rows(connection: Any, sql: str, values: Any) -> list[str] | None:
-        """The rows; None where they are refused, RAISED where a value is in no range."""
+        """The rows; None if the query is refused, RAISED for a value out of range."""
         try:
             return alike(connection.execute(sql, values).fetchall())
         except icesql.DataError:

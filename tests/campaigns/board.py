@@ -1,12 +1,12 @@
-"""Ask engines the board's questions, write ``tests/board/results.json`` and the page of the manual.
+"""Run the board's queries on engines, write ``tests/board/results.json`` and the manual's page.
 
     python tests/campaigns board [--engines NAME …] [--environments FOLDER] [--seconds N] [--only TEXT]
 
 Each engine gets a virtual environment of its own, which pip fills from PyPI at the first run. Spark
-needs Java and the environment variable BOARD_ICEBERG_JARS: the paths of Iceberg's runtime for Spark 4.1
-and of SQLite's JDBC driver, separated by a comma. ``--only`` asks of tables whose name contains it.
-Tables are laid where their metadata says that they lie, and removed at the end. What an engine that
-is not asked this time, or not that question, answered before stays.
+needs Java and the environment variable BOARD_ICEBERG_JARS: the paths of Iceberg's runtime for Spark
+4.1 and of SQLite's JDBC driver, separated by a comma. ``--only`` selects tables whose name contains
+it. Tables are placed where their metadata says, and removed at the end. Earlier results stay for
+engines and queries that are not run this time.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ def judged(
     metadata: Mapping[str, Path],
     seconds: float,
 ) -> dict[str, Any]:
-    """The engine's versions, and by question its verdict with the reason."""
-    # chDB reads below its working folder alone.
+    """The engine's versions, and for each query its verdict with the reason."""
+    # chDB reads only files below its working folder.
     below = Path(os.path.commonpath([each.parents[2] for each in metadata.values()]))
     asked = [each.asked(metadata[each.table]) for each in questions]
     versions, verdicts = {}, {}
@@ -70,7 +70,7 @@ def main(
     *, engines: tuple[str, ...] = (), environments: Path = ENVIRONMENTS, seconds: float = 20.0,
     only: str = "",
 ) -> bool:  # fmt: skip
-    """Ask engines, by default all; whether one could not be asked."""
+    """Run engines, by default all; return whether one could not be run."""
     named = {each.name.lower(): each for each in ENGINES}
     wanted = [named[each.lower()] for each in engines] or ENGINES
     tables, every = load()
@@ -79,7 +79,7 @@ def main(
     outcome = results()
     outcome |= {"date": f"{datetime.now(UTC):%Y-%m-%d}", "seconds": seconds}
     outcome["machine"] = f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores"
-    # The topmost folders that are not there yet are ours to remove.
+    # Remove the topmost folders that this run creates.
     places = (Path(each.location) for each in tables.values())
     new = {[each for each in (place, *place.parents) if not each.exists()][-1] for place in places}
     failed = False

@@ -1,4 +1,4 @@
-"""Small breaks of the code, and the tests that catch them: what a smaller suite has to catch, too.
+"""Small breaks of the code, and the tests that catch them: a smaller suite must catch them, too.
 
     python tests/campaigns breaks [NUMBER …]
 
@@ -27,13 +27,13 @@ from tests.tables import read_table
 
 ROOT = Path(__file__).parents[2]
 SECONDS: Final = 120
-# Breaks that were caught once and may go unnoticed, each of them named where they are accepted.
+# The number of breaks that may go unnoticed; each has to be named where it is accepted.
 LOST: Final = 4
 KINDS: Final = (ast.FunctionDef, ast.ClassDef)
 
 
 def broken(text: str, function: str, code: str, which: int, instead: str) -> str | None:
-    """The text of a file with one place of a function broken; None where the place is not there."""
+    """The text of a file with one place of a function broken; None if the place does not exist."""
     node: ast.AST = ast.parse(text)
     for name in function.split("."):
         inside = (each for each in ast.walk(node) if isinstance(each, KINDS) and each.name == name)
@@ -72,7 +72,7 @@ def outcome(tree: Path, tests: list[str]) -> str:
 
 
 def main(numbers: tuple[int, ...] = ()) -> bool:
-    """Break the places of the list, or these of them; whether too many are not caught."""
+    """Break all places of the list, or those numbered; return whether too many are not caught."""
     lost = list[str]()
     with tempfile.TemporaryDirectory() as folder:
         ignored = shutil.ignore_patterns(".git", ".venv", "__pycache__", ".*_cache")

@@ -1,10 +1,10 @@
-"""Damage real tables by the thousand, and count what comes of it, by kind.
+"""Damage real tables by the thousand, and count the outcomes by kind.
 
     python tests/campaigns damage CORPUS … [--damages 50000] [--seed 1] [--seconds S] [--out F]
 
-Each damage is done to a copy of a table, which is then asked three queries. Counted are crashes,
-hangs, foreign exceptions, errors that name no file, wrong rows, and cases over 10 s or 1 GB. A run
-that was stopped goes on with ``--first``: how many of the series were done.
+Each damage is done to a copy of a table, on which three queries then run. Counted are crashes,
+hangs, foreign exceptions, errors that name no file, wrong rows, and cases over 10 s or 1 GB. A
+stopped run continues with ``--first``: the number of finished cases.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from tests.benchmarks.process import Side, answers
 
 WORKER = "tests.damage.worker:opened"
 SECONDS, SLOW_SECONDS, MOST_BYTES, BIGGEST = 60, 10, 1 << 30, 3 << 20
-# What no query may end in. Wrong rows of these kinds would be seen if anybody looked.
+# No query may end like this. Wrong rows after damage of these kinds are detectable.
 NEVER = ("crash", "hang", "foreign", "dead", "slow", "fat")
 VISIBLE = ("record twice", "record 300 times", "footer.3", "footer.4", "footer.4.*.3", "page.5.1",
            "page.8.1")  # fmt: skip
@@ -33,7 +33,7 @@ Json = dict[str, Any]
 
 
 def jobs(tables: list[str], healthy: str, seeds: Iterable[int], structured: bool) -> list[Json]:
-    """A job for each seed, those of a table next to each other."""
+    """A job for each seed; jobs on the same table are neighbours."""
     more = {"healthy": healthy, "structured": structured}
     made = [{"metadata": tables[seed % len(tables)], "seed": seed, **more} for seed in seeds]
     return sorted(made, key=lambda job: (job["metadata"], job["seed"]))
@@ -98,7 +98,7 @@ class Counts:
             self.by_kind[f"{role}: {outcome.get('kind', '?')}", verdict] += 1
             if verdict in ("wrong", "unnamed"):
                 self.by_change[verdict, f"{role}: {what}"] += 1
-            # A wrong answer only where the damage could be seen.
+            # A wrong answer counts only if the damage was detectable.
             if verdict in NEVER or (verdict == "wrong" and what in VISIBLE):
                 self.problems.append((verdict, job, outcome))
         if self._out is not None:

@@ -1,4 +1,4 @@
-"""DuckDB's own test suite, asked of Iceberg copies of its tables, with DuckDB as the judge.
+"""Run DuckDB's own test suite over Iceberg copies of its tables, with DuckDB as the judge.
 
     python tests/campaigns foreign_duckdb CHECKOUT [GLOB …] [--each QUERIES] [--limit FILES]
         [--seed N] [--out FILE]
@@ -7,11 +7,11 @@ CHECKOUT is a checkout of DuckDB's repository (its folders ``test`` and, for the
 tests read, ``data``). The statements that make and change tables run in a DuckDB in memory. Before
 each SELECT the tables that it names are copied: by icesql to Iceberg tables of up to three files, and
 to a second, plain DuckDB of the same column types, which is the reference. Columns of types that
-Iceberg has not are left out and counted. See ``foreign/answers.py`` for what is counted. A checkout
-of SQLite's sqllogictest is asked in the same way: ``'test/**/*.test' --each 150`` draws so many
-queries of each of its files.
+Iceberg lacks are left out and counted. See ``foreign/answers.py`` for what is counted. A checkout
+of SQLite's sqllogictest is judged in the same way: ``'test/**/*.test' --each 150`` draws so many
+queries from each of its files.
 
-``--out`` names the file of the findings; a run over the same file goes on where it was ended.
+``--out`` names the file of the findings; a run with the same file continues where it ended.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from tests.campaigns.foreign.court import Court
 from tests.campaigns.foreign.findings import OUT, Finding, drawn, judge_files, report
 from tests.campaigns.foreign.sqllogictest import read_records
 
-# The others are about storage, transactions, files and settings.
+# Other folders are about storage, transactions, files and settings.
 _FOLDERS = (
     "aggregate", "binder", "cast", "collate", "conjunction", "cte", "delete", "error", "filter",
     "function", "generated_columns", "insert", "join", "json", "keywords", "limit", "optimizer",
@@ -42,7 +42,7 @@ _QUERY = re.compile(r"\s*(SELECT|WITH|VALUES)\b", re.IGNORECASE)
 
 
 def judged(file: Path, root: Path, each: int = 0, seed: int = 1) -> Iterator[Finding]:
-    """The findings of one suite file; of ``each`` queries alone that are drawn, unless that is 0."""
+    """The findings of one suite file; only of ``each`` randomly drawn queries, unless that is 0."""
     os.chdir(root)
     records = list(read_records(file, "duckdb"))
     queries = [number for number, record in enumerate(records) if _QUERY.match(record.sql)]
@@ -64,7 +64,7 @@ def main(
     checkout: Path, files: tuple[str, ...] = (), *, each: int = 0, limit: int = 0, seed: int = 1,
     out: Path = OUT, workers: int = 2,
 ) -> int:  # fmt: skip
-    """Judge the files of some globs, by default what asks queries, and print what came out."""
+    """Judge the files of some globs, by default those with queries, and print the outcome."""
     root = checkout.resolve()
     globs = files or [f"test/sql/{name}/**/*.test" for name in _FOLDERS]
     found = drawn({file for glob in globs for file in root.glob(glob)}, limit, seed)

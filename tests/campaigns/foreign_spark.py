@@ -1,4 +1,4 @@
-"""Spark's own SQL tests in Spark's dialect, over Iceberg copies of the tables that they make.
+"""Run Spark's own SQL tests in Spark's dialect over Iceberg copies of their tables.
 
     python tests/campaigns foreign_spark CHECKOUT [--engines local spark] [--statements N]
 
@@ -36,7 +36,7 @@ _QUERY = re.compile(
 _SETTING = re.compile(r"\s*set\s+(spark\.sql\.[\w.]+)\s*=\s*([^;]+)", re.IGNORECASE)
 _ORDERED = re.compile(r"\border\s+by\b|\bsort\s+by\b", re.IGNORECASE)
 _CHANGES = re.compile(r"\binsert\s+(into|overwrite)\b", re.IGNORECASE)
-# What these folders and files ask is another language, Java classes, or another setting.
+# These folders and files test another language, Java classes, or another setting.
 _LEFT_OUT = re.compile(
     r"nonansi|/udf|/udaf|/udtf|scripting|legacy|collation|variant|describe|explain|show[-_]|view-"
     r"|avro|protobuf|/st-func|keywords|identifier-clause|execute-immediate|session-variable"
@@ -83,7 +83,7 @@ class SparkCourt:
             each.execute(f"USE {NAMESPACE}")
 
     def prepare(self, sql: str) -> None:
-        """Run what makes or changes tables; what fails, fails there too."""
+        """Run a statement that creates or changes tables; errors are expected here, too."""
         if found := _SETTING.match(sql):
             self._settings[found[1].lower()] = found[2].strip().lower()
         with suppress(Exception):
@@ -92,7 +92,7 @@ class SparkCourt:
 
     @property
     def has_defaults(self) -> bool:
-        """Whether every setting that changes answers has the value that Spark gives it."""
+        """True if every setting that changes answers has Spark's default value."""
         return all(
             value == ("false" if "legacy" in name else "true")
             for name, value in self._settings.items()
@@ -143,7 +143,7 @@ def read_statements(path: Path) -> list[tuple[int, str]]:
 
 
 def is_query(sql: str) -> bool:
-    """Whether a statement is one to judge."""
+    """True if a statement is one to judge."""
     return bool(_QUERY.match(sql)) and not _CHANGES.search(sql)
 
 
@@ -166,7 +166,7 @@ def main(
     engines: tuple[str, ...] = ("local",), statements: int = 0, limit: int = 0, seed: int = 1,
     out: Path = OUT,
 ) -> int:  # fmt: skip
-    """Judge the files of a glob, one Spark for all, and print what came out."""
+    """Judge the files of a glob, with one Spark for all, and print the outcome."""
     root = checkout.resolve()
     found = drawn((f for f in root.glob(files) if not _LEFT_OUT.search(str(f))), limit, seed)
     texts = {file: read_statements(file) for file in found if str(file) not in done(out)}

@@ -1,4 +1,4 @@
-"""Random texts by a file of alternatives: the drawer of conditions, queries and statements."""
+"""Draw random texts from a file of alternatives: for conditions, queries and statements."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from pathlib import Path
 
 
 class Grammar:
-    """Texts by the alternatives of a file, see ``conditions.txt``; ``drawn`` counts its symbols.
+    """Draws texts from alternatives in a file, see ``conditions.txt``; ``drawn`` counts symbols.
 
-    A word that is no symbol of the file is a method of the drawer, with ``_`` before its name.
+    A word that is no symbol of the file calls a method with ``_`` before its name.
     """
 
     def __init__(self, chance: random.Random, file: Path) -> None:
@@ -20,7 +20,7 @@ class Grammar:
         self._alternatives = alternatives(file)
 
     def text(self, symbol: str) -> str:
-        """What a symbol may be."""
+        """A random text for a symbol."""
         self.drawn[symbol] += 1
         lines, weights = self._alternatives[symbol]
         (line,) = self.chance.choices(lines, weights)

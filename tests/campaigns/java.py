@@ -1,15 +1,16 @@
-"""Statements by icesql and by Java from the same state: the same answers, rows, files, metadata.
+"""Run statements by icesql and by Java on the same state: same answers, rows, files, metadata.
 
     python tests/campaigns java FOLDER [NAME …] --jars A.jar:B.jar [--seed 1]
 
 The Python has icesql and PySpark 4.1 (``pip install --target``); the jars are those of
 ``org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0`` and ``org.xerial:sqlite-jdbc:3.47.1.0``
 (``mvn dependency:copy -Dartifact=…``). The names are those of files in ``java/``, all by default.
-Each statement is run by one side, the lake is put back, and the other side runs it; its lake stays, so that both go on
-with what the other wrote. Both read the tables that the statement names after each of the two, and
-all metadata tables at the end. Prints what differs, and ends with code 1 if anything does.
+Each statement is run by one side, the lake is restored, and the other side runs it; its lake stays,
+so that both continue with what the other wrote. Both read the tables that the statement names after
+each of the two runs, and all metadata tables at the end. Prints the differences, and ends with code
+1 if there are any.
 
-Statements end with a semicolon at the end of a line. Lines before one that begin with ``--@`` say:
+Statements end with a semicolon at the end of a line. Lines starting with ``--@`` before one mean:
 
     for NAME …: VALUE … | VALUE …   the file is run once for each, with {NAME} in its statements
     by icesql, by java              only one side runs it
@@ -49,7 +50,7 @@ TABLES = (
     "files", "data_files", "delete_files", "all_files", "all_data_files", "all_delete_files",
     "entries", "all_entries", "partitions", "position_deletes",
 )  # fmt: skip
-# Smaller numbers are no ids of snapshots and no times.
+# Smaller numbers are neither snapshot ids nor times.
 LEAST_ID = 10**12
 KEPT = (
     "format-version", "last-column-id", "schemas", "current-schema-id", "partition-specs",
@@ -62,7 +63,7 @@ Row = dict[str, Any]
 
 
 class Step(NamedTuple):
-    """A statement, and what is said of it."""
+    """A statement, and the annotations before it."""
 
     text: str
     said: dict[str, str]
@@ -79,7 +80,7 @@ def steps(path: Path) -> Iterator[Step]:
 
 
 def ways(said: dict[str, str]) -> list[dict[str, str]]:
-    """The values with which a file is run."""
+    """The sets of values with which a file is run."""
     found: list[dict[str, str]] = [{}]
     for key, values in said.items():
         _, *names = key.split()
@@ -93,7 +94,7 @@ def ways(said: dict[str, str]) -> list[dict[str, str]]:
 
 
 class Own:
-    """icesql, by a new connection for each statement: the files below it are replaced."""
+    """icesql, with a new connection for each statement, as the files below it are replaced."""
 
     name = "icesql"
 
@@ -111,7 +112,7 @@ class Own:
             return [canonical(row) for row in found]
 
     def finding(self, table: str, name: str) -> Any:
-        """What the doctor says of a table, None where it says nothing of this name."""
+        """The doctor's finding with this name about a table, None if there is none."""
         with self._connect() as connection:
             found = connection.doctor(table).findings
         return next((each for each in found if each.name == name), None)
@@ -159,7 +160,7 @@ class Java:
         return found
 
     def _append(self, table: str, query: str) -> None:
-        """Spark 4.1 has no such INSERT, but the same by its writer."""
+        """Spark 4.1 has no such INSERT; do the same with its writer."""
         key = "'write.spark.accept-any-schema'"
         self._spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ({key} = 'true')")
         options = {"mergeSchema": "true", "check-ordering": "false"}
@@ -168,32 +169,32 @@ class Java:
 
 
 class Lake(Warehouse):
-    """The warehouse and its catalog, which are kept and put back."""
+    """The warehouse and its catalog, which can be saved and restored."""
 
     def __init__(self, folder: Path) -> None:
         shutil.rmtree(folder, ignore_errors=True)
         super().__init__("sqlite", folder)
 
     def keep(self, name: str) -> None:
-        """Keep what is there now by a name."""
+        """Save the current state under a name."""
         shutil.rmtree(self.folder / name, ignore_errors=True)
         shutil.copytree(self.warehouse, self.folder / name)
         self._copy(self.database, self.folder / f"{name}.db")
 
     def put_back(self, name: str) -> None:
-        """Put back what was kept; its files are old enough to be taken for orphans."""
+        """Restore a saved state; its files are old enough to count as orphans."""
         shutil.rmtree(self.warehouse)
         shutil.copytree(self.folder / name, self.warehouse)
         self._copy(self.folder / f"{name}.db", self.database)
         self.make_old("", 9)
 
     def _copy(self, source: Path, target: Path) -> None:
-        """The rows alone: others have the file open."""
+        """Copy only the rows: other processes have the file open."""
         with closing(sqlite3.connect(source)) as old, closing(sqlite3.connect(target)) as new:
             old.backup(new)
 
     def files(self) -> set[str]:
-        """All but the checksums that Hadoop writes."""
+        """All files except for the checksums that Hadoop writes."""
         found = (each for each in self.warehouse.rglob("*") if each.is_file())
         return {str(each.relative_to(self.warehouse)) for each in found if each.suffix != ".crc"}
 
@@ -207,11 +208,11 @@ class Lake(Warehouse):
         return {each[1]: document[1] for each in found if (document := self.document(*each))}
 
 
-# ------------------------------------------------------------------ what came of a statement
+# ------------------------------------------------------------------ results of a statement
 
 
 def kind(name: str) -> str:
-    """What a file is for."""
+    """The kind of a file."""
     if name.endswith(".metadata.json"):
         return "metadata"
     if name.endswith(".avro"):
@@ -220,10 +221,10 @@ def kind(name: str) -> str:
 
 
 def plain(value: Any, known: set[int]) -> Any:
-    """A value without what is of one side alone: new ids and times, and lists in files."""
+    """A value without parts that differ between sides: new ids and times, and lists in files."""
     match value:
         case dict():
-            # Spark makes nested fields of constants required that it adds.
+            # Spark makes nested fields required if it adds them from constants.
             kept = {key: each for key, each in value.items() if not key.endswith("required")}
             return {key: plain(each, known) for key, each in kept.items()}
         case list():
@@ -241,7 +242,7 @@ def plain(value: Any, known: set[int]) -> Any:
 
 
 def told(metadata: dict[str, Any], known: set[int]) -> dict[str, Any]:
-    """What is compared of a table's metadata."""
+    """The compared parts of a table's metadata."""
     found = {key: plain(metadata.get(key), known) for key in KEPT}
     found["properties"].pop("owner", None)
     found["required"] = [
@@ -270,7 +271,7 @@ class Trial:
         self.statements = self.wrong = 0
 
     def run(self, path: Path) -> None:
-        """Run a file in all its ways."""
+        """Run a file with all its sets of values."""
         found = list(steps(path))
         for names in ways(found[0].said):
             self.lake.put_back("empty")
@@ -287,7 +288,7 @@ class Trial:
             self.metadata_tables()
 
     def step(self, step: Step, names: dict[str, str], state: str) -> None:
-        """Run a statement by both sides, or by one."""
+        """Run a statement on both sides, or on one."""
         said = step.said
         if "python" in said:
             exec(step.text, {"names": names, "run": partial(self.own.rows, dialect="duckdb")})
@@ -374,7 +375,7 @@ class Trial:
         return sorted(own, key=str)
 
     def compared(self, outcomes: dict[str, Any], said: dict[str, str]) -> Iterator[str]:
-        """What differs between the two sides."""
+        """The differences between the two sides."""
         if len(outcomes) < 2:
             yield from (
                 f"{name}: {each['error']}" for name, each in outcomes.items() if "error" in each
@@ -388,7 +389,7 @@ class Trial:
         own, java = outcomes["icesql"], outcomes["Java"]
         skipped = [*said.get("not", "-").split(", "), *(() if self.exact else CHOSEN)]
         keys = {*own, *java}
-        if "doctor" in said or not (own["new"] or self.exact):  # where nothing changes Java commits
+        if "doctor" in said or not (own["new"] or self.exact):  # Java commits without changes
             keys = {each for each in keys if each.endswith(("rows", "answer"))}
         for key in sorted(keys):
             both = own.get(key), java.get(key)
@@ -400,13 +401,13 @@ class Trial:
             yield f"{key}: icesql {both[0]}, Java {both[1]}"
 
     def metadata_tables(self) -> None:
-        """Compare all metadata tables of all tables by both readers."""
+        """Compare all metadata tables of all tables, read by both sides."""
         for name in self.lake.tables():
             for table in TABLES:
                 sql = f"SELECT * FROM ns.`{name}`.{table}"
                 try:
                     java = self.java.rows(sql)
-                except Exception:  # as of what is deleted of lists of variants
+                except Exception:  # such as for deleted lists of variants
                     continue
                 problems = [*differences(java, self.own.rows(sql))]
                 self.wrong += bool(problems)
@@ -415,7 +416,7 @@ class Trial:
 
 
 def main(folder: Path, names: tuple[str, ...] = (), *, jars: str, seed: int = 1) -> int:
-    """Run the files; how many statements and tables differ."""
+    """Run the files; return how many statements and tables differ."""
     os.environ["TZ"] = "UTC"
     time.tzset()
     logging.disable()  # PySpark logs each refusal

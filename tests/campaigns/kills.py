@@ -1,4 +1,4 @@
-"""Kill statements at random moments: a table is as before them or as after them, and goes on.
+"""Kill statements at random moments: a table is as before or as after them, and stays usable.
 
     python tests/campaigns kills [--histories 40] [--first 0] [--length 12]
         [--kinds folder,sqlite,rest] [--lanes 2] [--out F] [--only N …]
@@ -13,9 +13,9 @@ transaction of SQLite, between an attempt and its answer, in clean-up, or by the
   metadata with fastavro alone; now and then they stay, and the next statement meets them;
 - a statement that ran to its end leaves nothing behind.
 
-At the end of each history the doctor's statements bring what it promised, or a run of maintenance
-does and a second one finds nothing; and eight processes append to one table at once, of which two
-are killed: what was committed is there once. Exits with 1 if anything was wrong.
+At the end of each history the doctor's statements bring what it predicted, or a run of maintenance
+does, and a second run finds nothing; and eight processes append to one table at once, of which two
+are killed: each commit is there once. Exits with 1 if anything was wrong.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""Texts that two parsers may read in two ways: none of them shows what is inside of the engine.
+"""Texts that two parsers may read differently: none of them may reveal internals of the engine.
 
     python tests/campaigns mutated_texts [--count 20000] [--seed 1]
 
-Queries get quotes, comments, dollar quotes, Unicode spaces, semicolons and calls of the engine's own
-functions at random places. Whatever becomes of them, no row holds a word that only the engine's
-settings, catalogs or a file beside the tables hold, and every error is icesql's.
+Queries get quotes, comments, dollar quotes, Unicode spaces, semicolons and calls of the engine's
+own functions at random places. Whatever the result, no row contains a word that only the engine's
+settings, catalogs or a file beside the tables contain, and every error is icesql's.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ QUERIES, PIECES, PAYLOADS = (
 
 
 def mutated(rng: random.Random, injected: tuple[str, ...]) -> str:
-    """A query with some pieces put in, and some characters taken out."""
+    """A query with some pieces inserted, and some characters removed."""
     text = rng.choice(QUERIES)
     for _ in range(rng.choice((1, 1, 1, 2, 4))):
         place = rng.randrange(len(text) + 1)
@@ -55,7 +55,7 @@ def opened() -> Iterator[tuple[icesql.Connection, str]]:
 
 
 def run(count: int, seed: int) -> Counter[str]:
-    """What became of ``count`` texts. Raises AssertionError for one that escaped."""
+    """Count the outcomes of ``count`` texts. AssertionError for one that reveals internals."""
     rng = random.Random(seed)
     found: Counter[str] = Counter()
     with opened() as (connection, file):
@@ -77,6 +77,6 @@ def run(count: int, seed: int) -> Counter[str]:
 
 
 def main(*, count: int = 20_000, seed: int = 1) -> None:
-    """Ask so many texts, and print what became of them."""
+    """Run ``count`` texts, and print their outcomes."""
     for name, number in run(count, seed).most_common():
         print(f"{number:7,} {name}")

@@ -1,4 +1,4 @@
-"""Random conditions: a file that holds a matching row is never left out.
+"""Random conditions: a file with a matching row must never be left out.
 
     python tests/campaigns random_conditions [--histories 20] [--first 0] [--length 1000]
 
@@ -45,7 +45,7 @@ _TEXTS = [value for kind, value in _HELD if kind == "text"]
 
 @dataclass
 class Values:
-    """What the columns hold: close together within a file, so that bounds say something."""
+    """The values of columns: similar within a file, so that bounds are useful."""
 
     chance: random.Random
 
@@ -109,7 +109,7 @@ def _single(value: float) -> float:
 
 
 class Texts(Grammar):
-    """Random texts by the alternatives of ``conditions.txt``; ``values`` are known of each column."""
+    """Random texts by ``conditions.txt``; ``values`` has values of each column."""
 
     def __init__(self, chance: random.Random, values: dict[str, list[Any]]) -> None:
         super().__init__(chance, Path(__file__).with_name("conditions.txt"))
@@ -119,21 +119,21 @@ class Texts(Grammar):
         return self.chance.choice(letters)
 
     def _value(self, letters: str) -> str:
-        """A value of a column or one beside it, as a literal."""
+        """A value of a column, or a neighbouring one, as a literal."""
         return literal(self.chance.choice(self.values[self.chance.choice(letters)]), self.chance)
 
     def _with_number(self, symbol: str) -> str:
         return self.text("form_of_number").replace("@", self.text(symbol))
 
     def _known(self, length: str = "30") -> str:
-        """A moment that files hold."""
+        """A moment that files contain."""
         return str(self.chance.choice(_MOMENTS))[: int(length)]
 
     def _known_start(self) -> str:
         return self._known(self._one("4", "7", "10", "19"))
 
     def _formatted(self, how: str) -> str:
-        """A time as text beside such a text."""
+        """A time as text, compared with such a text."""
         form = self._one("%Y-%m", "%Y%m%d", "%Y-%m-%d %H:%M", "%m-%d", "%d.%m.%Y", "%Y")
         known = self.chance.choice(_MOMENTS).strftime(form)
         text = f"strftime({self.text('moment')}, '{form}')"
@@ -144,7 +144,7 @@ class Texts(Grammar):
         return self.chance.choice((text, text, text.lower(), text.upper()))
 
     def _start(self, case: str = "strip") -> str:
-        """How texts begin."""
+        """A prefix of the texts."""
         found = self.chance.choice(_TEXTS)[: self.chance.randint(0, 4)]
         return str(getattr(found, case)()) if case != "strip" else found
 
@@ -154,7 +154,7 @@ class Texts(Grammar):
 
 
 def literal(value: Any, chance: random.Random) -> str:
-    """A value, or one beside it, in SQL."""
+    """A value, or a neighbouring one, in SQL."""
     match value:
         case None:
             return "NULL"
@@ -176,7 +176,7 @@ def literal(value: Any, chance: random.Random) -> str:
             return "'" + str(value).replace("'", "''") + "'"
 
 
-# ------------------------------------------------------------ asking
+# ------------------------------------------------------------ querying
 
 
 class Campaign:
@@ -192,7 +192,7 @@ class Campaign:
         self.fill("UTC")
 
     def fill(self, zone: str) -> None:
-        """A DuckDB of the same rows; some errors leave one that cannot be used."""
+        """A DuckDB with the same rows; after some errors it has to be created anew."""
         import duckdb
 
         self.duckdb = duckdb.connect(config={"threads": 1})
@@ -231,7 +231,7 @@ class Campaign:
         self.connection.close()
 
     def ask(self, count: int) -> None:
-        """``count`` conditions, each of one table in one time zone."""
+        """Run ``count`` conditions, each on one table in one time zone."""
         texts = Texts(self.chance, self.values)
         for number in range(count):
             if number % 50 == 0:

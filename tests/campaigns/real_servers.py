@@ -1,10 +1,10 @@
-"""Catalogs and stores that others wrote: install them into a folder and run the tests with them.
+"""Catalogs and stores by others: install them into a folder and run the tests with them.
 
     python tests/campaigns real_servers FOLDER [-- ARGUMENT OF pytest …]
 
-``real_servers/servers.tsv`` says how: with Maven, Go, npm and pip. PostgreSQL is the machine's; of
-Polaris Maven has libraries alone. What does not install is said, and its tests skip. Takes 700 MB
-and, the first time, ten minutes.
+``real_servers/servers.tsv`` lists them, for Maven, Go, npm and pip. PostgreSQL is the machine's; of
+Polaris, Maven has only libraries. Failed installations are reported, and their tests skip. Takes
+700 MB and, the first time, ten minutes.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""Tests beside each release of a package that the project promises to run with.
+"""Run tests with each release of a package that the project promises to support.
 
     python tests/campaigns releases sqlglot|pyspark [RELEASE …]
 
 Installs each release into a folder of its own, which needs a package index, and runs the tests
 with it before the installed one; ``30.30.0c`` is sqlglot with its compiled modules. Wrong is a test
-that fails and that ``releases.tsv`` does not name: what older releases refuse by name is known there,
-other rows never are. PySpark 3.5 ships no server of Spark Connect: its jar is taken from
-``SPARK_CONNECT_JAR``, and those tests skip without.
+that fails and that ``releases.tsv`` does not name: it lists what older releases refuse by name, but
+never wrong rows. PySpark 3.5 ships no Spark Connect server: its jar is taken from
+``SPARK_CONNECT_JAR``, and without it those tests skip.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ _COUNTS = re.compile(r"(\d+) (passed|failed|errors?|skipped)")
 
 
 def listed(package: str, what: str) -> list[str]:
-    """The releases of a package, the tests that run beside them, or those that are ``refused``."""
+    """The releases of a package, the tests to run with them, or those that are ``refused``."""
     table = read_table(__file__, "releases.tsv")
     return [value for named, kind, value in table if (named, kind) == (package, what)]
 
 
 def unknown_failures(package: str, release: str, folder: str) -> list[str]:
-    """The tests that fail beside a release, without those that are known to."""
+    """The tests that fail with a release, except for the known failures."""
     number = release.removesuffix("c")
     wanted = [f"{package}=={number}"] + [f"{package}c=={number}"] * (number != release)
     install = [sys.executable, "-m", "pip", "install", "-q", "--target", folder]
@@ -59,7 +59,7 @@ def unknown_failures(package: str, release: str, folder: str) -> list[str]:
 
 
 def main(package: Literal["sqlglot", "pyspark"], releases: tuple[str, ...] = ()) -> int:
-    """Run the tests of a package beside some releases, by default all; how many fail."""
+    """Run the tests of a package with some releases, by default all; return the failures."""
     wrong = 0
     for release in releases or listed(package, "release"):
         with tempfile.TemporaryDirectory() as folder:

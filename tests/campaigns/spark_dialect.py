@@ -1,4 +1,4 @@
-"""Ask PySpark what statements of its dialect give.
+"""Record what PySpark returns for statements of its dialect.
 
     python tests/campaigns spark_dialect [--berlin]
 
@@ -20,7 +20,7 @@ VALUES = Path(__file__).parents[1] / "query" / "dialects" / "spark_values.jsonl"
 
 
 def main(*, berlin: bool = False) -> None:
-    """Fill in what is not known yet."""
+    """Fill in the missing rows."""
     os.environ["TZ"] = "UTC"
     from pyspark.sql import SparkSession
     from pyspark.sql.functions import expr
@@ -37,7 +37,7 @@ def main(*, berlin: bool = False) -> None:
         .config("spark.log.level", "OFF")
         .getOrCreate()
     )
-    # PySpark takes times without zone for instants in the session's.
+    # PySpark treats times without zone as instants in the session's zone.
     table = spark.createDataFrame(rows()).withColumn("ts", expr("CAST(ts AS TIMESTAMP_NTZ)"))
     table.coalesce(1).createOrReplaceTempView("t")
     found = [json.loads(each) for each in file.read_text(encoding="utf-8").splitlines()]

@@ -1,4 +1,4 @@
-"""The judges of foreign suites, on a tiny suite: they see what is the same and what is not."""
+"""The judges of foreign suites, on a tiny suite: they detect equal and different answers."""
 
 from __future__ import annotations
 

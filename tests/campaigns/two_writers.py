@@ -7,15 +7,15 @@ A history is a table (of two over REST) with random properties, and statements o
 transactions, maintenance, branches, columns. Inside of each, at random moments (planning, files
 written, before an attempt, between an attempt and the look at its outcome, clean-up …), another
 writer commits: icesql in another connection, equality and position deletes or vectors as Flink
-writes them, and PyIceberg (no folders, no version 3; where there are equality deletes it appends
-only, for it writes the rows that they delete anew). REST is behind a gateway that loses, repeats
-and delays what is sent.
+writes them, and PyIceberg (no folders, no version 3; only appends if there are equality deletes,
+since it would rewrite the rows that they delete). REST is behind a gateway that loses, repeats and
+delays requests.
 
-A model applies what was committed, in its order, by what the statement's isolation allows (the
-table in the manual's chapter Write). A statement that is planned again has to be what it is after
-the commits before that. After each commit and each step the table has the model's rows, and in
-version 3 row ids that are unique and stay; at the end so has every snapshot that is retained, by
-PyIceberg too. What was refused has changed nothing. One seed gives one history. Exits with
+A model applies the commits in their order, by what the statement's isolation allows (the
+table in the manual's chapter Write). A statement that is planned again must match the rows
+after the commits before it. After each commit and each step the table has the model's rows, and in
+version 3 row ids that are unique and stable; at the end so has every retained snapshot, also
+by PyIceberg. A refused statement has changed nothing. One seed gives one history. Exits with
 1 if anything was wrong.
 """
 

@@ -1,1 +1,1 @@
-"""What the campaigns over other systems' test suites share: files, copies, answers, verdicts."""
+"""Shared parts of the campaigns over other systems' test suites: files, copies, verdicts."""

@@ -1,4 +1,4 @@
-"""The answers of two systems as DuckDB writes them, held against each other: a verdict.
+"""The answers of two systems as DuckDB writes them, compared to give a verdict.
 
 same      the same columns, names, values, and order
 ties      the same rows in another order, which ORDER BY left open
@@ -8,11 +8,11 @@ names     the same rows under other column names
 WRONG     other rows, without an error
 refused   icesql names what it does not do
 error     another error of icesql
-FOREIGN   an exception that is none of icesql's
+FOREIGN   an exception that is not one of icesql's
 slow      icesql's time limit ended it
 both      neither answers
 laxer     only icesql answers
-elsewhere it asks what each system tells in its own words
+elsewhere it queries something that each system words differently
 unjudged  the reference took too long
 uncopied  a table of the statement could not be copied
 """
@@ -56,14 +56,14 @@ class Answer(NamedTuple):
 
 
 class Failure(NamedTuple):
-    """Why there is no answer: the error, or that the reference took too long."""
+    """The reason why there is no answer: an error, or a time limit of the reference."""
 
     error: BaseException
     slow: bool = False
 
 
 class Verdict(NamedTuple):
-    """One word of the list above, and what there is to say of it."""
+    """A word of the list above, and a note."""
 
     word: str
     note: str = ""
@@ -82,7 +82,7 @@ def plain_duckdb() -> Any:
 
 
 def arrow_table(cursor: Any) -> pa.Table:
-    """The rows of an executed statement; that they are copied once more does not matter here."""
+    """The rows of an executed statement; an extra copy does not matter here."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Arrow output on a DB-API result")
         return cursor.to_arrow_table()
@@ -90,7 +90,7 @@ def arrow_table(cursor: Any) -> pa.Table:
 
 @contextmanager
 def time_limit(database: Any, seconds: float) -> Iterator[None]:
-    """Interrupts what ``database`` does after ``seconds``: its InterruptException comes out."""
+    """Interrupt ``database`` after ``seconds``, which raises its InterruptException."""
     timer = threading.Timer(seconds, database.interrupt)
     timer.start()
     try:
@@ -100,7 +100,7 @@ def time_limit(database: Any, seconds: float) -> Iterator[None]:
 
 
 def ask(database: Any, sql: str, seconds: float) -> Answer | Failure:
-    """The answer of plain DuckDB to one query, or why there is none."""
+    """The answer of plain DuckDB to one query, or the reason why there is none."""
     try:
         with time_limit(database, seconds):
             cursor = database.execute(sql)
@@ -171,7 +171,7 @@ def _rounded(value: float) -> str:
 
 
 def differ(expected: Answer, found: Answer) -> str | None:
-    """None where both are the same; else "order", "names", "columns" or "rows"."""
+    """None if both are the same; else "order", "names", "columns" or "rows"."""
     if len(expected.names) != len(found.names):
         return "columns"
     if expected.rows != found.rows:
@@ -194,9 +194,9 @@ def first_difference(expected: Answer, found: Answer, most: int = 3) -> str:
 
 
 def judge(reference: Ask, asked: Ask, reordered: Sequence[Ask] = ()) -> Verdict:
-    """The verdict on one statement; each function asks once.
+    """The verdict on one statement; each call of a function runs the statement once.
 
-    ``reference`` may be called again, and ``reordered`` are it over rows in other orders.
+    ``reference`` may be called again; ``reordered`` run it over rows in other orders.
     """
     expected, found = reference(), asked()
     if isinstance(found, Failure) and not isinstance(found.error, icesql.Error):

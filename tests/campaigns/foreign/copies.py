@@ -1,4 +1,4 @@
-"""Copies of a system's tables, written by icesql: what a query names is copied before it is asked."""
+"""Copies of a system's tables, written by icesql before a query that names them runs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pyarrow as pa
 import icesql
 from tests.campaigns.foreign.answers import plain_duckdb
 
-# More rows cost time and show nothing new.
+# More rows cost time without finding more.
 MOST_ROWS, FILES = 120_000, 3
 Name = tuple[str, str]
 
@@ -21,7 +21,7 @@ Name = tuple[str, str]
 class Copies(ABC):
     """Tables of the catalog ``name``, and of ``mirror``, a plain DuckDB with the same rows and types.
 
-    Columns of types that Iceberg has not are ``left_out``, larger tables ``too_large``.
+    Columns of types that Iceberg lacks are ``left_out``, larger tables ``too_large``.
     """
 
     def __init__(self, folder: Path, name: str, namespace: str) -> None:
@@ -38,7 +38,7 @@ class Copies(ABC):
 
     @abstractmethod
     def names(self) -> list[Name]:
-        """The tables that there are, by schema and name."""
+        """The existing tables, by schema and name."""
 
     @abstractmethod
     def columns(self, key: Name) -> dict[str, str]:
@@ -49,12 +49,12 @@ class Copies(ABC):
         """Some columns of a table, of at most one row more than ``MOST_ROWS``."""
 
     def changed(self) -> None:
-        """Call it after each statement that may have changed tables."""
+        """Has to be called after each statement that may have changed tables."""
         self._known = None
         self._fresh.clear()
 
     def bring(self, sql: str) -> list[Name]:
-        """Copy the tables whose names ``sql`` holds, as they are now; their names."""
+        """Copy the current state of the tables whose names ``sql`` contains; return their names."""
         if self._known is None:
             self._known = self.names()
             for gone in self._copied.keys() - {*self._known}:
@@ -87,7 +87,7 @@ class Copies(ABC):
         return False
 
     def _write(self, key: Name, columns: dict[str, str]) -> pa.Table | None:
-        """The rows of some columns, in both places; None where they are too many."""
+        """Write the rows of some columns to both places; None if there are too many."""
         rows, place = self.rows(key, [*columns]), _place(key)
         if rows.num_rows > MOST_ROWS:
             self.too_large.append(key)
@@ -126,7 +126,7 @@ class Copies(ABC):
             each.execute(f"DROP TABLE IF EXISTS {_place(key)}")
 
     def as_sql(self, key: Name, most: int = 12) -> str:
-        """The statement of DuckDB that makes the table again, of at most ``most`` rows."""
+        """DuckDB's statement to recreate the table, with at most ``most`` rows."""
         made = self.mirror.execute(
             "SELECT sql FROM duckdb_tables() WHERE schema_name = ? AND table_name = ?", key
         ).fetchone()[0]
@@ -141,7 +141,7 @@ class Copies(ABC):
 
     @contextmanager
     def reordered(self, order: str) -> Iterator[None]:
-        """A block in which the tables of the mirror hold their rows in another order."""
+        """A context in which the tables of the mirror have their rows in another order."""
         self.mirror.execute("BEGIN")
         try:
             for place in map(_place, self._copied):
@@ -154,7 +154,7 @@ class Copies(ABC):
             self.mirror.execute("ROLLBACK")
 
     def close(self) -> None:
-        """Close what was opened."""
+        """Close the connections."""
         self._writer.close()
         self.mirror.close()
 

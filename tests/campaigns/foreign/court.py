@@ -1,4 +1,4 @@
-"""One suite file in court: the database that it builds, the copies, and icesql over them."""
+"""Judge one suite file: the database that it builds, the copies, and icesql over them."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ _ELSEWHERE = re.compile(
     r"|\bfrom\s+'|^\s*(show|describe|desc)\b|\(\s*(show|describe|desc)\b",
     re.IGNORECASE,
 )
-# What a catalog holds is told in the words of each system.
+# Contents of a catalog are worded differently by each system.
 _OF_CATALOG = re.compile(r"\binformation_schema\.|\(\s*(show|describe|desc)\b", re.IGNORECASE)
-# A WITH query that changes tables is no query.
+# A WITH statement that changes tables is no query.
 _CHANGES = re.compile(
     r"\bas\s+(not\s+)?(materialized\s+)?\(\s*(insert\s|update\s|delete\s+from\b|merge\s+into\b)",
     re.IGNORECASE,
@@ -81,7 +81,7 @@ class DuckdbCopies(Copies):
         cells, place = ", ".join(map(quoted, columns)), ".".join(map(quoted, key))
         cursor = self.database.execute(f"SELECT {cells} FROM {place} LIMIT {MOST_ROWS + 1}")
         huge = [name for name, kind, *_ in cursor.description if "HUGEINT" in str(kind)]
-        if huge:  # whose Arrow form holds values that it has no digits for
+        if huge:  # its Arrow form has values beyond the digits of DuckDB's type
             fitting = ", ".join(f"CAST({quoted(each)} AS DECIMAL(38, 0)) AS {quoted(each)}" for each in huge)  # fmt: skip
             cells = f"* REPLACE ({fitting}) FROM (SELECT {cells}"
             cursor = self.database.execute(f"SELECT {cells} FROM {place} LIMIT {MOST_ROWS + 1})")
@@ -102,14 +102,14 @@ class Court:
         self.icesql.execute("USE main")
 
     def judged(self, where: str, record: Record) -> Iterator[Finding]:
-        """Run the record; the finding of each SELECT of it."""
+        """Run the record; yield a finding for each SELECT in it."""
         try:
             statements = [
                 (str(each.query), _is_select(each))
                 for each in self.mirror.extract_statements(record.sql)
             ]
         except duckdb.Error:
-            # DuckDB's parser refuses it; icesql should as well.
+            # DuckDB's parser refuses it; icesql should, too.
             statements = [(record.sql, True)]
         for sql, is_select in statements:
             if is_select and _BEGINNINGS.match(sql) and not _CHANGES.search(sql):
@@ -118,7 +118,7 @@ class Court:
                 self._prepare(record.connection, sql)
 
     def _prepare(self, connection: str, sql: str) -> None:
-        """Run what makes or changes tables; what fails, fails there too."""
+        """Run a statement that creates or changes tables; errors are expected here, too."""
         if _NOT_HERE.match(sql):
             return
         if zone := _TIME_ZONE.match(sql):
@@ -131,7 +131,7 @@ class Court:
         self.copies.changed()
 
     def _finding(self, place: str, connection: str, sql: str) -> Finding:
-        """The verdict on a SELECT, and the SQL that makes its tables again."""
+        """The verdict on a SELECT, and the SQL that recreates its tables."""
         self.copies.database = self._connection(connection)
         try:
             used = self.copies.bring(sql)

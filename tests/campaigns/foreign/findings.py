@@ -1,4 +1,4 @@
-"""Findings of a campaign: files judged in children, kept as JSON lines, so a run can go on."""
+"""Findings of a campaign: files are judged in child processes; JSON lines let a run continue."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ BAD = ("WRONG", "FOREIGN", "died")
 
 
 class Finding(NamedTuple):
-    """The verdict on the statement at ``place`` (file:line); ``setup`` makes its tables again."""
+    """The verdict on the statement at ``place`` (file:line); ``setup`` recreates its tables."""
 
     place: str
     verdict: str
@@ -31,7 +31,7 @@ class Finding(NamedTuple):
     setup: str = ""
 
     def text(self) -> str:
-        """What a person reads of it, with all that is needed to see it again."""
+        """A text for people, with everything that is necessary to reproduce the finding."""
         lines = [f"{self.verdict} {self.place}", *self.setup.splitlines(), self.sql, self.note]
         return "\n    ".join(line for line in lines if line)
 
@@ -40,7 +40,7 @@ Judge = Callable[[Path], Iterable[Finding]]
 
 
 def drawn(files: Iterable[Path], limit: int, seed: int) -> list[Path]:
-    """So many of the files, all where there is no limit."""
+    """A random sample of ``limit`` files, or all if there is no limit."""
     found = sorted(files)
     return sorted(random.Random(seed).sample(found, limit)) if 0 < limit < len(found) else found
 
@@ -48,12 +48,12 @@ def drawn(files: Iterable[Path], limit: int, seed: int) -> list[Path]:
 def judge_files(
     files: Sequence[Path], judge: Judge, kept: Path, *, workers: int = 2, seconds: float = 300.0
 ) -> None:
-    """Judge each file in a child of its own; what is in ``kept`` already is not judged again.
+    """Judge each file in a child process; files that are in ``kept`` are not judged again.
 
-    A child that dies or takes longer than ``seconds`` keeps what it found, and its end is a
+    A child that dies or takes longer than ``seconds`` keeps its findings, and its end becomes a
     finding of its own ("died", "cut").
     """
-    # Import what a query imports when it needs it, once for all children.
+    # Import lazily imported modules once for all children.
     for name in ("engine.duckdb.engine", "query.bind", "sql.parse", "scan.planner", "read.task"):
         importlib.import_module(f"icesql.{name}")
     for name in ("sqlglot.optimizer.scope", "pyarrow.parquet", "zoneinfo"):
@@ -90,7 +90,7 @@ def _in_child(judge: Judge, file: Path, pipe: Any) -> None:
 
 
 def keep(kept: Path, file: Path, lines: Iterable[str]) -> None:
-    """Note what was found of a file, which is done by that."""
+    """Append the findings of a file, and mark the file as done."""
     with kept.open("a", encoding="utf-8") as out:
         out.write("".join(f"{each}\n" for each in (*lines, json.dumps({"file": str(file)}))))
 
@@ -110,7 +110,7 @@ def _lines(kept: Path) -> list[Any]:
 
 
 def report(kept: Path) -> int:
-    """Print counts by verdict, then what is bad, likes of one note together; how much is bad."""
+    """Print counts by verdict, then bad findings grouped by note; return the number of bad ones."""
     findings = read(kept)
     counts = Counter(each.verdict for each in findings)
     for word in dict.fromkeys((*VERDICTS, *counts)):
@@ -125,7 +125,7 @@ def report(kept: Path) -> int:
         alike: dict[str, list[Finding]] = {}
         for each in findings:
             if each.verdict == word:
-                # A note without what differs from statement to statement.
+                # The note without parts that differ between statements.
                 shape = re.sub(r"\"[^\"]*\"|'[^']*'|`[^`]*`|\d+", "_", each.note)[:120]
                 alike.setdefault(each.place if word == "WRONG" else shape, []).append(each)
         print(f"\n== {word}: {counts[word]} of {len(alike)} kinds")

@@ -1,7 +1,7 @@
 """Records of sqllogictest files, as SQLite and DuckDB write them, loops expanded.
 
-Only what a judge needs is kept: which SQL is run on which connection, and where it stands. The
-expected rows are left out, since another engine says at that moment what the rows are.
+Keeps only what a judge needs: the SQL, its connection and its line. The expected rows are left
+out, since another engine computes them at run time.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 
 from tests.tables import read_table
 
-# More rounds of a loop, and of a loop in a loop, show nothing new.
+# More rounds of a loop or an inner loop find nothing more.
 MOST_ROUNDS, MOST_INNER_ROUNDS = 12, 3
 _LISTS = {name: words.split() for name, words in read_table(__file__, "words.tsv")}
 
@@ -42,7 +42,7 @@ class _Block:
 def read_records(path: Path, system: str) -> Iterator[Record]:
     """The records of a file as ``system`` ("duckdb", "sqlite") runs them, in order.
 
-    Ends early at ``halt`` and at a ``require`` of what may not be here.
+    Ends early at ``halt``, and at a ``require`` of something that may be missing here.
     """
     blocks = list(_blocks(path.read_text(encoding="utf-8", errors="replace")))
     yield from _expanded(blocks, system, {})
@@ -144,7 +144,7 @@ def _blocks(text: str) -> Iterator[_Block]:
             while at < len(lines) and lines[at].strip() and not lines[at].startswith("----"):
                 body.append(lines[at])
                 at += 1
-            # What is expected must not be read as headers.
+            # Skip expected rows, which must not be read as headers.
             while at < len(lines) and lines[at].strip():
                 at += 1
             yield _Block(number, line.split(), tuple(body))

@@ -14,7 +14,7 @@ from tests.writer.model import shown
 
 
 class Alone(History):
-    """Nobody comes in. A table begins as SQL makes it, or as files of another writer, in all formats."""
+    """No other writer. SQL creates the table, or files of another writer in all formats."""
 
     def __init__(self, seed: int, warehouse: Any, **others: Any) -> None:
         super().__init__(seed, warehouse, **others)
@@ -34,7 +34,7 @@ class Alone(History):
         place = self.warehouse.warehouse / self.namespace / "t"
         made = Files(self.outcome.seed, place)
         self._tell(f"by files: {made.log}")
-        # Deletes that went with their rows left are damage, and maintenance says so.
+        # Dropping deletes but not their rows is damage, which maintenance reports.
         self._dropped = any(name == "_drop_files" for name, _ in made.log)
         self.other.execute(
             f"CALL system.register_table('{self.namespace}.t', '{made.metadata_path}')"
@@ -89,7 +89,7 @@ class Alone(History):
         super()._end()
 
     def _plant(self, table: TableModel) -> None:
-        """What killed writers leave: whole files that nothing names, and unfinished ones."""
+        """Leftovers of killed writers: complete but unreferenced files, and unfinished ones."""
         assert table.document is not None
         there = sorted(each for each in files.there(table.document) if each.endswith("avro"))
         for number, like in enumerate(there[:3]):
@@ -99,7 +99,7 @@ class Alone(History):
         half.write_bytes(b"half")
 
     def _check_totals(self, table: TableModel) -> None:
-        """The totals of the summary are those of the files."""
+        """Check that the totals of the summary match the files."""
         assert table.document is not None
         head = table.document.get("current-snapshot-id")
         for snapshot in table.document["snapshots"]:

@@ -27,11 +27,11 @@ class TwoWriters(History):
 
     def __init__(self, *given: Any, **named: Any) -> None:
         super().__init__(*given, **named)
-        # The statement that has sent what is late, and what it may have read.
+        # The statement that sent a delayed request, and the rows that it may have read.
         self._late: tuple[Statement, dict[tuple[str, str], list[Rows]]] | None = None
 
     def _fill(self) -> None:
-        """What others do to new tables, before the first statement."""
+        """Changes of other writers to new tables, before the first statement."""
         for table in self.tables.values():
             for _ in range(self.chance.randint(2, 4)):
                 self._other(self.draw.draw({"insert": 1}, table))
@@ -42,7 +42,7 @@ class TwoWriters(History):
         late = None if self._late is None else self._late[0]
         self._arrive(1.0)
         super()._begun(statement)
-        # It was drawn before that: a column may have another name by now.
+        # The statement was drawn earlier: a column may have been renamed since.
         self._raced |= set() if late is None else {late.kind} & RESHAPED
 
     def _moments_drawn(self) -> list[tuple[str, int]]:
@@ -80,7 +80,7 @@ class TwoWriters(History):
         return self.draw.draw(weights, self.tables["t"])
 
     def _drawn_other(self) -> Statement:
-        """What another writer does."""
+        """A statement of another writer."""
         chance, own = self.chance, self._statement
         table = self.tables[chance.choice([*self.tables])] if own is None else self.tables["t"]
         if own is not None and own.kind == "transaction of two" and chance.random() < 0.5:
@@ -92,7 +92,7 @@ class TwoWriters(History):
                 weights["equality_delete"] = 12
         if own is not None and own.kind == "overwrite dynamic":
             weights |= {"change_partitions": 0, "overwrite": 12}
-        # It does not see equality deletes, and would write the rows that they delete anew.
+        # PyIceberg ignores equality deletes, and would rewrite the rows that they delete.
         if self.pyiceberg is not None and table.version < 3:
             weights["by_pyiceberg"] = 4
         return self.draw.draw(weights, table, self)
@@ -100,7 +100,7 @@ class TwoWriters(History):
     # ------------------------------------------------------------------ other writers
 
     def equality_delete(self, table: TableModel) -> Statement | None:
-        """As Flink's: deletes by key of what is older, with new rows or without."""
+        """As by Flink: deletes by key of older rows, with new rows or without."""
         chance, ids = self.chance, table.ids
         partition: tuple[Any, ...] = ()
         p = None
@@ -163,7 +163,7 @@ class TwoWriters(History):
             return [{called[k]: v for k, v in each.items() if k in called} for each in cells]
 
         place = self.namespace, table.name
-        # What it leaves out it writes as NULL, and not as a default.
+        # PyIceberg writes NULL for missing columns, not their defaults.
         cells = [
             {**{each["id"]: None for each in table.schema()}, **row}
             for row in self._first(table, self.draw.cells(table))
@@ -182,7 +182,7 @@ class TwoWriters(History):
                 f"pyiceberg delete {text}", (), (part,),
                 run=lambda: writer.delete(*place, text), table=table.name,
             )  # fmt: skip
-        # Its overwrite is two commits.
+        # An overwrite by PyIceberg is two commits.
         gone = Part(table.name, rows_deleted(lambda row: row.cells.get(id_) == number))
         new = Part(table.name, inserted(cells))
         return Statement(
@@ -192,12 +192,12 @@ class TwoWriters(History):
 
     @staticmethod
     def _first(table: TableModel, cells: list[dict[int, Any]]) -> list[dict[int, Any]]:
-        """Rows of id, p and x alone."""
+        """Rows reduced to id, p and x."""
         first = [table.ids[each] for each in ("id", "p", "x")]
         return [{each: row.get(each) for each in first} for row in cells]
 
     def _act(self, moment: str) -> None:
-        """Another writer comes in."""
+        """Let another writer commit."""
         try:
             self._come_in(moment)
         except Fault as error:
@@ -220,7 +220,7 @@ class TwoWriters(History):
             self._other(drawn, moment)
 
     def _take_name(self, name: str, moment: str) -> None:
-        """The name that a statement is about to make is another's."""
+        """Another writer takes the name of the table that a statement is about to create."""
         model = self.tables[name]
         if model.document is not None:
             return
@@ -237,7 +237,7 @@ class TwoWriters(History):
         model.ids = {}
 
     def _other(self, statement: Statement, moment: str = "") -> None:
-        """Run what another writer does, which nobody disturbs."""
+        """Run a statement of another writer, without interruptions."""
         self._tell(f"   OTHER{' at ' * bool(moment)}{moment}: {statement.text}")
         self.outcome.others[" ".join(statement.kind.split()[:2])] += 1
         table = self.tables[statement.table]
@@ -268,10 +268,10 @@ class TwoWriters(History):
         if lost := difference(table.shown(rows), table.shown(wanted)):
             raise Fault(f"committed nothing: {statement.text}: {lost}")
 
-    # ------------------------------------------------------------------ faults that are made
+    # ------------------------------------------------------------------ planned faults
 
     def _plan_faults(self) -> None:
-        """What the gateway does to the next changes, or the process to itself."""
+        """Choose faults of the gateway for the next changes, or of the process."""
         gateway, chance = self.warehouse.gateway, self.chance
         if gateway is None:
             if chance.random() < 0.08:
@@ -303,7 +303,7 @@ class TwoWriters(History):
         return self.warehouse.gateway is None or not self.warehouse.gateway.late
 
     def _arrive(self, likely: float) -> None:
-        """What was late arrives at the catalog."""
+        """A delayed request arrives at the catalog."""
         gateway = self.warehouse.gateway
         if gateway is None:
             return
@@ -321,7 +321,7 @@ class TwoWriters(History):
 
 
 def _relay(chance: random.Random) -> Relay:
-    """Lost, repeated, late, or never there; and then some looks at the catalog fail."""
+    """A request that is lost, repeated, late or never applied; then some catalog reads fail."""
     applies = chance.choice(["once", "once", "never", "twice", "twice", "late", "late"])
     known: list[int] = [500, 502, 503, 503, 504, HANGS_UP] + [429] * (applies == "never")
     answer = None if applies == "twice" else chance.choice(known)

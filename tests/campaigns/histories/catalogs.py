@@ -1,4 +1,4 @@
-"""The three catalogs of the campaign, and what stands in them by their files alone."""
+"""The three catalogs of the campaign; their contents are read from their files alone."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Warehouse:
                 setattr(self.gateway, name, getattr(self.front, name))
 
     def arguments(self, *, through_gateway: bool = False) -> dict[str, Any]:
-        """Those of ``icesql.connect`` for a connection that writes."""
+        """The arguments of ``icesql.connect`` for a connection that writes."""
         if self.kind == "folder":
             return {"warehouse": str(self.warehouse), "files": True, "read_only": False}
         if self.kind == "sqlite":
@@ -58,7 +58,7 @@ class Warehouse:
         return icesql.connect(**self.arguments(through_gateway=through_gateway))
 
     def load(self, namespace: str, name: str) -> Any:
-        """The catalog and the table as icesql's own functions take them."""
+        """The catalog and the table as objects of icesql's internal functions."""
         from icesql.catalog.directory import DirectoryCatalog
         from icesql.catalog.open import open_catalog
         from icesql.catalog.sqlite import SqliteCatalog
@@ -78,7 +78,7 @@ class Warehouse:
         return catalog, catalog.load((namespace, name))
 
     def document(self, namespace: str, name: str) -> tuple[str, dict[str, Any]] | None:
-        """Where the current metadata of a table is, and what it says."""
+        """The path of the current metadata of a table, and the document."""
         if self.kind == "rest":
             assert self.front is not None
             known = self.front.tables.get((namespace, name))
@@ -107,7 +107,7 @@ class Warehouse:
         return None if row is None else Path(row[0].removeprefix("file://"))
 
     def make_old(self, namespace: str, days: int = 10) -> None:
-        """Let all files of a namespace be so many days old."""
+        """Make all files of a namespace ``days`` old."""
         for folder, _, names in os.walk(self.warehouse / namespace):
             for each in names:
                 path = os.path.join(folder, each)

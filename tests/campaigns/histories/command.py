@@ -1,4 +1,4 @@
-"""What runs a campaign: seeds in lanes, what each has shown, and the total."""
+"""Run a campaign: seeds in parallel lanes, the outcome of each, and the total."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ class Writers:
         self._known: dict[str, tuple[Warehouse, PyIceberg | None]] = {}
 
     def of(self, kind: str) -> tuple[Warehouse, PyIceberg | None]:
-        """A warehouse, and PyIceberg, which has none for folders."""
+        """A warehouse, and PyIceberg, which has no catalog for folders."""
         if kind not in self._known:
             made = self._stack.enter_context(closing(Warehouse(kind, self.folder / kind)))
-            made.connect().close()  # which makes the catalog
+            made.connect().close()  # creates the catalog
             theirs = None
             if kind != "folder":
                 theirs = self._stack.enter_context(closing(PyIceberg(made)))
@@ -43,12 +43,12 @@ class Writers:
         self._stack.close()
 
 
-# What a seed shows, in a length, in a catalog of a kind.
+# Runs a seed with a length in a catalog of a kind.
 History = Callable[[int, Writers, int, str], Outcome]
 
 
 def one(made: Any, seed: int, writers: Writers, length: int, kind: str) -> Outcome:
-    """What one history of a class has shown, after so many statements."""
+    """The outcome of one history of a class, after ``length`` statements."""
     warehouse, theirs = writers.of(kind)
     found: Outcome = made(seed, warehouse, pyiceberg=theirs).run(length)
     if not found.faults:
@@ -57,9 +57,9 @@ def one(made: Any, seed: int, writers: Writers, length: int, kind: str) -> Outco
 
 
 def world(made: Any, seed: int, writers: Writers, length: int, kind: str) -> Outcome:
-    """What so many questions to a world of a class have shown.
+    """The outcome of ``length`` queries to a world of a class.
 
-    After a fatal error of DuckDB its tables are gone, and the next world comes.
+    After a fatal error of DuckDB its tables are lost, and the next world starts.
     """
     with tempfile.TemporaryDirectory(dir=writers.folder) as folder:
         with closing(made(Path(folder), seed)) as asked, suppress(duckdb.FatalException):
@@ -79,9 +79,9 @@ def run(
     out: str = "",
     only: tuple[int, ...] = (),
 ) -> bool:
-    """Run histories, print what they have shown, and tell whether anything was wrong.
+    """Run histories, print their outcomes, and return whether anything was wrong.
 
-    What is done in the file ``out`` is not run again; seeds of ``only`` are told step by step.
+    Seeds that the file ``out`` has are not run again; seeds of ``only`` are printed step by step.
     """
     place = Path(folder or tempfile.mkdtemp(prefix="icesql-histories-"))
     place.mkdir(parents=True, exist_ok=True)
@@ -109,7 +109,7 @@ def _lane(
     history: History, length: int, kinds: Sequence[str], shown: bool, out: Path, folder: Path,
     seeds: Sequence[int],
 ) -> None:  # fmt: skip
-    """Histories one after another, in a process of its own, which notes what they have shown."""
+    """Run histories one after another in a separate process, which records their outcomes."""
     folder.mkdir(exist_ok=True)
     with closing(Writers(folder)) as writers, out.open("a", encoding="utf-8") as file:
         for seed in seeds:

@@ -1,10 +1,10 @@
-"""The one drawer of tables and statements: SQL, and what it does to the rows of the model.
+"""Draws tables and statements: the SQL, and its effect on the rows of the model.
 
 A table has ``id`` (the key), ``p`` (small), ``x`` (a new value each time) and columns of any type,
-also nested ones; a partition spec; a format version; properties. A statement is drawn for the table
-as it is by then: of rows, as a transaction, of columns, partitions, refs, properties, or maintenance.
-Campaigns differ in how often they draw each: ``OWN`` beside other writers, ``OTHER`` for these
-writers, ``ALONE`` where nobody comes in and everything is drawn.
+also nested ones; a partition spec; a format version; properties. A statement is drawn for the
+current state of the table: of rows, as a transaction, of columns, partitions, refs, properties, or
+maintenance. Campaigns differ in how often they draw each: ``OWN`` beside other writers, ``OTHER``
+for these writers, ``ALONE`` for a single writer, with everything drawn.
 """
 
 from __future__ import annotations
@@ -62,10 +62,10 @@ _PROPERTIES = [(key, values.split()) for key, values in read_table(__file__, "pr
 
 @dataclass
 class Statement:
-    """SQL, or something of another writer, and what it does.
+    """SQL, or a change by another writer, and its effect.
 
-    ``refusals`` are texts of errors that say that the statement does not fit the table. ``reads``
-    says that it reads rows of the table, whose files another's expiry may have deleted.
+    ``refusals`` are texts of errors for a statement that does not fit the table. ``reads``: it
+    reads rows of the table, whose files an expiry of another writer may have deleted.
     """
 
     kind: str
@@ -76,21 +76,21 @@ class Statement:
     many: bool = False  # it makes several commits
     run: Callable[[], Any] | None = None
     table: str = "t"
-    # Where main has to be afterwards, for what only moves it.
+    # The snapshot that main has to be at afterwards, for a statement that only moves it.
     head: int | None = None
-    # A table that it makes.
+    # A table that it creates.
     makes: str | None = None
-    columns: str = ""  # what it makes of the columns: "replaced" or nothing
-    appends: list[Cells] = field(default_factory=list)  # rows that it adds and nothing else
+    columns: str = ""  # its effect on the columns: "replaced" or nothing
+    appends: list[Cells] = field(default_factory=list)  # the rows, if it only adds rows
 
     @property
     def text(self) -> str:
-        """As it is told."""
+        """The text that is printed."""
         return "; ".join(self.texts) or self.kind
 
 
 class Shape:
-    """What a history's tables are like: their version, columns, partitions and properties."""
+    """The shape of a history's tables: version, columns, partitions and properties."""
 
     def __init__(self, chance: random.Random) -> None:
         self.version = chance.choice([1, 2, 2, 2, 3, 3, 3])
@@ -122,11 +122,11 @@ class Shape:
 
     @property
     def by_p(self) -> bool:
-        """Whether p alone is what partitions are by."""
+        """True if p alone is the partition field."""
         return self.spec == [("identity", "p")]
 
     def create(self, name: str, *, replace: bool = False, text_x: bool = False) -> str:
-        """The statement that makes a table."""
+        """The statement that creates a table."""
         columns = ", ".join(
             f"{each['name']} "
             f"{sql_type('string' if text_x and each['name'] == 'x' else each['type'])}"
@@ -141,7 +141,7 @@ class Shape:
 
 
 def _transform(columns: Columns, fields: list[dict[str, Any]]) -> tuple[str, str] | None:
-    """A transform and the name of its source, of those that statements spell."""
+    """A transform that statements can spell, and the name of its source column."""
     path, form = columns.transform(fields)
     if form == "void" or not is_spelled(path[-1]["type"]) or (form == "identity" and path[1:]):
         return None
@@ -160,11 +160,11 @@ class Drawing:
     ) -> None:
         self.chance, self.shape, self.namespace = chance, shape, namespace
         self._tables, self._last, self._columns = tables, 0, Columns(chance, shape.version, KINDS)
-        # Whether a new column may have the name of one that is gone.
+        # Whether a new column may have the name of a dropped one.
         self.reuses_names = False
 
     def draw(self, weights: Mapping[str, float], table: TableModel, other: Any = None) -> Statement:
-        """A statement of one of these kinds, by how often they are wanted; ``other`` draws some."""
+        """A statement of one of these kinds, by weights; ``other`` has drawers for some kinds."""
         while True:
             (kind,) = self.chance.choices([*weights], [*weights.values()])
             drawer = self if hasattr(self, kind) else other
@@ -249,7 +249,7 @@ class Drawing:
     def condition(
         self, table: TableModel, *, plain: bool = False, owner: str = ""
     ) -> tuple[str, Test]:
-        """SQL, and whether it is true for a row; ``plain``: of numbers, and it says what files hold."""
+        """SQL, and a test whether it is true for a row; ``plain``: on numbers, usable on files."""
         chance = self.chance
         text, test = self._single(table, plain, owner)
         while not plain and chance.random() < 0.2:
@@ -332,7 +332,7 @@ class Drawing:
 
     @property
     def _as_seen(self) -> bool:
-        """Whether a statement may change what it saw, and not what is there by now."""
+        """True if a statement may change the rows that it saw, instead of the current ones."""
         return self.shape.isolation == "snapshot"
 
     def on_branch(self, table: TableModel) -> Statement | None:
@@ -357,7 +357,7 @@ class Drawing:
 
     @staticmethod
     def _lacks(table: TableModel, row: Cells) -> bool:
-        """Whether a row has no value of a column that needs one."""
+        """True if a row lacks a value of a required column."""
         return any(each["required"] and each["id"] not in row for each in table.schema())
 
     def insert_select(self, table: TableModel) -> Statement | None:
@@ -399,7 +399,7 @@ class Drawing:
         return self._rows("truncate", table, "main", f"{word} {self.name(table.name)}", effect)
 
     def _assignment(self, table: TableModel, owner: str = "") -> tuple[str, Any]:
-        """A column that becomes something: SQL, and the change of a row."""
+        """An assignment to a column: SQL, and the change of a row."""
         chance = self.chance
         columns = [each for each in table.schema() if table.own_name(each) != "id"]
         columns = [each for each in columns if is_spelled(each["type"])] or columns
@@ -557,10 +557,10 @@ class Drawing:
         made.texts = ("SET partition_overwrite_mode = 'static'", *made.texts)
         return made
 
-    # ------------------------------------------------------------------ several as one
+    # ------------------------------------------------------------------ transactions
 
     def transaction(self, table: TableModel) -> Statement | None:
-        """Two to four statements, and COMMIT; over REST of two tables."""
+        """Two to four statements, and COMMIT; on two tables over REST."""
         chance, tables = self.chance, [table]
         if "u" in self._tables and chance.random() < 0.65:
             tables.append(self._tables["u"])
@@ -582,7 +582,7 @@ class Drawing:
         )  # fmt: skip
 
     def create_as(self, table: TableModel) -> Statement | None:
-        """A new table of rows that the statement reads."""
+        """A new table from rows that the statement reads."""
         name, (condition, test) = f"c{self._next()}", self.condition(table)
         columns = [each for each in table.schema() if table.own_name(each)]
         if not columns:
@@ -667,13 +667,13 @@ class Drawing:
         return made
 
     def maintain(self, table: TableModel) -> Statement:
-        """A run of maintenance, as ``run_texts`` knows it."""
+        """A run of maintenance, in the form that ``run_texts`` accepts."""
         made = self._call("maintain", table, reads=True, many=True)
         made.texts = (f"maintain {self.name(table.name)}",)
         return made
 
     def copy(self, table: TableModel, place: Path) -> Statement:
-        """A copy of it in a folder, or what is new since the last one."""
+        """A copy of the table in a folder, or of what is new since the last copy."""
         since = self.chance.choice(["", ", since => 'latest'"])
         missing = ("leave SINCE out", "no table", "no metadata")
         made = self._call("copy_table", table, f", location => '{place}'{since}", reads=True)
@@ -683,7 +683,7 @@ class Drawing:
     # ------------------------------------------------------------------ history
 
     def _snapshots(self, table: TableModel) -> list[int]:
-        """Those whose rows are known, the newest first."""
+        """The snapshots whose rows are known, the newest first."""
         return [each for each in [*table.parents()][::-1] if table.snapshots.get(each) is not None]
 
     def _of_history(
@@ -711,7 +711,7 @@ class Drawing:
         return self._of_history(kind, kind, table, chosen, "ancestor", "snapshot", head=chosen)
 
     def branch(self, table: TableModel) -> Statement:
-        """The branch dev comes, goes, or is what main goes on to."""
+        """Create or drop the branch dev, or fast-forward main to it."""
         there = "dev" in table.rows
         verb = "CREATE OR REPLACE" if not there or self.chance.random() < 0.4 else "DROP"
         refusals = "branch", "ancestor", "snapshots of its own"
@@ -720,7 +720,7 @@ class Drawing:
         return self._alter("branch", table, f"{verb} BRANCH dev", *refusals)
 
     def ref(self, table: TableModel) -> Statement | None:
-        """A branch or a tag comes, goes, or is at another snapshot."""
+        """Create, drop or move a branch or a tag."""
         assert table.document is not None
         chance, found = self.chance, self._snapshots(table)
         refs = [(name, each["type"]) for name, each in table.document["refs"].items()
@@ -751,7 +751,7 @@ class Drawing:
         return self._of_history("fast forward", "fast_forward", table, both, *refusals)
 
     def cherrypick(self, table: TableModel) -> Statement | None:
-        """The rows of an INSERT into a branch come to main, too."""
+        """Apply the rows of an INSERT into a branch to main as well."""
         known = table.parents()
         found = [each for each in table.appended if each in known]
         if not found:
@@ -765,14 +765,14 @@ class Drawing:
     # ------------------------------------------------------------------ shape
 
     def change_columns(self, table: TableModel) -> Statement | None:
-        """A column comes, goes, or has another name, place or type."""
+        """Add, drop, rename or move a column, or change its type."""
         fields, columns = copy.deepcopy(table.schema()), self._columns
         columns.version = table.version
         columns._next_id = max(columns._next_id, self._next())
         own = {table.ids[each] for each in ("id", "p", "x") if each in table.ids}
         sources = table.sources()
         if not self.reuses_names:
-            columns._gone_names.clear()  # another's statement may mean the one that is gone
+            columns._gone_names.clear()  # another writer's statement may mean a dropped column
         change = columns.change(fields, kept=own | sources, sources=sources, structs_alone=True)
         if change is None or len([*primitive_paths(fields)]) > 14:
             return None
@@ -858,7 +858,7 @@ class Drawing:
         return self._alter("write order", table, text) if path else None
 
 
-# ------------------------------------------------------------------ what becomes of values
+# ------------------------------------------------------------------ changes of values
 
 
 def _set(number: int, value: Callable[[Row], Any]) -> Callable[[Row], Cells]:
@@ -866,7 +866,7 @@ def _set(number: int, value: Callable[[Row], Any]) -> Callable[[Row], Cells]:
 
 
 def _all_of(changes: list[Callable[[Row], Cells]]) -> Callable[[Row], Cells]:
-    """Several columns that become what they are of the row of before."""
+    """Several assignments, all computed from the old row."""
 
     def change(row: Row) -> Cells:
         made = dict(row.cells)
@@ -893,7 +893,7 @@ def _and_z(column: dict[str, Any]) -> Callable[[Row], Any]:
 
 
 def _inside(column: dict[str, Any], number: int, value: Any) -> Callable[[Row], Any]:
-    """A struct with another value in it; of NULL, one of NULLs."""
+    """A struct with another value in it; a NULL struct becomes one of NULLs."""
 
     def made(row: Row) -> Any:
         found = value_at(row, [column]) or {each["id"]: None for each in column["type"]["fields"]}
@@ -927,7 +927,7 @@ def _either(one: Test, other: Test) -> Test:
 
 
 def _partition(spec: list[tuple[list[Any], str]], row: Row) -> tuple[Any, ...]:
-    """The partition of a row by a spec."""
+    """The partition of a row in a spec."""
     found = []
     for path, form in spec:
         value = value_at(row, path)

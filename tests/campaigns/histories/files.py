@@ -1,4 +1,4 @@
-"""What a table needs and has, by the specification and fastavro alone: nothing of icesql is asked."""
+"""The files that a table needs and has, by the specification and fastavro alone, without icesql."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import fastavro
 
 
 def local(path: str) -> str:
-    """The place of a path that metadata names."""
+    """The local path for a path in metadata."""
     return path.removeprefix("file://" if path.startswith("file:///") else "file:")
 
 
@@ -26,13 +26,13 @@ def needed(place: str, document: dict[str, Any]) -> set[str]:
 
 
 def there(document: dict[str, Any]) -> set[str]:
-    """Every file in the folder of a table, but for the hint of a folder without a catalog."""
+    """Every file in the folder of a table, except for the version hint of a folder catalog."""
     found = Path(local(document["location"])).rglob("*")
     return {str(each) for each in found if each.is_file() and each.name != "version-hint.text"}
 
 
 def counts(document: dict[str, Any]) -> Counter[str]:
-    """Of the current snapshot, by the names that a run of maintenance has for them."""
+    """Counts of the current snapshot, by the names that maintenance uses."""
     found: Counter[str] = Counter(snapshots=len(document["snapshots"]))
     head = document.get("current-snapshot-id")
     for snapshot in document["snapshots"]:
@@ -53,7 +53,7 @@ def counts(document: dict[str, Any]) -> Counter[str]:
 
 
 def live(manifest: str) -> list[Any]:
-    """The entries of a manifest that are not of a file that was removed."""
+    """The entries of a manifest whose file was not removed."""
     return [each for each in records(manifest) if each["status"] != 2]
 
 

@@ -1,4 +1,4 @@
-"""Everything that statements import, so that a process that is forked has it."""
+"""All modules that statements import, so that a forked process has them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One history: statements of icesql, another writer inside of each, and what has to be left."""
+"""One history: icesql's statements, another writer inside of each, and a check of the result."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from tests.campaigns.histories.model import Fault, Row, Rows, TableModel, differ
 from tests.campaigns.histories.moments import Moments
 
 LENGTH = 6
-# Another's change of these is a reason not to find a column, a branch, a partition field.
+# Concurrent changes of these explain an error about a missing column, branch or partition field.
 RESHAPED = {"columns", "replace table", "partitioning", "upgrade", "branch"}
 _OLD = "any commit to the table makes it old"
 _CLEANED = {"expire", "orphans"}
 
 
 def run_texts(con: icesql.Connection, texts: tuple[str, ...]) -> None:
-    """Run statements, and fetch what they give; ``maintain NAME`` is a run of maintenance."""
+    """Run statements, and fetch their rows; ``maintain NAME`` is a run of maintenance."""
     for text in texts:
         if text.startswith("maintain "):
             con.maintain(text.removeprefix("maintain "))
@@ -36,7 +36,7 @@ def run_texts(con: icesql.Connection, texts: tuple[str, ...]) -> None:
 
 @dataclass
 class Outcome:
-    """What a history has shown."""
+    """The outcome of a history."""
 
     seed: int
     kind: str
@@ -51,9 +51,9 @@ class Outcome:
 
 
 class History:
-    """The tables of one history, a model of them, and the judge of what statements leave.
+    """The tables of one history, a model of them, and the judge of the statements' results.
 
-    ``_drawn_own`` says what is done; others may come in by ``_perform`` and ``_after``.
+    ``_drawn_own`` draws statements; other writers may commit in ``_perform`` and ``_after``.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class History:
         self._applied, self._changed = 0, set[str]()
         self._past: dict[int, list[tuple[Any, ...]]] = {}
         self._raced: set[str] = set()
-        # Of what was seen inside of a statement, which must not take it for its own.
+        # A fault found inside of a statement, which must not treat it as its own error.
         self._fault: Fault | None = None
 
     # ------------------------------------------------------------------ run
@@ -112,7 +112,7 @@ class History:
         return self.outcome
 
     def _progressed(self, progress: Any) -> None:
-        """A statement that is planned again reads what is there now, and nothing of before."""
+        """A statement that is planned again reads only the current rows."""
         if progress.stage != "planning again" or self._statement is None:
             return
         self._tell("   planned again")
@@ -133,13 +133,13 @@ class History:
         self._fill()
 
     def _fill(self) -> None:
-        """What is in new tables before the first statement."""
+        """Fill new tables before the first statement."""
 
     def _named(self, table: TableModel) -> None:
         table.ids = {each["name"]: each["id"] for each in table.schema()}
 
     def _step(self) -> None:
-        """One statement of icesql, with others inside of it."""
+        """Run one statement of icesql, with other writers inside of it."""
         statement = self._drawn_own()
         self.outcome.kinds[statement.kind] += 1
         self._begun(statement)
@@ -162,7 +162,7 @@ class History:
         raise NotImplementedError
 
     def _perform(self, statement: Statement) -> BaseException | None:
-        """Run it; the error with which it ended."""
+        """Run a statement; return the error with which it ended."""
         if statement.kind == "orphans" and self._is_quiet():
             self.warehouse.make_old(self.namespace)
         self._tell(f"OWN {statement.text}")
@@ -173,11 +173,11 @@ class History:
         return None
 
     def _is_quiet(self) -> bool:
-        """Whether nothing is on its way to the catalog, whose files would be old by then."""
+        """True if no request is on its way to the catalog, whose files would be old on arrival."""
         return True
 
     def _after(self, statement: Statement) -> None:
-        """What others do when it has ended."""
+        """Changes of other writers after the statement."""
 
     def _end(self) -> None:
         with self.warehouse.connect() as con:
@@ -187,7 +187,7 @@ class History:
                 self._check_pyiceberg(table)
 
     def _act(self, moment: str) -> None:
-        """Nobody comes in."""
+        """No other writer commits."""
 
     def _swapped(self) -> None:
         try:
@@ -195,7 +195,7 @@ class History:
         except Fault as error:
             self._fault = self._fault or error
 
-    # ------------------------------------------------------------------ what is committed
+    # ------------------------------------------------------------------ commits
 
     def _begun(self, statement: Statement) -> None:
         self._statement, self._applied, self._changed = statement, 0, set[str]()
@@ -206,7 +206,7 @@ class History:
         self._candidates = self._now()
 
     def _now(self) -> dict[tuple[str, str], list[Rows]]:
-        """The rows of each branch, which are all that a statement can have read."""
+        """The rows of each branch: all rows that the statement can have read."""
         return {
             (name, branch): [rows]
             for name, table in self.tables.items()
@@ -214,7 +214,7 @@ class History:
         }
 
     def _look(self, table: TableModel) -> bool:
-        """Whether the metadata of a table is another one than before."""
+        """Load the metadata of a table; True if it has changed."""
         found = self.warehouse.document(self.namespace, table.name)
         place, document = found or (None, None)
         if place == table.place:
@@ -225,7 +225,7 @@ class History:
         return True
 
     def _settle(self, who: str, statement: Statement | None = None) -> bool:
-        """Take what was committed into the model; whether anything was."""
+        """Apply new commits to the model; True if there were any."""
         statement = statement or self._statement
         changed = False
         for table in self.tables.values():
@@ -296,7 +296,7 @@ class History:
         table.snapshots = {key: rows for key, rows in table.snapshots.items() if key in ids}
 
     def _grown(self, table: TableModel, branch: str, statement: Statement | None, who: str) -> None:
-        """A branch has new snapshots, by this statement."""
+        """Handle new snapshots of a branch, which this statement committed."""
         assert statement is not None
         parts = [
             each for each in statement.parts
@@ -304,7 +304,7 @@ class History:
         ]  # fmt: skip
         now = table.at(branch)
         if statement.kind in ("branch", "ref"):
-            # Of a table without a snapshot it is an empty one, on whatever is there by now.
+            # For a table without a snapshot: an empty snapshot on the current rows.
             assert table.document is not None
             head = table.document["refs"][branch]["snapshot-id"]
             table.new_head(branch, [table.snapshots.get(table.parents()[head] or -1) or ()])
@@ -321,7 +321,7 @@ class History:
                 candidates = [*self._candidates.get((table.name, branch), ()), now]
         found = [*outcomes(parts, now, candidates)]
         if who == "own" and "replace table" in self._raced:
-            # A later statement of a transaction may be the first that sees the new table.
+            # A later statement of a transaction may be the first to see the new table.
             found += [self._renamed(table, now, each[-1]) for each in found]
         if not found:
             raise Fault(f"{statement.text} had to conflict, and was committed")
@@ -336,7 +336,7 @@ class History:
             table.appended[table.heads[branch]] = statement.appends
 
     def _renamed(self, table: TableModel, now: Rows, rows: Rows) -> list[Rows]:
-        """New rows by the field ids that the columns of a table have by now."""
+        """New rows with the current field ids of the table's columns."""
         before, known = self._ids.get(table.name, {}), {id(each) for each in now}
         ids = {number: table.ids[name] for name, number in before.items() if name in table.ids}
 
@@ -361,7 +361,7 @@ class History:
     # ------------------------------------------------------------------ judging
 
     def _judge(self, statement: Statement, error: BaseException | None) -> None:
-        """Whether the statement said what is true of it."""
+        """Check that the statement reported the truth."""
         applied = self._applied > 0
         if not self._raced:
             self._judge_whole(statement)
@@ -384,7 +384,7 @@ class History:
                     raise Fault(f"committed, and nothing is changed: {statement.text}")
             return
         if statement.makes is not None and not self.tables[statement.makes].at("main"):
-            # A table without rows gets its uuid from the server: nothing tells it from another's.
+            # A table without rows gets its uuid from the server, which cannot be distinguished.
             applied = applied and "fault" not in self._raced
         if applied and not statement.many:
             raise Fault(
@@ -397,7 +397,7 @@ class History:
             raise Fault(f"refused: {statement.text}: {type(error).__name__}: {error}")
 
     def _judge_whole(self, statement: Statement) -> None:
-        """What was committed of a transaction is all of it."""
+        """Check that a transaction was committed as a whole."""
         if not statement.kind.startswith("transaction") or not self._changed:
             return
         for name in {each.table for each in statement.parts} - self._changed:
@@ -424,7 +424,7 @@ class History:
         if isinstance(error, icesql.errors.CommitConflictError):
             return True
         if "fault" in self._raced and self.warehouse.kind == "rest":
-            return True  # of the gateway's own words, as long as nothing was changed
+            return True  # the gateway's own error, if nothing was changed
         reshaped = (
             icesql.ProgrammingError,
             icesql.errors.CatalogError,
@@ -444,7 +444,7 @@ class History:
             return told(con.execute(f"SELECT *{more} FROM {name}").fetchall())
 
     def _observe(self) -> None:
-        """The row ids at this moment, by a connection that was there before."""
+        """Record the row ids at this moment, by an older connection."""
         for table in self.tables.values():
             if table.document is not None and table.version > 2:
                 self._check(self.reader, table)
@@ -457,7 +457,7 @@ class History:
                     self._check_plan(table)
 
     def _check_plan(self, table: TableModel) -> None:
-        """No equality delete is planned for rows of its own commit; the reader would forgive it."""
+        """Check that no equality delete is planned for rows of its own commit."""
         if table.keyed and table.rows["main"]:
             for task in others.planned(self.warehouse.load(self.namespace, table.name)[1]).values():
                 own = task.data_file.sequence_number
@@ -494,7 +494,7 @@ class History:
                 continue
             now = ids[repr(cells)]
             if table.upgraded and branch != "main":
-                continue  # the rows of both get their ids by the next commit of each
+                continue  # both get row ids for these rows with their next commit
             if row.row_id is not None and now != row.row_id:
                 raise Fault(
                     f"{table.name} {branch}: the row {cells} had the row id {row.row_id}, and has "
@@ -503,7 +503,7 @@ class History:
             row.row_id = now
 
     def _check_past(self, con: icesql.Connection, table: TableModel) -> None:
-        """Every snapshot that is retained, and every tag."""
+        """Check every retained snapshot, and every tag."""
         assert table.document is not None
         name, refs = self.draw.name(table.name), table.document.get("refs") or {}
         tags = {key: each["snapshot-id"] for key, each in refs.items() if each["type"] == "tag"}
@@ -525,7 +525,7 @@ class History:
                 self._check_known(table.name, number, found)
 
     def _check_known(self, where: str, number: int, found: list[Any]) -> None:
-        """The rows of a snapshot that a table has or has had."""
+        """Check the rows of a current or former snapshot of a table."""
         if number in self._past and (lost := difference(found, self._past[number])):
             raise Fault(f"{where}, snapshot {number}: {lost}")
 
@@ -543,7 +543,7 @@ class History:
         return there - needed
 
     def _remove_orphans(self, table: TableModel, statement: Statement) -> None:
-        """``remove_orphan_files`` removes these, and no others."""
+        """Check that ``remove_orphan_files`` removes these files, and no others."""
         name, found = self.draw.name(table.name), self._orphans(table)
         self.warehouse.make_old(self.namespace)
         text = f"CALL system.remove_orphan_files('{name}')"
@@ -552,7 +552,7 @@ class History:
         except icesql.NotSupportedError as error:
             if _OLD not in str(error):
                 raise
-            # Metadata that the catalog never took could be another table's, until a commit is newer.
+            # Metadata of a failed commit could be another table's, until there is a newer commit.
             self.other.execute(f"ALTER TABLE {name} SET TBLPROPERTIES ('touched' = 'x')")
             self._settle("other", statement)
             self.warehouse.make_old(self.namespace)
@@ -564,7 +564,7 @@ class History:
             raise Fault(f"orphans that are left: {lost}, removed that are none: {extra}")
 
     def _look_after(self, table: TableModel) -> None:
-        """Follow the doctor, or run maintenance: what was promised comes."""
+        """Follow the doctor, or run maintenance, and check the predictions."""
         assert table.document is not None
         name, follows = self.draw.name("t"), self.chance.random() < 0.5
 
@@ -599,7 +599,7 @@ class History:
             raise Fault(f"by PyIceberg: {lost}")
 
     def _drop(self, name: str) -> None:
-        """What CREATE TABLE AS made, or another one of its name."""
+        """Drop a table that CREATE TABLE AS created, or another one with its name."""
         if self.tables[name].document is not None:
             with self.moments.apart():
                 self.other.execute(f"DROP TABLE {self.draw.name(name)} PURGE")

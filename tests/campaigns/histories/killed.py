@@ -1,4 +1,4 @@
-"""A history whose statements run in processes that are killed: the judge looks after each."""
+"""A history whose statements run in processes that are killed; the judge checks after each."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ _PATIENCE_SECONDS = 120
 
 
 class Killed(Exception):
-    """The process was killed before it could tell how the statement ended."""
+    """The process was killed before it could report how the statement ended."""
 
 
 def perform(
     connect: dict[str, Any], texts: tuple[str, ...], wanted: list[tuple[str, int]], pipe: Any
 ) -> None:
-    """Run statements in this process, which kills itself at a moment; tell the error."""
+    """Run statements in this process, which kills itself at a moment; send the error."""
     moments = Moments(lambda name: os.kill(os.getpid(), signal.SIGKILL), lambda: None)
     error = None
     with moments.installed(), icesql.connect(**connect) as con, moments.inside(wanted):
@@ -44,7 +44,7 @@ def perform(
 
 
 def started(*given: Any) -> tuple[Any, Any]:
-    """A process that performs, once it has begun, and the pipe by which it tells."""
+    """A running process with ``perform``, and the pipe on which it reports."""
     os.environ["PYTHONPATH"] = _ROOT
     ours, theirs = _PROCESSES.Pipe(duplex=False)
     process = _PROCESSES.Process(target=perform, args=(*given, theirs))
@@ -59,7 +59,7 @@ def started(*given: Any) -> tuple[Any, Any]:
 
 
 class KilledHistory(TwoWriters):
-    """Nobody comes in; statements are killed, and the next ones meet what they have left."""
+    """No other writer; statements are killed, and the next ones see their leftovers."""
 
     def __init__(self, *given: Any, **named: Any) -> None:
         super().__init__(*given, **named)
@@ -91,7 +91,7 @@ class KilledHistory(TwoWriters):
         process.join(_PATIENCE_SECONDS)
         if process.exitcode == -signal.SIGKILL:
             if self.warehouse.kind == "rest":
-                time.sleep(0.1)  # the server may still be at what it was sent
+                time.sleep(0.1)  # the server may still process a request
             self.outcome.kinds["killed"] += 1
             self.outcome.moments["clock" if by_clock else wanted[0][0]] += 1
             return Killed()
@@ -132,7 +132,7 @@ class KilledHistory(TwoWriters):
         self._remove_orphans(table, statement)
 
     def _check_copy(self) -> None:
-        """The copy is whole, with rows that the table has had."""
+        """Check that the copy is complete, with rows that the table has had."""
         if not [*self._copy.glob("metadata/*.metadata.json")]:
             return
         with icesql.connect(settings={"caches": False, "prune": False}) as con:
@@ -143,7 +143,7 @@ class KilledHistory(TwoWriters):
 
 
 def crowd(arguments: dict[str, Any], writers: int, commits: int, kills: int) -> list[str]:
-    """Processes that append to one table at once, some of them killed; what is wrong."""
+    """Let processes append to one table at once, and kill some; return what is wrong."""
     with icesql.connect(**arguments) as con:
         con.execute("CREATE SCHEMA IF NOT EXISTS crowd")
         con.execute(

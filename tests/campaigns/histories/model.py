@@ -1,4 +1,4 @@
-"""What a table has to hold: commits in their order, each by the rules of its own isolation."""
+"""A model of a table's contents: commits in order, each by the rules of its isolation level."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from tests.writer.values import from_json
 
 
 class Fault(AssertionError):
-    """Something that must not be."""
+    """A violation of the rules."""
 
 
 class MustConflict(Exception):
-    """A statement that saw this, and meets that, may not commit."""
+    """A statement that saw these rows may not commit on the current ones."""
 
 
-# Values by field id, and those of structs the same way; what is left out is the column's default.
+# Values by field id, also inside of structs; missing ones are the column's default.
 Cells = dict[int, Any]
 
 
 class Row:
-    """One version of a row: its values, and its row id once that was seen."""
+    """One version of a row: its values, and its row id once it was seen."""
 
     __slots__ = ("cells", "parent", "row_id")
 
@@ -35,25 +35,25 @@ class Row:
 
 
 class Made(dict[Any, Row]):
-    """The rows that a statement makes, each once: by what it makes them of."""
+    """The rows that a statement creates, each once, by the row that it is made from."""
 
     def of(self, key: Any, cells: Cells, parent: Row | None = None) -> Row:
-        """The row made of ``key``."""
+        """The row made from ``key``."""
         if key not in self:
             self[key] = Row(dict(cells), parent)
         return self[key]
 
 
 Rows = tuple[Row, ...]
-# What a statement makes of the rows that are there when it commits, and of those that it read.
+# Computes a statement's result from the rows at its commit and the rows that it read.
 Effect = Callable[[Rows, Rows], Rows]
-# SQL's three values: only of True a row is hit.
+# SQL's three truth values: a row matches only if the value is True.
 Test = Callable[[Row], bool | None]
 
 
 @dataclass(frozen=True)
 class Part:
-    """What a statement does to a branch of a table."""
+    """The effect of a statement on a branch of a table."""
 
     table: str
     effect: Effect
@@ -74,7 +74,7 @@ def inserted(cells: Sequence[Cells]) -> Effect:
 
 
 def copied(test: Test, change: Callable[[Row], Cells]) -> Effect:
-    """New rows that are made of the rows that the statement saw."""
+    """New rows made from the rows that the statement saw."""
 
     def effect(now: Rows, seen: Rows) -> Rows:
         return (*now, *(Row(change(each)) for each in seen if test(each) is True))
@@ -88,9 +88,9 @@ def same(now: Rows, seen: Rows) -> Rows:
 
 
 def deleted(test: Test, *, as_seen: bool = False, vectors: bool = False) -> Effect:
-    """Rows that go; ``as_seen``, those that the statement saw and no others.
+    """Delete rows; with ``as_seen`` exactly those that the statement saw.
 
-    With ``vectors`` a row that goes may not have become another one meanwhile.
+    With ``vectors`` a row to delete must not have been updated meanwhile.
     """
 
     def effect(now: Rows, seen: Rows) -> Rows:
@@ -105,7 +105,7 @@ def deleted(test: Test, *, as_seen: bool = False, vectors: bool = False) -> Effe
 
 
 def updated(test: Test, change: Callable[[Row], Cells], *, as_seen: bool) -> Effect:
-    """Rows that become others. ``as_seen``: those that the statement saw, which must be there."""
+    """Update rows; with ``as_seen`` those that the statement saw, which must still exist."""
     made = Made()
 
     def new(row: Row) -> Row:
@@ -132,9 +132,9 @@ def merged(
     *,
     as_seen: bool,
 ) -> Effect:
-    """A MERGE by key: clauses for rows of both, of the source and of the table, the first that holds.
+    """A MERGE by key: clauses for matched, source and table rows, of which the first true one acts.
 
-    A clause is a condition, and a change (None: the row goes) or the columns of a new row.
+    A clause is a condition, and a change (None deletes the row) or the columns of a new row.
     """
     new_rows = Made()
 
@@ -178,7 +178,7 @@ def merged(
 
 
 def replaced(test: Test, cells: Sequence[Cells]) -> Effect:
-    """Rows that go and others that come, as one."""
+    """Delete rows and insert others, as one change."""
 
     def effect(now: Rows, seen: Rows) -> Rows:
         return (
@@ -190,7 +190,7 @@ def replaced(test: Test, cells: Sequence[Cells]) -> Effect:
 
 
 def key_of(value: Any) -> Any:
-    """A value as SQL compares it: NaN is the greatest number, and one zero is the other."""
+    """A value as SQL compares it: NaN is the greatest number, and both zeros are equal."""
     if value is None:
         return None
     return (1, 0) if value != value else (0, value)
@@ -209,7 +209,7 @@ def value_at(row: Row, path: Sequence[dict[str, Any]]) -> Any:
 
 
 def project(column: dict[str, Any], value: Any) -> Any:
-    """A value with what its type has by now: fields of structs that came later are NULL."""
+    """A value in the current type: struct fields that were added later are NULL."""
     type_ = column["type"]
     if value is None or isinstance(type_, str):
         return value
@@ -224,7 +224,7 @@ def project(column: dict[str, Any], value: Any) -> Any:
 
 
 def told(rows: Iterable[Sequence[Any]]) -> list[tuple[Any, ...]]:
-    """Rows of a result, in the form in which the model shows its own."""
+    """Rows of a result, in the form of the model's own."""
     return [tuple(map(as_seen_by_users, each)) for each in rows]
 
 
@@ -242,7 +242,7 @@ def _comes_from(row: Row, gone: set[int]) -> bool:
 
 @dataclass
 class TableModel:
-    """A table as it has to be; ``document`` is its metadata as it was last seen."""
+    """The expected state of a table; ``document`` is its latest known metadata."""
 
     name: str
     document: dict[str, Any] | None = None
@@ -250,12 +250,12 @@ class TableModel:
     heads: dict[str, int] = field(default_factory=dict)
     rows: dict[str, Rows] = field(default_factory=dict)
     snapshots: dict[int, Rows | None] = field(default_factory=dict)
-    # The field ids of the columns that it was made with.
+    # The field ids of the columns with which it was created.
     ids: dict[str, int] = field(default_factory=dict)
     respecced: bool = False
     upgraded: bool = False
     keyed: bool = False  # it has equality deletes
-    # The rows of snapshots that only add them to a branch.
+    # The rows of snapshots that only append to a branch.
     appended: dict[int, list[Cells]] = field(default_factory=dict)
 
     def at(self, branch: str) -> Rows:
@@ -277,7 +277,7 @@ class TableModel:
         return {each["id"]: each for each in self.schema()}
 
     def field(self, number: int) -> dict[str, Any]:
-        """The column of an id."""
+        """The column with an id."""
         return self.by_id()[number]
 
     def at_path(self, path: Sequence[str], name: str) -> dict[str, Any]:
@@ -288,12 +288,12 @@ class TableModel:
         return next(each for each in level if each["name"] == name)
 
     def names(self) -> dict[str, str]:
-        """What the first columns are called now."""
+        """The current names of the first columns."""
         called = {each["id"]: each["name"] for each in self.schema()}
         return {own: called[number] for own, number in self.ids.items() if number in called}
 
     def own_name(self, column: dict[str, Any]) -> str:
-        """Which of id, p and x a column is, or nothing."""
+        """Which of id, p and x a column is, or an empty string."""
         for each in ("id", "p", "x"):
             if self.ids.get(each) == column["id"]:
                 return each
@@ -308,7 +308,7 @@ class TableModel:
         return [(path, form) for path, form in found if path is not None]
 
     def sources(self) -> set[int]:
-        """The ids of columns that partitions and orders are by, and of the structs around them."""
+        """The ids of columns that partition fields and orders use, and of their parent structs."""
         assert self.document is not None
         orders = (each for order in self.document["sort-orders"] for each in order["fields"])
         specs = (each for spec in self.document["partition-specs"] for each in spec["fields"])
@@ -316,7 +316,7 @@ class TableModel:
         return {each["id"] for path in paths for each in path or ()}
 
     def parents(self) -> dict[int, int | None]:
-        """The snapshots, oldest first, and the parent of each."""
+        """The snapshots, oldest first, with the parent of each."""
         assert self.document is not None
         return {each["snapshot-id"]: each.get("parent-snapshot-id")
                 for each in self.document["snapshots"]}  # fmt: skip
@@ -328,7 +328,7 @@ class TableModel:
         return int(self.document["format-version"])
 
     def shown(self, rows: Iterable[Row], schema_id: int | None = None) -> list[tuple[Any, ...]]:
-        """Rows as a query of all columns tells them, see ``told``."""
+        """Rows as a query of all columns returns them, see ``told``."""
         fields = self.schema(schema_id)
         return [
             tuple(shown(each["type"], project(each, value_at(row, [each]))) for each in fields)
@@ -336,7 +336,7 @@ class TableModel:
         ]
 
     def new_head(self, branch: str, states: Sequence[Rows]) -> None:
-        """The branch went on by a snapshot for each state."""
+        """Advance the branch by a snapshot for each state."""
         assert self.document is not None
         head, parents = self.document["refs"][branch]["snapshot-id"], self.parents()
         chain = list[int]()
@@ -355,7 +355,7 @@ class TableModel:
 
 
 def outcomes(parts: Sequence[Part], now: Rows, candidates: Iterable[Rows]) -> Iterator[list[Rows]]:
-    """What may come of a statement, by what it may have read: the rows after each of its changes.
+    """Possible outcomes of a statement, by the rows it may have read: the rows after each change.
 
     A part of a transaction that changed none of the rows that it read is no change.
     """
@@ -363,7 +363,7 @@ def outcomes(parts: Sequence[Part], now: Rows, candidates: Iterable[Rows]) -> It
     for seen in candidates:
         first = parts[0].effect(seen, seen) if len(parts) > 1 else ()
         if len(parts) > 1 and [*map(id, first)] == [*map(id, seen)]:
-            # The table is the transaction's from its first change on: the next part looks again.
+            # After its first change the transaction keeps its view; the next part reads again.
             yield from outcomes(parts[1:], now, candidates)
         if len(parts) > 1:
             yield from _taken_later(parts, now, seen)
@@ -382,10 +382,10 @@ def outcomes(parts: Sequence[Part], now: Rows, candidates: Iterable[Rows]) -> It
 
 
 def _taken_later(parts: Sequence[Part], now: Rows, seen: Rows) -> Iterator[list[Rows]]:
-    """What comes of a transaction that has its table as its first change left it.
+    """The outcomes of a transaction that sees its table as its first change left it.
 
-    That statement changed the rows that it had read in what was there by then, as one outside of a
-    transaction does; those behind it read the result.
+    That statement applied its change to the current rows, as one outside of a transaction does;
+    later statements read the result.
     """
     try:
         states = [parts[0].effect(now, seen)]
@@ -399,7 +399,7 @@ def _taken_later(parts: Sequence[Part], now: Rows, seen: Rows) -> Iterator[list[
 
 
 def difference(found: Iterable[Any], wanted: Iterable[Any]) -> str:
-    """How two collections differ, empty where they do not."""
+    """Describe the difference of two collections; empty if they are equal."""
     one, other = Counter(map(repr, found)), Counter(map(repr, wanted))
     lost, extra = [*(other - one).elements()], [*(one - other).elements()]
     if not lost and not extra:

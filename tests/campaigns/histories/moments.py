@@ -1,4 +1,4 @@
-"""Moments inside of a statement: something is done at some of them."""
+"""Moments inside of a statement, at some of which a callback runs."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from tests.tables import read_table
 
 CATALOGS = (DirectoryCatalog, SqliteCatalog, RestCatalog)
 _TABLE = read_table(__file__, "moments.tsv")
-# A moment, how often it is drawn, and the highest of its occurrences that is.
+# A moment, its weight, and the highest number of its occurrences to draw.
 KILLS = tuple((name, int(often), int(most)) for name, _, often, most, _ in _TABLE)
 POINTS = KILLS[: sum(whom == "all" for _, whom, *_ in _TABLE)]
 
 
 class Moments:
-    """Calls ``act`` at chosen moments of what runs in ``inside``, and ``seen`` after each swap."""
+    """Calls ``act`` at chosen moments inside of ``inside``, and ``swapped`` after each swap."""
 
     def __init__(self, act: Callable[[str], None], swapped: Callable[[], None]) -> None:
         self._act, self._swapped = act, swapped
@@ -39,14 +39,14 @@ class Moments:
         self._wanted: set[tuple[str, int]] = set()
         self._busy = True
         self.counts: Counter[str] = Counter()
-        # What comes of the next swaps instead of what the catalog says: see ``_swap``.
+        # Outcomes of the next swaps that replace the catalog's: see ``_swap``.
         self.swaps: list[str] = []
 
     @staticmethod
     def draw(
         chance: random.Random, count: int, points: tuple[tuple[str, int, int], ...] = POINTS
     ) -> list[tuple[str, int]]:
-        """So many moments, each by its name and its occurrence."""
+        """Random moments, each with its name and the number of its occurrence."""
         names = [each[0] for each in points]
         most = {each[0]: each[2] for each in points}
         found = chance.choices(names, [each[1] for each in points], k=count)
@@ -57,7 +57,7 @@ class Moments:
 
     @contextmanager
     def inside(self, wanted: list[tuple[str, int]]) -> Iterator[None]:
-        """A statement, in which something is done at these moments."""
+        """A context for a statement, with these moments chosen."""
         self._wanted, self._busy = {*wanted}, False
         self.counts.clear()
         try:
@@ -67,11 +67,11 @@ class Moments:
 
     @property
     def left(self) -> int:
-        """How many of the moments never came."""
+        """How many of the chosen moments did not occur."""
         return len(self._wanted)
 
     def at(self, name: str) -> None:
-        """A moment has come."""
+        """Called when a moment occurs."""
         if self._busy:
             return
         with self._lock:
@@ -90,18 +90,18 @@ class Moments:
 
     @contextmanager
     def apart(self) -> Iterator[None]:
-        """What is done here is no part of the statement."""
+        """A context for work that is no part of the statement."""
         busy, self._busy = self._busy, True
         try:
             yield
         finally:
             self._busy = busy
 
-    # ------------------------------------------------------------------ where they are
+    # ------------------------------------------------------------------ installation
 
     @contextmanager
     def installed(self) -> Iterator[None]:
-        """Put the moments where they are, and let nobody wait, for a disk neither."""
+        """Patch icesql to call ``at``, and remove all waits, also for disk syncs."""
         put: list[tuple[Any, str, Any]] = []
 
         def replace(owner: Any, name: str, made: Callable[[Any], Any]) -> None:
@@ -160,7 +160,7 @@ class Moments:
         return write
 
     def _swap(self, old: Any) -> Any:
-        """A swap that may be interrupted, or whose outcome is not told, as ``swaps`` says."""
+        """A swap that may be interrupted, or whose outcome is not reported, as ``swaps`` says."""
         from icesql.catalog.writes.change import Unknown
 
         def swap(*given: Any) -> Any:

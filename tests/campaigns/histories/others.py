@@ -1,4 +1,4 @@
-"""Other writers: one as Flink's, and PyIceberg."""
+"""Other writers: one that writes like Flink, and PyIceberg."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from icesql.commit.rows import commit_row_delta
 from icesql.context import QueryContext
 from icesql.iceberg.manifest.data_file import DataFile, FileContent
 
-# ------------------------------------------------------------------ as Flink writes
+# ------------------------------------------------------------------ like Flink
 
 
 def equality_delete(
@@ -75,7 +75,7 @@ def _folder(metadata: Any) -> str:
 
 
 def planned(table: Any) -> dict[str, Any]:
-    """The tasks of a scan of the whole table by the paths of their files."""
+    """The tasks of a scan of the whole table, by path of their files."""
     from icesql.scan.planner import plan
     from icesql.scan.table_scan import TableScan
 
@@ -85,9 +85,9 @@ def planned(table: Any) -> dict[str, Any]:
 
 
 def position_delete(catalog: Any, table: Any, rows: list[tuple[str, int]]) -> bool:
-    """Delete rows by file and position, as vectors in version 3; whether it could.
+    """Delete rows by file and position, with vectors in version 3; return whether it was possible.
 
-    A file that has a vector would need both as one, which is left to others.
+    A file that has a vector already would need a merged one, which this writer does not write.
     """
     from pyroaring import BitMap64
 
@@ -137,7 +137,7 @@ class PyIceberg:
         table.overwrite(_arrow(table, rows), overwrite_filter=filter)
 
     def delete(self, namespace: str, name: str, filter: str) -> None:
-        """Delete rows by writing their files anew."""
+        """Delete rows by rewriting their files."""
         self._catalog.load_table((namespace, name)).delete(filter)
 
     def close(self) -> None:
@@ -161,7 +161,7 @@ def rows_by_pyiceberg(place: str, snapshot_id: int | None = None) -> list[tuple[
 
 
 def emptied(value: Any) -> Any:
-    """As PyIceberg 0.12 reads it: a NULL list as an empty one."""
+    """A value as PyIceberg 0.12 reads it: a NULL list is an empty one."""
     match value:
         case dict():
             return {key: emptied(each) for key, each in value.items()}

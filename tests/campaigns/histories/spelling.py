@@ -1,4 +1,4 @@
-"""Types and values in SQL."""
+"""Spell types and values in SQL."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, Final
 from tests.writer.types import decimal_of
 from tests.writer.values import pool
 
-# Those whose values PyIceberg and Java give back as they are.
+# Types whose values PyIceberg and Java return unchanged.
 KINDS: Final = (
     "boolean", "int", "int", "long", "float", "double", "decimal(9, 2)", "decimal(20, 3)", "string",
     "string", "binary", "date", "timestamp", "timestamptz",
@@ -17,7 +17,7 @@ _YEARS: Final = range(1900, 2100)
 
 
 def is_spelled(type_: Any) -> bool:
-    """Whether values of a type can be written here."""
+    """True if values of a type can be written in SQL here."""
     if isinstance(type_, str):
         return type_ in KINDS or decimal_of(type_) is not None
     parts = [
@@ -39,7 +39,7 @@ def values(type_: str) -> list[Any]:
 
 
 def sql_type(type_: Any) -> str:
-    """A type."""
+    """The SQL name of a type."""
     if isinstance(type_, str):
         return _NAMES.get(type_, type_).upper()
     match type_["type"]:
@@ -53,7 +53,7 @@ def sql_type(type_: Any) -> str:
 
 
 def literal(type_: Any, value: Any) -> str:
-    """A value of exactly this type."""
+    """A literal with exactly this type."""
     return f"CAST({_uncast(type_, value)} AS {sql_type(type_)})"
 
 
@@ -82,7 +82,7 @@ def _uncast(type_: Any, value: Any) -> str:
 
 
 def transform(form: str, name: str) -> str:
-    """A partition transform of a column, as a statement has it."""
+    """A partition transform of a column, as in a statement."""
     word, _, width = form.rstrip("]").partition("[")
     if word == "identity":
         return name

@@ -1,4 +1,4 @@
-"""What the doctor and a run of maintenance promise of a table comes; the second run finds nothing."""
+"""Check the predictions of the doctor and of maintenance; a second run finds nothing to do."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from tests.campaigns.histories import files
 
 NEAR = 0.1
-# In the order in which their gains are computed.
+# In the order in which gains are computed.
 FOLLOWED = (
     "small files", "deletes", "manifests", "manifest clustering", "old snapshots", "orphans",
 )  # fmt: skip
@@ -20,11 +20,11 @@ Document = Callable[[], dict[str, Any]]
 
 
 def follow_doctor(con: Any, name: str, document: Document, open_ended: bool) -> Iterator[str]:
-    """Run the doctor's statements, and compare what they save with their gain.
+    """Run the doctor's statements, and compare their savings with the predicted gain.
 
-    Bytes may be more: what a rewrite has replaced is old by the time of the expiry. Of files of
-    older partition specs, and of branches, nothing is promised: ``open_ended``. In small tables a
-    manifest more or less is no matter.
+    More bytes may be saved: files that a rewrite replaced are old by the time of the expiry.
+    Nothing is predicted for files of older partition specs, and for branches: ``open_ended``. In
+    small tables a difference of one manifest does not matter.
     """
     diagnosis, before, sizes = con.doctor(name), files.counts(document()), _sizes(document())
     for wanted in FOLLOWED:
@@ -33,7 +33,7 @@ def follow_doctor(con: Any, name: str, document: Document, open_ended: bool) -> 
                 con.execute(finding.statement).fetchall()
     after, left = files.counts(document()), files.there(document())
     opened = ("data_files", "delete_files"), ("data_files", "delete_files", "live_manifests")
-    # Positions come in the place of keys, and nobody knows before in how many files.
+    # Positions replace keys, in an unpredictable number of files.
     converts = any("convert_equality" in each.statement for each in diagnosis.findings)
     for what, keys in zip(("files", "requests"), opened, strict=True):
         came = sum(before[key] - after[key] for key in keys)
@@ -44,7 +44,7 @@ def follow_doctor(con: Any, name: str, document: Document, open_ended: bool) -> 
 
 
 def maintain(con: Any, name: str, document: Document, folder: Path) -> Iterator[str]:
-    """Run maintenance twice, and compare what it promised with the manifests."""
+    """Run maintenance twice, and compare its predictions with the manifests."""
     policy = folder / "policy.toml"
     actions = ", ".join(f'"{each}"' for each in ACTIONS)
     policy.write_text(
@@ -60,7 +60,7 @@ def maintain(con: Any, name: str, document: Document, folder: Path) -> Iterator[
             promised = then[key] - table.predicted[key]
             yield from _reached(key, promised, then[key] - now[key], True)
         told = [each.reached[key] for each in table.actions if key in each.reached]
-        # A commit after it may write a manifest more, but no file.
+        # A later commit may write one more manifest, but no files.
         if told and key != "manifests" and told[-1] != now[key]:
             yield f"{key} are {now[key]}, not {told[-1]} as told"
     for each in table.actions:
@@ -69,7 +69,7 @@ def maintain(con: Any, name: str, document: Document, folder: Path) -> Iterator[
         for key, value in each.predicted.items():
             reached = each.reached.get(key)
             gain = then[key] - value if key in COUNTED else value
-            # More than was promised may come: of tables with several specs only a part is told.
+            # More may be saved than predicted: with several specs only a part is predicted.
             short = 0 if reached is None else reached - value
             short = -short if key.startswith("removed") else short
             if reached is None or short > NEAR * abs(gain):
