@@ -1,4 +1,4 @@
-"""Commits of tests need not outlive a power cut."""
+"""Tests need no durability: commits are not synced to disk."""
 
 from __future__ import annotations
 

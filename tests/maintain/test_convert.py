@@ -1,4 +1,4 @@
-"""convert_equality_deletes: rows stay what they are, and deletes stay as long as they are needed."""
+"""convert_equality_deletes: rows stay the same, and deletes stay as long as they are needed."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ CALL = "CALL system.convert_equality_deletes('ns.t')"
 def converted(
     catalog: Any, *others: Callable[[], Any], run: Any = run_here, **named: Any
 ) -> Converted:
-    """A conversion; what ``others`` do comes between its reading and its commit."""
+    """A conversion; ``others`` act between its reading and its commit."""
     query = QueryContext()
     conversion = plan_conversion(catalog.load(("ns", "t")), query, **named)
 
@@ -49,7 +49,7 @@ def converted(
 
 
 def contents(catalog: Any) -> dict[int, int]:
-    """How many live files there are of data, positions and equality deletes."""
+    """The numbers of live data, position delete and equality delete files."""
     found = asked(catalog, "SELECT content, count(*) FROM ns.t.files GROUP BY ALL")
     return dict(found)
 
@@ -87,7 +87,7 @@ def test_rows_stay_and_equality_deletes_go(tmp_path, version: int, partitioned: 
                 "SELECT operation FROM ns.t.snapshots ORDER BY committed_at DESC"
             ).fetchall()
             assert operation == "replace"
-        # Nothing is left to do, and going back over it changes nothing.
+        # Nothing is left to do, and a rollback restores the same rows.
         assert con.execute(CALL).fetchall() == [(0, 0, 0, 0)]
         con.execute(f"CALL system.rollback_to_snapshot('ns.t', {start})")
         assert everything(catalog, version) == before
@@ -133,7 +133,7 @@ def test_keys_of_every_kind(tmp_path, version: int) -> None:
             table.equality_deletes([{"old": 7}, {"old": 33}], [5]),
         ]
     )
-    # A key that is promoted, one that is dropped, and rows that are younger than deletes of theirs.
+    # A promoted key, a dropped one, and rows that are newer than deletes of their keys.
     table.set_fields([{**FIELDS[0], "type": "long"}, *FIELDS[1:3]])
     table.append([{"k": 1, "d": NAN, "s": None}])
     table.commit([table.equality_deletes([{"k": 2}], [1])])
@@ -153,7 +153,7 @@ def test_deletes_stay_while_other_files_need_them(tmp_path, version: int) -> Non
     table = new_table(tmp_path, version, partitioned=True)
     table.commit([table.data_file(rows(0, 10, p), partition=(p,)) for p in "ab"])
     table.set_spec([])
-    table.delete_keys(3)  # of all partitions
+    table.delete_keys(3)  # in all partitions
     table.append(rows(100, 5, "c"))
     catalog = catalog_of(table)
     before = read(catalog)
@@ -245,7 +245,7 @@ def test_older_rows_that_come_meanwhile_keep_their_deletes(tmp_path, keeps_age: 
 
     done = converted(catalog, compacts)
     assert done.added == 0
-    # The other compaction applied the deletes, which apply to nothing any more.
+    # The other compaction applied the deletes, which now apply to no file.
     assert (done.removed, done.left) == ((0, 1) if keeps_age else (1, 0))
     assert len(plainly(catalog)) == 18
     assert converted(catalog).removed == keeps_age
@@ -289,7 +289,7 @@ def test_a_branch_alone(tmp_path) -> None:
         con.execute("ALTER TABLE ns.t CREATE BRANCH b")
         call = "CALL system.convert_equality_deletes('ns.t', branch => '{}')"
         assert con.execute(call.format("b")).fetchall() == [(1, 1, 1, 0)]
-        assert contents(catalog)[2] == 1  # main has it
+        assert contents(catalog)[2] == 1  # main still has it
         count = "SELECT count(*) FROM ns.t VERSION AS OF 'b'"
         assert con.execute(count).fetchall() == [(9,)]
         with pytest.raises(ProgrammingError, match="no branch 'nosuch'"):

@@ -32,12 +32,12 @@ from tests.maintain.test_convert import contents, converted, plainly
 
 
 def again(file: Any) -> Any:
-    """A data file to list once more, as a new one."""
+    """A data file to add a second time, as a new one."""
     return dataclasses.replace(file, sequence_number=None, snapshot_id=None, first_row_id=None)
 
 
 def files_below(table: Any) -> set[str]:
-    """Data files, and those of deletes."""
+    """The data files and delete files below a table."""
     return {str(each) for each in Path(table.folder, "data").rglob("*") if each.is_file()}
 
 
@@ -47,7 +47,7 @@ def plan_of(catalog: Any) -> DeletesPlan:
 
 @pytest.fixture
 def one_file_a_task(monkeypatch) -> None:
-    """As for tables of any size."""
+    """Divide small tables as if they were large."""
     monkeypatch.setattr(task, "_MOST_ROWS", 1)
     monkeypatch.setattr(task, "_FEWEST_ROWS", 1)
 
@@ -59,7 +59,7 @@ def test_workers_convert_what_this_machine_does(tmp_path, version: int, partitio
     here, there = map(catalog_of, tables)
     before = everything(here, version)
     old = files_below(tables[1])
-    workers: Any = Workers(lambda number: True)  # each first try is lost, with what it wrote
+    workers: Any = Workers(lambda number: True)  # each first attempt is lost with its files
     local, remote = converted(here), converted(there, run=run_in_spark(workers))
     assert sum(workers.chunks) == 2
     for each in ("removed", "added", "rows", "left"):
@@ -247,7 +247,7 @@ def test_a_file_that_is_listed_again_meanwhile_conflicts(tmp_path) -> None:
 
 
 def stream(folder: Path, count: int, *, disjoint: bool, version: int = 2) -> Any:
-    """So many commits, each with a data file and with equality deletes of two older rows."""
+    """``count`` commits, each with a data file and equality deletes of two older rows."""
     table = new_table(folder, version)
     for number in range(count):
         added = [table.data_file(rows(10 * number, 10))]

@@ -1,4 +1,4 @@
-"""What expires, by Java's vectors, and which files go with it: never one that is still read."""
+"""The snapshots that expire, by Java's cases, and the files deleted with them: no needed one."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from tests.tables import read_table
 
 
 def history(count: int, **refs: SnapshotRef):
-    """Metadata with snapshots 1, 2, … of the times 1001, 1002, …"""
+    """Metadata with snapshots 1, 2, … at the times 1001, 1002, …"""
     document = created()
     for number in range(1, count + 1):
         document = next_version(document, number, number - 1 or None)
@@ -93,7 +93,7 @@ def replaced(catalog, table, old, new):
 
 
 def with_statistics(catalog, table, paths):
-    """Statistics of snapshots by their ids."""
+    """Add statistics files for snapshots, by snapshot id."""
     sizes = {"file-size-in-bytes": 1, "file-footer-size-in-bytes": 1, "blob-metadata": []}
     updates = [
         SetStatistics({"snapshot-id": number, "statistics-path": path, **sizes})
@@ -124,7 +124,7 @@ def test_statistics_go_when_no_snapshot_has_them(tmp_path) -> None:
 
 
 def test_a_file_that_another_kind_or_spelling_of_file_needs_stays(tmp_path) -> None:
-    """Statistics that name a data file; a file that was added again by the URI of its path."""
+    """Statistics whose path is that of a data file; a file added again by its URI."""
     catalog = directory(tmp_path)
     table = append(catalog, create(catalog), "A")
     first = head(table).snapshot_id

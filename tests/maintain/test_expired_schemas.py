@@ -73,7 +73,7 @@ def test_equality_deletes_by_a_column_that_was_dropped(con: Any, tmp_path) -> No
     rows(con, EXPIRE)
     with icesql.connect(warehouse=str(tmp_path)) as fresh:
         assert rows(fresh, "SELECT x FROM s.t ORDER BY x") == [(0,), (1,), (2,), (4,), (100,)]
-    # Once the delete is applied, nothing needs the column any more.
+    # Once the delete is applied, the column is not needed any more.
     rows(
         con,
         "CALL system.rewrite_data_files(table => 's.t', options => map('rewrite-all', 'true'))",

@@ -1,4 +1,4 @@
-"""A small part of ``tests/campaigns/kills.py``, the same kills on every run."""
+"""A small part of the campaign ``kills.py``, with the same kills in every run."""
 
 from __future__ import annotations
 

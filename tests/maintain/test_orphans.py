@@ -1,4 +1,4 @@
-"""Orphans: what nothing names is found, and never anything else."""
+"""Orphans: unreferenced files are found, and never others."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def orphans(con: icesql.Connection, arguments: str = "'s.t'") -> set[str]:
 
 
 def kept(con: icesql.Connection, folder: Path, told: str) -> None:
-    """An orphan removal is refused, and nothing is gone."""
+    """Check that orphan removal is refused, and that no file is removed."""
     age(folder)
     before = files(folder)
     for more in ("", ", dry_run => true"):
@@ -106,7 +106,7 @@ def test_what_nothing_names_goes_and_all_else_stays(lake: Any) -> None:
 
 
 def test_statistics_stay(lake: Any) -> None:
-    """Also those of kinds that icesql does not read."""
+    """Including statistics of kinds that icesql does not read."""
     con, folder = lake
     wanted = planted(folder, "metadata/x.stats", "metadata/p.parquet", "metadata/future.bin")
     path = max((folder / "metadata").glob("v*.metadata.json"))
@@ -126,7 +126,7 @@ def test_statistics_stay(lake: Any) -> None:
 
 
 def test_a_file_that_a_link_stands_for_stays(lake: Any) -> None:
-    """A data file of the table was moved within it and linked to."""
+    """A data file was moved within the table and replaced by a link."""
     con, folder = lake
     (data,) = (folder / "data" / "_p=a").glob("*.parquet")
     moved = folder / "data" / "moved.bin"
@@ -159,7 +159,7 @@ def test_a_view_in_the_folder_stops_it(lake: Any) -> None:
 
 
 def test_metadata_that_cannot_be_read_stops_it(lake: Any, monkeypatch) -> None:
-    """It may be that of another table, all of whose files would go."""
+    """It may belong to another table, whose files would all be removed."""
     con, folder = lake
     planted(folder, "inner/v1.metadata.json", "inner/data/x.parquet")
     read = Storage.read
@@ -194,7 +194,7 @@ def test_metadata_of_a_commit_that_failed_goes_after_the_next_one(tmp_path) -> N
 
 
 def test_what_is_committed_while_the_folder_is_listed_stays(lake: Any, monkeypatch) -> None:
-    """Files of a commit that ended between the listing and the look at the table."""
+    """Files of a commit that ended between the listing and the load of the table."""
     from icesql.maintain import orphans as room
 
     con, folder = lake
@@ -218,7 +218,7 @@ def listed(path: str) -> ListedFile:
 
 @pytest.mark.parametrize(("needed", "found", "given", "held"), read_table(__file__, "stores.tsv"))
 def test_stores_by_several_names(needed: str, found: str, given: str, held: str) -> None:
-    """As Java's ``TestRemoveOrphanFilesAction`` has it."""
+    """As in Java's ``TestRemoveOrphanFilesAction``."""
     referenced = Referenced(Storage(), Prefixes(**literal_eval(given)), [needed])
     if held == "unknown":
         with pytest.raises(errors.NotSupportedError, match="equal_schemes"):
@@ -269,6 +269,6 @@ def test_what_cannot_be_removed_is_told(tmp_path) -> None:
 
 
 def test_a_path_that_no_file_system_can_hold_is_needed_and_nowhere() -> None:
-    # A partition value with a NUL in it, in a path that is a URI.
+    # A partition value with a NUL, in a URI.
     found = Referenced(Storage(), Prefixes(), ["file:///nowhere/s=%00/x.parquet"])
     assert found.count == 1

@@ -1,4 +1,4 @@
-"""What the metadata of a table names elsewhere is not deleted, unless the caller says so."""
+"""Files outside of the table's location are not deleted, unless the caller allows it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ EXPIRE = "CALL system.expire_snapshots(table => 's.t', older_than => now() + INT
 
 
 class Lake:
-    """A connection, the folder of its table s.t, and a folder of somebody else's."""
+    """A connection, the folder of its table s.t, and a folder of another owner."""
 
     def __init__(self, kind: str, place: Path) -> None:
         self.kind, self.warehouse, self.victim = kind, place / "lake", place / "victim"
@@ -60,7 +60,7 @@ class Lake:
         return self.catalog.load(("s", "t"))
 
     def name_in_old_snapshot(self, *paths: str) -> None:
-        """Data files that only a snapshot names which expires."""
+        """Data files that only an expiring snapshot names."""
         files = [replace(fake("x"), path=path) for path in paths]
         table = commit_append(self.catalog, self.table, files).table
         start = table.metadata.current_snapshot_id
@@ -204,7 +204,7 @@ def test_a_purge_keeps_what_lies_elsewhere(lake: Lake, spelling: str) -> None:
 
 
 def test_old_metadata_elsewhere_outlives_commits(lake: Lake) -> None:
-    """With delete-after-commit, and names as metadata files have them."""
+    """With delete-after-commit, and paths with the names of metadata files."""
     other = lake.victim / "v1.metadata.json"
     forged = lake.folder / "data" / "v2.metadata.json"
     for each in (other, forged):
@@ -231,7 +231,7 @@ def test_old_metadata_elsewhere_outlives_commits(lake: Lake) -> None:
     assert forged.exists()
 
 
-# ------------------------------------------------------------------ who may say so
+# ------------------------------------------------------------------ permissions
 
 
 def test_a_service_does_not_let_its_sql_say_where(lake: Lake) -> None:
@@ -276,7 +276,7 @@ def test_the_owner_of_a_service_names_folders(lake: Lake) -> None:
     assert lake.victims() == ALL - {"thesis.docx"}
 
 
-# ------------------------------------------------------------------ places
+# ------------------------------------------------------------------ locations
 
 
 @pytest.mark.parametrize(("root", "path", "held"), read_table(__file__, "roots.tsv"))
@@ -310,7 +310,7 @@ def test_two_names_of_one_table_are_refused_for_both(tmp_path) -> None:
             con.execute(f"CREATE TABLE c.s.{name} (a INT)")
             for number in range(3):
                 con.execute(f"INSERT INTO c.s.{name} VALUES ({number})")
-        con.execute(deletes[0].format("other"))  # what is kept of other names is no answer
+        con.execute(deletes[0].format("other"))  # caches of other names must not be used
         place = con.catalog.load(("s", "t")).metadata_location
         con.execute(f"CALL c.system.register_table('s.u', '{place}')")
         con.execute("DELETE FROM c.s.t WHERE a = 1")

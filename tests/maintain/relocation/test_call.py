@@ -1,4 +1,4 @@
-"""CALL system.copy_table and restore_table, and the commands that stand for them."""
+"""CALL system.copy_table and restore_table, and the commands that call them."""
 
 from __future__ import annotations
 

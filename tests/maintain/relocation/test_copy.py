@@ -1,4 +1,4 @@
-"""copy_table: twin answers at every snapshot, after the source is gone; again; killed; refused."""
+"""copy_table: same answers at every snapshot, without the source; repeated; killed; refused."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def copied(source: Path | str, target: Path | str, **request: Any) -> Copied:
 
 
 def history(path: Path | str, **settings: Any) -> Rows:
-    """The rows of every snapshot, read plainly, with their lineage from version 3 on."""
+    """The rows of every snapshot, read without caches and pruning, with lineage from v3 on."""
     given = {"caches": False, "prune": False, "local_reader": "arrow", **settings}
     version = open_table(path).metadata.format_version
     lineage = ", _row_id, _last_updated_sequence_number" if version > 2 else ""
@@ -51,7 +51,7 @@ def history(path: Path | str, **settings: Any) -> Rows:
 
 
 def metadata_rows(path: Path | str, location: str) -> dict[str, list[str]]:
-    """What metadata tables tell, with paths below the table's location."""
+    """The rows of metadata tables, with paths relative to the table's location."""
     with icesql.connect() as con:
         con.register_table("t", str(path))
         found = {}
@@ -79,7 +79,7 @@ def table(request, tmp_path) -> Any:
 
 @pytest.fixture
 def pair(tmp_path) -> tuple[Any, Path]:
-    """A table, and the place of its copy."""
+    """A table, and the location of its copy."""
     return with_deletes(tmp_path, 2), tmp_path / "copy"
 
 
@@ -128,7 +128,7 @@ def test_the_copy_is_read_by_others_and_written_to(table: Any, tmp_path) -> None
     before = history(table.folder)
     done = copied(table.folder, target)
     shutil.rmtree(table.folder)
-    # What PyIceberg has no equality deletes for is left to its scan's plan.
+    # Read from the files table, as PyIceberg's scan refuses equality deletes.
     static = StaticTable.from_metadata(done.metadata_location)
     paths = {row["file_path"] for row in static.inspect.all_files().to_pylist()}
     assert paths
@@ -154,7 +154,7 @@ def test_again_only_what_is_new_is_copied(table: Any, tmp_path) -> None:
     table.append(rows(500, 3, "a"), partition=place[0])
     for since in ("latest", None):
         done = copied(table.folder, target, since=since)
-        # The writer of the table lists its live deletes anew in each commit.
+        # The table's writer lists its live deletes again in each commit.
         assert (done.copied, done.rewritten) == (
             (1, 3 if table.version == 1 else 4) if since else (0, 0)
         )
@@ -296,7 +296,7 @@ def test_later_versions_in_a_log_are_left_out(pair: Any) -> None:
     assert history(target) == history(current)
 
 
-# ------------------------------------------------------------------ files elsewhere
+# ------------------------------------------------------------------ files outside of the location
 
 
 def change_metadata(table: Any, change: Any) -> None:
@@ -315,7 +315,7 @@ def test_files_of_other_folders_meet_in_no_name(tmp_path) -> None:
         place.parent.mkdir(parents=True, exist_ok=True)
         shutil.move(file.record["file_path"], place)
         file.record["file_path"] = str(place)
-    # One that spells itself otherwise is the same file.
+    # Another spelling of its path is the same file.
     made[3].record["file_path"] = f"file:{made[3].record['file_path']}"
     table.commit(made)
     table.commit(table.deletion_vectors([(file, [1, 2]) for file in made]))
@@ -392,7 +392,7 @@ def test_a_path_to_something_else_is_not_copied(tmp_path) -> None:
     assert not any(b"secret of" in each.read_bytes() for each in (tmp_path / "copy").rglob("*.txt"))
 
 
-# ------------------------------------------------------------------ what stops a copy
+# ------------------------------------------------------------------ errors
 
 
 def test_a_vanished_file_is_named_and_the_next_copy_goes_on(pair: Any) -> None:

@@ -1,4 +1,4 @@
-"""CALL system.rewrite_table_path: what its list names makes a whole table of it elsewhere."""
+"""CALL system.rewrite_table_path: copying the files of its list gives a complete table."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def call(table: str, source: str, target: str, **given: str) -> tuple[Any, ...]:
 
 
 def carry_out(listed: str) -> list[str]:
-    """Copy as a list says; the new paths."""
+    """Copy files by a list; return the new paths."""
     made = []
     for line in Path(listed).read_text().splitlines():
         one, other = line.split(",")
@@ -44,7 +44,7 @@ def carry_out(listed: str) -> list[str]:
 
 
 def with_log(table: Any) -> None:
-    """Let the current metadata file know those before it."""
+    """Add the earlier metadata files to the log of the current one."""
     folder = Path(table.folder) / "metadata"
     paths = [folder / f"v{each}.metadata.json" for each in range(1, table.metadata_version)]
     log = [
@@ -93,7 +93,7 @@ def test_what_came_after_a_version_is_listed_alone(tmp_path) -> None:
     assert listed == f"{tmp_path}/staging/file-list"
     second = carry_out(listed)
     data = {each for each in second if each.endswith(".parquet")}
-    # The deletes that lists and manifests name again, and what is new.
+    # Only new files, and deletes that manifests and lists name again.
     assert len(data - {*first}) == 2
     assert {each for each in data & {*first} if "deletes" not in each} == set() or len(data) < 5
     before = history(table.folder)

@@ -1,4 +1,4 @@
-"""Copies to a store and back; the store is a folder of this machine behind pyarrow."""
+"""Copies to a store and back; the store is a local folder behind pyarrow."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.maintain.rewrite.test_run import with_deletes
 
 @pytest.fixture
 def bucket(tmp_path, monkeypatch) -> Path:
-    """The folder of ``s3://bucket``, which makes folders as they are needed, as stores do."""
+    """The folder of ``s3://bucket``, which creates folders on demand, as stores do."""
     local = pytest.importorskip("fsspec.implementations.local")
     handler = fs.FSSpecHandler(local.LocalFileSystem(auto_mkdir=True))
     system = fs.SubTreeFileSystem(str(tmp_path / "store"), fs.PyFileSystem(handler))

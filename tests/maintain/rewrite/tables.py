@@ -38,7 +38,7 @@ def catalog_of(table: TableWriter) -> DirectoryCatalog:
 def planned(
     catalog: Any, strategy: Any = "binpack", order: Any = None, **given: Any
 ) -> RewritePlan:
-    """The plan of a rewrite of ns.t; options by their names with _ for - and __ for a dot."""
+    """The plan of a rewrite of ns.t; options by name, with _ for - and __ for a dot."""
     loaded = catalog.load(("ns", "t"))
     asked = {name: given.pop(name) for name in ("row_filter", "branch") if name in given}
     texts = {k.replace("__", ".").replace("_", "-"): str(v).lower() for k, v in given.items()}
@@ -49,12 +49,12 @@ def planned(
 def rewrite(
     catalog: Any, plan: RewritePlan, query: QueryContext | None = None, **given: Any
 ) -> Any:
-    """What a plan becomes."""
+    """Carry out a plan."""
     return rewrite_plan(catalog, plan, query or QueryContext(), **given)
 
 
 def asked(catalog: Any, sql: str, **settings: Any) -> list[Any]:
-    """The rows of a statement on a connection of its own."""
+    """The rows of a statement, on a new connection."""
     with icesql.connect(warehouse=catalog.folder, settings=settings) as con:
         return con.execute(sql).fetchall()
 

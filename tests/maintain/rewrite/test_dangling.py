@@ -33,7 +33,7 @@ def test_deletes_that_apply_to_nothing_go_with_the_option(tmp_path, removed):
     )  # fmt: skip
     done = rewrite(catalog, plan)
     assert read(catalog) == before
-    # Of partition a both are older than all data; b still needs its own.
+    # In partition a both are older than all data; b still needs its own.
     assert done.removed_delete_files_count == (2 if removed else 0)
     assert len(done.snapshot_ids) == (2 if removed else 1)
     left = dangling_deletes(done.table, done.table.metadata.current_snapshot, QueryContext())
@@ -106,7 +106,7 @@ def test_a_branch_that_is_gone_after_the_commit_has_no_dangling_deletes(tmp_path
 
     def replaced_meanwhile(*args, **options):
         done = commit(*args, **options)
-        # REPLACE TABLE by another writer, before the answer is read.
+        # REPLACE TABLE by another writer, before the commit's result is read.
         metadata = replace(done.table.metadata, refs={})
         return replace(done, table=replace(done.table, metadata=metadata))
 

@@ -1,4 +1,4 @@
-"""Vectors of Java's planner tests, and what its code says."""
+"""Cases of Java's planner tests, and results computed by its code."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_files_of_another_spec_are_a_group_of_their_own():
     ]
     grouped = group_files(files, 1, 1, options(rewrite_all=True))
     found = [(each.partition, len(each.files)) for each in grouped.groups]
-    # Java's key of other specs is the tuple of nothing, which a partition of NULL has, too.
+    # Java's key for other specs is the tuple of NULLs, which the partition of NULL has, too.
     assert found == [(("a",), 1), (None, 3)]
 
 

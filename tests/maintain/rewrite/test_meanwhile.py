@@ -1,4 +1,4 @@
-"""What others commit while files are rewritten stays done in the new files."""
+"""Changes that others commit while files are rewritten also hold in the new files."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def execute(catalog: Any, *statements: str) -> None:
 
 
 def after_reading(*actions: Any, runner: Any = run_here) -> Any:
-    """A runner whose last result comes after others have acted."""
+    """A runner whose last result is returned after others have acted."""
 
     def run_all(work: Any) -> Any:
         results = [*runner(work)]
@@ -100,7 +100,7 @@ def test_rows_that_others_delete_meanwhile_stay_deleted(
     assert done.failures == ()
     assert done.rewritten_data_files_count == sum(len(each.files) for each in plan.groups)
     assert done.carried_rows > 5
-    # Nothing of it is a matter of caches or of what pruning leaves out.
+    # The result does not depend on caches or pruning.
     assert everything_without_caches(catalog, version) == expected
     execute(
         catalog, "CALL system.rewrite_data_files('ns.t', options => map('rewrite-all', 'true'))"
@@ -134,7 +134,7 @@ def test_each_attempt_follows_what_came_before_it(tmp_path, version: int, monkey
     assert done.carried_rows == 3
     assert {each[0] for each in read(catalog, "id")} == {*range(30)} - {5, 15, 25}
     assert read(catalog, "count(*)") == [(27,)]
-    # One data file, and its deletes as the attempt that counted wrote them.
+    # One data file, and its deletes as written by the attempt that was committed.
     new = files(table) - before
     by_others = {each for each in new if "deletes" in each}
     assert len(new - by_others) == 1
@@ -304,7 +304,7 @@ def test_tasks_of_spark_say_where_rows_went(
     monkeypatch.setattr(NewFile, "finish", finish)
     done = rewrite(catalog, plan, run=deleted)
     assert done.carried_rows > 2
-    # Many of them lie in a file meanwhile.
+    # Many origins are spilled to a file meanwhile.
     assert len([each for each in written if each.endswith(".bin")]) == (most == 1)
     assert [*Path(table.folder).rglob("*.bin")] == []
     assert [each for each in read(catalog, "id") if each[0] % 7 == 1] == []
@@ -404,7 +404,7 @@ def test_a_lost_reply_deletes_nothing_that_the_table_has(
         return done
 
     monkeypatch.setattr(catalog, "swap", unreliable)
-    # A group that is left out, too: its old file is written anew.
+    # Also a group that is left out: another rewrite replaces its old file.
     others = after_reading(
         lambda: execute(
             catalog,

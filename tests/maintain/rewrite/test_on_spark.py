@@ -1,4 +1,4 @@
-"""The runner of Spark without Spark: what crosses, what is lost, what stays. See tests/spark."""
+"""Spark's runner without Spark: serialization, lost tasks, remaining files. See tests/spark."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ MARK = new_mark()
 
 
 class Workers:
-    """Runs jobs as workers do; ``loses`` says whether the first try of a job is lost."""
+    """Runs jobs as workers do; ``loses`` decides whether the first attempt of a job is lost."""
 
     def __init__(self, loses: Callable[[int], bool] = lambda number: False) -> None:
         self._loses = loses
@@ -67,7 +67,7 @@ class Workers:
 
 @pytest.fixture(autouse=True)
 def attempts(monkeypatch) -> None:
-    """Each run of a job is another attempt, as in Spark."""
+    """Each run of a job is a new attempt, as in Spark."""
     pytest.importorskip("pyspark", reason="a worker asks PySpark for the number of its task")
     numbers = iter(range(1000))
     monkeypatch.setattr("icesql.engine.spark.writing.job.task_numbers", lambda: (0, next(numbers)))

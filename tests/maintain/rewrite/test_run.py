@@ -39,7 +39,7 @@ ORDERS = {
 
 
 def with_deletes(folder: Path, version: int, *, partitioned: bool = False):
-    """Files of two commits with positions or vectors, equality deletes of before and after."""
+    """Files of two commits with positions or vectors, and older and newer equality deletes."""
     table = new_table(folder, version, partitioned=partitioned)
     places = [("a",), ("b",), (None,)] if partitioned else [()] * 3
     values = ["a", "b", None] if partitioned else ["a"] * 3
@@ -92,7 +92,7 @@ def test_rows_and_their_lineage_stay(tmp_path, version, partitioned, strategy):
     snapshot = done.table.metadata.current_snapshot
     assert snapshot.operation == "replace"
     assert snapshot.summary["added-records"] == str(len(before))
-    # The snapshot before still reads as it did.
+    # The snapshot before still has the same rows.
     with icesql.connect(warehouse=catalog.folder) as con:
         old = con.execute(f"SELECT count(*) FROM ns.t VERSION AS OF {plan.start.snapshot_id}")
         assert old.fetchall() == history
@@ -105,7 +105,7 @@ def test_a_task_is_read_in_parts(tmp_path, monkeypatch, version):
     plan = planned(catalog, rewrite_all=True)
     task = tasks_of(plan, plan.groups[0], 0, "x")[0]
 
-    # The engine opens a cursor for each part, and promises no order where rows are deleted.
+    # The engine opens a cursor for each part, and rows with deletes come in any order.
     opened: list[int] = []
     batches = task_reader.engine_batches
 
@@ -124,7 +124,7 @@ def test_a_task_is_read_in_parts(tmp_path, monkeypatch, version):
     assert len(opened) == 1
     monkeypatch.setattr(task_reader, "_FIRST_FILES", 1)
     monkeypatch.setattr(task_reader, "_PART_FILES", 3)
-    # These deletes are as large as the rows, which keeps the task whole.
+    # These deletes are as large as the rows, so that the task is not divided.
     assert read_rows() == whole
     assert len(opened) == 1
     monkeypatch.setattr(task_reader, "_PART_DELETES", 0)
@@ -187,7 +187,7 @@ def test_deletes_that_came_meanwhile(tmp_path):
     plan = planned(catalog, rewrite_all=True)
     table.delete_keys(3)
     done = rewrite(catalog, plan)
-    # The rewritten rows keep their age: what was deleted meanwhile stays deleted.
+    # The rewritten rows keep their sequence number, so that the new deletes apply to them.
     assert read(catalog, "count(*)") == [(19,)]
     assert done.rewritten_data_files_count == 2
 
@@ -323,7 +323,7 @@ def test_too_many_failed_commits_are_an_error(tmp_path):
     known = files_below(table)
     with pytest.raises(icesql.OperationalError, match="1 commits of the rewrite failed"):
         rewrite(catalog, plan)
-    # What was committed stays, and nothing else.
+    # Only the files of the successful commits stay.
     assert len(files_below(table)) == len(known) + 1
     assert read(catalog, "count(*)") == [(9,)]
 
