@@ -14,7 +14,7 @@ import icesql
 
 @pytest.fixture
 def catalog(request, tmp_path, monkeypatch) -> Iterator[dict[str, Any]]:
-    """The arguments of ``connect`` for an empty catalog, a folder unless the test says another."""
+    """The arguments of ``connect`` for an empty catalog, by default a folder."""
     warehouse = tmp_path / "warehouse"
     warehouse.mkdir()
     uri = f"sqlite:///{tmp_path}/catalog.db"
@@ -26,7 +26,7 @@ def catalog(request, tmp_path, monkeypatch) -> Iterator[dict[str, Any]]:
 
             with closing(WritableServer(warehouse)) as server:
                 yield {"uri": server.uri}
-        case "pyiceberg":  # as any database that is not SQLite
+        case "pyiceberg":  # like any database other than SQLite
             monkeypatch.setattr("icesql.catalog.sqlite.sqlite_file", lambda uri: None)
             place = {"type": "sql", "uri": uri, "warehouse": str(warehouse)}
             yield {"catalog": "c", "properties": place}
@@ -53,7 +53,7 @@ def other(catalog: dict[str, Any], con: icesql.Connection) -> Iterator[icesql.Co
 
 @pytest.fixture(scope="module")
 def lasting(tmp_path_factory) -> Iterator[tuple[icesql.Connection, Path]]:
-    """A connection to a folder for statements that change nothing, and that folder."""
+    """A connection to a folder for statements that change nothing, and the folder."""
     warehouse = tmp_path_factory.mktemp("warehouse")
     with icesql.connect(warehouse=str(warehouse), files=True) as connection:
         connection.execute("CREATE SCHEMA s")

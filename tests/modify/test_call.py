@@ -20,7 +20,7 @@ def test_every_file_is_a_procedure_of_its_name() -> None:
     for each in map(find_procedure, procedure_names()):
         assert each.plan.__module__ == f"{system.__name__}.{each.name}"
         required = [parameter.required for parameter in each.parameters]
-        assert required == sorted(required, reverse=True), each.name  # those by position first
+        assert required == sorted(required, reverse=True), each.name  # required ones first
 
 
 def test_a_parameter_is_an_argument(con: icesql.Connection) -> None:

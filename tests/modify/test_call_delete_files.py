@@ -1,4 +1,4 @@
-"""rewrite_position_delete_files: the same rows by fewer delete files."""
+"""rewrite_position_delete_files: the same rows with fewer delete files."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def rows(con: icesql.Connection) -> list[Any]:
 
 
 def test_a_vector_has_the_positions_of_files_that_stay(con: icesql.Connection) -> None:
-    """A reader that finds a vector looks at no other position deletes of the data file."""
+    """A reader that finds a vector ignores other position deletes of the data file."""
     con.execute(
         "CREATE TABLE s.t (i INT, p VARCHAR) TBLPROPERTIES ('format-version' = '2', "
         "'write.delete.mode' = 'merge-on-read')"
@@ -88,7 +88,7 @@ def test_a_vector_has_the_positions_of_files_that_stay(con: icesql.Connection) -
 def test_an_upgrade_meanwhile_is_followed(
     con: icesql.Connection, monkeypatch, granularity: str, more: Any, left: Any
 ) -> None:
-    """After the new deletes were written, and before they are committed."""
+    """After the new deletes are written, and before they are committed."""
     filled(con, 2, **{"write.delete.granularity": granularity})
     con.execute("DELETE FROM s.t WHERE i = 11 OR i = 1")
     old = {row[0] for row in con.execute("SELECT file_path FROM s.t.delete_files").fetchall()}
@@ -112,7 +112,7 @@ def test_an_upgrade_meanwhile_is_followed(
 
 
 def test_no_plan_of_a_catalog_is_asked_for(con: icesql.Connection) -> None:
-    """What a catalog leaves out of a plan, as it may, would lose its deletes."""
+    """Deletes that a catalog leaves out of a plan, as it may, would be lost."""
 
     class Nothing:
         def plan(self, *_: object) -> CatalogPlan:

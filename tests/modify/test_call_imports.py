@@ -1,4 +1,4 @@
-"""add_files and register_table: what is there already becomes part of a catalog."""
+"""add_files and register_table: existing files become part of a catalog."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def add(con: icesql.Connection, source: Path, more: str = "") -> list[Any]:
 
 
 NAMES = {**vars(pa), "Decimal": Decimal, "date": date, "time": time, "datetime": datetime}
-# What a file may hold: its type, a value, options of its writer; and which columns take it.
+# Types of stored columns: a value, options of the writer; and the column types that accept them.
 STORED: dict[str, Any] = {}
 TAKEN: dict[str, set[str]] = {"STRUCT(b INT)[]": set()}
 for name, *cells, columns in read_table(__file__, "stored_types.tsv"):
@@ -38,7 +38,7 @@ for name, *cells, columns in read_table(__file__, "stored_types.tsv"):
 
 @pytest.mark.parametrize("kind", TAKEN)
 def test_types_are_equal_or_widen(kind: str, lasting: Any, tmp_path) -> None:
-    """As they are, in a list, in a struct and as values of a map."""
+    """As columns, in a list, in a struct and as values of a map."""
     con, _ = lasting
     around = {
         "{}": lambda type: type,
@@ -88,7 +88,7 @@ def test_a_column_is_found_beside_another_spelling(con: icesql.Connection, tmp_p
 
 
 def test_ids_of_some_columns_only(con: icesql.Connection, tmp_path) -> None:
-    """Readers go by ids alone where there are any: what has none would be left out."""
+    """Readers use ids only if there are any: columns without an id would be left out."""
     con.execute("CREATE TABLE s.t (a BIGINT, b BIGINT, st STRUCT(x BIGINT))")
     with_id = {b"PARQUET:field_id": b"1"}
     inner = pa.field("x", pa.int64(), metadata={b"PARQUET:field_id": b"4"})

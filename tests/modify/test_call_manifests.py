@@ -1,4 +1,4 @@
-"""rewrite_manifests: fewer manifests, and nothing of what they list changes."""
+"""rewrite_manifests: fewer manifests, with the same entries."""
 
 from __future__ import annotations
 

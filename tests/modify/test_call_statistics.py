@@ -1,4 +1,4 @@
-"""compute_partition_stats and compute_table_stats: the files that the spec describes."""
+"""compute_partition_stats and compute_table_stats: files as the spec describes them."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_several_specs(con: icesql.Connection) -> None:
 
 
 def test_sketches_are_those_of_java() -> None:
-    """Of Iceberg 1.12 on Spark 4.1: the longs 0, 3, 10, 12, 13, and the texts a, b."""
+    """From Iceberg 1.12 on Spark 4.1: the longs 0, 3, 10, 12, 13, and the strings a, b."""
     longs, texts = ThetaSketch(), ThetaSketch()
     longs.update(each.to_bytes(8, "little") for each in (12, 0, 10, 3, 13, 3, 0))
     texts.update([b"a", b"b", b""])
@@ -102,7 +102,7 @@ def test_sketches_are_those_of_java() -> None:
 
 @pytest.mark.parametrize("count", [4096, 4097, 200_000])
 def test_many_values_are_estimated(count: int) -> None:
-    """By three standard errors of 4,096 hashes."""
+    """Within three standard errors of 4,096 hashes."""
     sketch = ThetaSketch()
     sketch.update(str(each).encode() for each in range(count))
     assert sketch.estimate == count or abs(sketch.estimate / count - 1) < 3 / 64

@@ -1,4 +1,4 @@
-"""Statements beside another session that cleans the table up: old metadata files, old snapshots."""
+"""Statements while another session removes old metadata files and snapshots."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def once(
     *,
     after: bool,
 ) -> None:
-    """Do something before or after the next call of a method."""
+    """Call a function before or after the next call of a method."""
     old = getattr(owner, name)
 
     def wrapper(*args: Any, **options: Any) -> Any:
@@ -88,7 +88,7 @@ def test_the_snapshot_of_a_commit_is_expired_before_its_clean_up(
     load = DirectoryCatalog.load_to_change
 
     def loaded(self: DirectoryCatalog, identifier: Any) -> Any:
-        """The table as it was committed, which another expires at once."""
+        """The table as committed, which another session expires at once."""
         found = load(self, identifier)
         monkeypatch.setattr(DirectoryCatalog, "load_to_change", load)
         expires()

@@ -1,4 +1,4 @@
-"""CREATE TABLE and what goes with it, through the catalogs that icesql writes to."""
+"""CREATE TABLE and related statements, through the catalogs that icesql writes to."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_a_schema_that_another_makes_in_between(
         assert ("between",) in opened.namespaces()
 
 
-# ------------------------------------------------------------------ who may write
+# ------------------------------------------------------------------ permissions
 
 
 def test_a_registered_table_has_no_catalog(con: icesql.Connection) -> None:

@@ -1,4 +1,4 @@
-"""DELETE by delete files: PyIceberg reads the rows that are left."""
+"""DELETE by delete files: PyIceberg reads the remaining rows."""
 
 from __future__ import annotations
 

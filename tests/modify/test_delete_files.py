@@ -1,4 +1,4 @@
-"""DELETE of whole files: metadata says that every row of them matches, and none is read."""
+"""DELETE of whole files: metadata shows that every row matches, and no file is read."""
 
 from __future__ import annotations
 

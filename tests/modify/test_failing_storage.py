@@ -1,6 +1,6 @@
-"""A full disk, a folder that is read-only, a catalog that answers late or never.
+"""A full disk, a read-only folder, a catalog that answers late or never.
 
-Each is an error of ours, and the table afterwards is the one before, with nothing left behind.
+Each raises one of icesql's errors; the table afterwards is unchanged, with no files left over.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ ROWS = 200
 
 
 class Lake:
-    """A catalog of one kind with ns.t, made once and put back before each test."""
+    """A catalog of one kind with ns.t, created once and restored before each test."""
 
     def __init__(self, folder: Path, kind: str) -> None:
         self.warehouse = Warehouse(kind, folder / "live")
@@ -70,19 +70,19 @@ class Lake:
         self.made = self.rows()
 
     def restore(self) -> None:
-        """Let everything be as it was made."""
+        """Restore the original state."""
         shutil.rmtree(self.live)
         shutil.copytree(self._kept, self.live)
         self._known.clear()
         self._known.update(copy.deepcopy(self._tables))
 
     def run(self, texts: tuple[str, ...]) -> None:
-        """Run statements to their end; a REST server is behind its gateway."""
+        """Run statements to their end; for REST through the gateway."""
         with self.warehouse.connect(through_gateway=True) as con:
             run_texts(con, texts)
 
     def rows(self) -> list[Any]:
-        """Those of the table."""
+        """The rows of the table."""
         with self.warehouse.connect() as con:
             return sorted(con.execute("SELECT id, p, v, x FROM ns.t").fetchall())
 
@@ -121,7 +121,7 @@ def lake(request, lakes: dict[str, Lake]) -> Lake:
 
 
 class Disk:
-    """Takes ``left`` bytes more into new files; what is written counts in ``used``."""
+    """A disk with room for ``left`` more bytes in new files; ``used`` counts the written ones."""
 
     def __init__(self, left: float, monkeypatch: pytest.MonkeyPatch) -> None:
         self.left, self.used = left, 0
@@ -140,7 +140,7 @@ class Disk:
 
 
 class Limited:
-    """A file of such a disk."""
+    """A file on such a disk."""
 
     def __init__(self, disk: Disk, file: Any) -> None:
         self._disk, self._file = disk, file
@@ -164,7 +164,7 @@ class Limited:
 
 
 def unchanged(lake: Lake, files: set[str]) -> None:
-    """The same files as before, and the same rows of the table."""
+    """Check that the files and the rows of the table are the same as before."""
     assert lake.files() == files
     assert lake.rows() == lake.made
 
@@ -175,7 +175,7 @@ def test_a_full_disk(lake: Lake, statement: str, monkeypatch) -> None:
     with monkeypatch.context() as patched:
         disk = Disk(float("inf"), patched)
         lake.run(STATEMENTS[statement])
-    # In the middle, and for the metadata at the end: ids have more digits in one run than another.
+    # In the middle, or at the final metadata: the digits of ids differ between runs.
     left = disk.used // 2 if NAMES.index(statement) % 2 else disk.used - 1_000
     lake.restore()
     with monkeypatch.context() as patched:
@@ -187,7 +187,7 @@ def test_a_full_disk(lake: Lake, statement: str, monkeypatch) -> None:
 
 @pytest.mark.parametrize("statement", NAMES[::2])
 def test_a_read_only_folder(lake: Lake, statement: str, monkeypatch) -> None:
-    """Made so by what opens files, as the tests may run as root."""
+    """Simulated in the functions that open files, as the tests may run as root."""
     before = lake.files()
     open_file, makedirs = os.open, os.makedirs
 
@@ -228,7 +228,7 @@ SENT = ["update position deletes", "merge position deletes", "compaction"]
 
 @pytest.mark.parametrize("name", SENT)
 def test_a_commit_that_is_applied_after_the_answer(served: Lake, name: str) -> None:
-    """Nobody knows how it ended: nothing is deleted, and what comes of it reads."""
+    """The outcome is unknown: nothing is deleted, and the table stays readable."""
     gateway, before, rows = served.warehouse.gateway, served.files(), served.rows()
     assert gateway is not None
     gateway.relays[:] = [Relay("late", 504)]
@@ -246,7 +246,7 @@ def test_a_commit_that_is_applied_after_the_answer(served: Lake, name: str) -> N
 
 @pytest.mark.parametrize("name", SENT)
 def test_a_commit_whose_answer_is_lost(served: Lake, name: str) -> None:
-    """It can be seen in the table: the statement went well."""
+    """The table shows that the commit was applied: the statement succeeds."""
     gateway, before = served.warehouse.gateway, served.rows()
     assert gateway is not None
     gateway.relays[:] = [Relay("once", 504)]

@@ -1,4 +1,4 @@
-"""INSERT, COPY … FROM and executemany: rows go in, and every reader gives them back."""
+"""INSERT, COPY … FROM and executemany: every reader returns the inserted rows."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ VALUES = (
 
 
 def rows(con: icesql.Connection, sql: str) -> list[tuple[Any, ...]]:
-    """The rows of a query by both local readers, which agree."""
+    """The rows of a query by both local readers, which must agree."""
     con.execute("SET local_reader = 'arrow'")
     by_arrow = con.execute(sql).fetchall()
     con.execute("SET local_reader = 'auto'")

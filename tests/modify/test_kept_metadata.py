@@ -1,4 +1,4 @@
-"""What a session keeps of the metadata it has written is what lies in the files."""
+"""A session's cache of the metadata that it has written equals the files."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ MERGING = "'commit.manifest.min-count-to-merge' = '3'"
 
 
 def check_kept(con: icesql.Connection) -> set[str]:
-    """The kinds of what was kept and is the same as in its file."""
+    """Check that cached metadata equals the files; return the kinds of cached objects."""
     found = set()
     for key, (value, _) in list(con._session.state.names._cache._kept.items()):
         kind = key[0]
@@ -40,7 +40,7 @@ def check_kept(con: icesql.Connection) -> set[str]:
             continue
         place, *version = key[1] if kind == "manifest list" else key[1:]
         if Storage().version_of(place) != (place, *version):
-            continue  # of a file that is gone
+            continue  # of a removed file
         data = Path(place).read_bytes()
         match kind:
             case "metadata":
@@ -111,7 +111,7 @@ def test_what_was_replaced_is_not_kept(tmp_path) -> None:
 
 
 def test_a_table_made_anew_under_its_name_is_read(tmp_path) -> None:
-    """Its versions have the names of the one before it, and once its size."""
+    """Its versions have the names of the previous table's, and once also the size."""
     con = connected(tmp_path, "folder")
     con.execute("CREATE SCHEMA s")
     for number in range(3):

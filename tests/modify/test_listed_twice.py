@@ -1,4 +1,4 @@
-"""A table that lists a data file twice: its rows come twice, and a CALL mends that."""
+"""A table that lists a data file twice: its rows occur twice, and a CALL fixes that."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ MEND = "CALL system.rewrite_data_files(table => 's.t', options => map('rewrite-a
 def twice(
     con: icesql.Connection, folder: Path, version: int = 2, mode: str = "copy-on-write"
 ) -> None:
-    """Three rows in a file that is added twice, and one in another."""
+    """Three rows in a file that is added twice, and one row in another file."""
     modes = "".join(f", 'write.{each}.mode' = '{mode}'" for each in ("delete", "update", "merge"))
     con.execute(f"CREATE TABLE s.t (id INT) TBLPROPERTIES ('format-version' = '{version}'{modes})")
     folder.mkdir(exist_ok=True)
@@ -42,7 +42,7 @@ def twice(
 
 
 def ids(con: icesql.Connection) -> list[int]:
-    """By both readers, and by counts."""
+    """The ids by both readers, checked against counts."""
     found = []
     for reader in ("auto", "arrow"):
         con.execute(f"SET local_reader = '{reader}'")
@@ -72,7 +72,7 @@ def file_of(table: Any) -> Any:
 def test_deletes_of_others_concern_both(
     con: icesql.Connection, catalog: dict[str, Any], tmp_path, version: int
 ) -> None:
-    """As Java applies them: by the path of the file."""
+    """As in Java: by the path of the file."""
     from pyroaring import BitMap64
 
     twice(con, tmp_path / "in", version)
@@ -116,7 +116,7 @@ def test_equality_deletes_concern_both(tmp_path) -> None:
     table = folder.load(("s", "t"))
     commit_append(folder, table, [replace(file_of(table), sequence_number=0)])
     with icesql.connect(warehouse=str(tmp_path / "wh"), read_only=False) as con:
-        # The second listing is younger than the delete.
+        # The second listing is newer than the delete.
         assert ids(con) == [0, 0, 1, 1, 2, 3, 3]
         con.execute(MEND)
         assert ids(con) == [0, 0, 1, 1, 2, 3, 3]
@@ -125,7 +125,7 @@ def test_equality_deletes_concern_both(tmp_path) -> None:
 def test_a_listing_that_came_meanwhile_is_a_conflict(
     con: icesql.Connection, catalog: dict[str, Any]
 ) -> None:
-    """Removing the file by its path would remove rows that nobody has read."""
+    """Removing the file by its path would remove rows that were not read."""
     con.execute("CREATE TABLE s.t AS SELECT 1 AS id")
     folder = DirectoryCatalog(catalog["warehouse"])
     before = folder.load(("s", "t"))

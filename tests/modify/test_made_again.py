@@ -1,7 +1,7 @@
-"""What other writers do between the files of a statement and its commit.
+"""Changes by other writers between a statement's files and its commit.
 
-A statement is made again of what they left, or refused; it never does what it would not have done
-of either table.
+The statement is applied to the changed table again, or refused; it never does something that it
+would not have done on either state of the table.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ def delete_key(con: icesql.Connection) -> None:
 
 BOTH = pytest.mark.parametrize("catalog", ["directory", "sqlite"], indirect=True)
 
-# ------------------------------------------------------------------ metadata files that are gone
+# ------------------------------------------------------------------ removed metadata files
 
 
 @BOTH
 def test_a_transaction_may_begin_long_before_its_first_commit(con, other, monkeypatch) -> None:
-    """The first statement of a transaction is made of the table as it is once its files are."""
+    """The first statement of a transaction sees the table as it is once its files are written."""
     from icesql.commit.transaction import Transaction
 
     con.execute(f"CREATE TABLE s.t (x INT) TBLPROPERTIES ({SHORT})")

@@ -1,4 +1,4 @@
-"""No column takes a name under which files without field ids have values of another one."""
+"""No column gets a name under which files without field ids have another column's values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables whose format is ORC or Avro: what writes no data file works, the rest where it may."""
+"""Tables in ORC or Avro: statements that write no data file work, others if Parquet is allowed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""NULL and empty lists and maps around values that Arrow has as extension types."""
+"""NULL and empty lists and maps of values that are extension types in Arrow."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""No door makes a table in which a column has the name of a partition field: Java loads none."""
+"""No statement creates a table whose column has the name of a partition field: Java loads none."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def con(tmp_path) -> Iterator[Any]:
 
 @pytest.fixture
 def rest(tmp_path) -> Iterator[Any]:
-    """A connection to a server that makes metadata itself, and looks at no names."""
+    """A connection to a server that creates metadata itself, without checking names."""
     with closing(TransactionServer(tmp_path)) as server:
         server.config["endpoints"] = ENDPOINTS
         with icesql.connect(uri=server.uri, files=True) as found:
@@ -49,7 +49,7 @@ def rest(tmp_path) -> Iterator[Any]:
 def test_a_server_refuses_what_another_session_has_made_meanwhile(
     rest: Any, mine_first: bool
 ) -> None:
-    """Changes of several tables are sent as they were made when the transaction read them."""
+    """Changes of several tables are sent as computed when the transaction read them."""
     rest.execute("CREATE TABLE s.t (id INT, x INT)")
     rest.execute("CREATE TABLE s.u (id INT)")
     column = "ALTER TABLE s.t ADD COLUMN b INT"
@@ -108,7 +108,7 @@ def test_the_doctor_names_a_table_that_has_it(con: Any, tmp_path, mend: str) -> 
         (found,) = [e for e in fresh.doctor("s.t").findings if e.name == "partition names"]
         assert found.weight == "high"
         assert '"id_bucket" (bucket[4])' in found.told
-        fresh.execute("INSERT INTO s.t VALUES (3, 4)")  # the table goes on
+        fresh.execute("INSERT INTO s.t VALUES (3, 4)")  # the table stays usable
         fresh.execute("ALTER TABLE s.t ADD COLUMN y INT")
         fresh.execute(found.statement if mend == "advice" else mend)
         assert not [e for e in fresh.doctor("s.t").findings if e.name == "partition names"]

@@ -1,4 +1,4 @@
-"""While a session reads tables as they were, no statement changes what is there now."""
+"""While a session reads tables at a past time, no statement changes their current state."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from icesql.sql.writes.procedures.call import CallProcedure
 from tests.tables import read_lines
 
 ACCEPTED = Path(__file__).parents[2] / "grammar" / "accepted.sql"
-# Those of the grammar come with its examples.
+# Statements of the grammar are added with its examples.
 CHANGES = [
     *read_lines(__file__, "changes_now.tsv"),
     *(f"CALL system.{name}('s.t')" for name in procedure_names() if find_procedure(name).changes),
@@ -35,7 +35,7 @@ def files_of(folder: Path) -> dict[str, bytes]:
 
 @pytest.fixture(scope="module")
 def there(tmp_path_factory) -> Iterator[tuple[icesql.Connection, Path]]:
-    """Tables with a past, in a SQLite catalog, which has views, too."""
+    """Tables with a history, in a SQLite catalog, which also has views."""
     folder = tmp_path_factory.mktemp("past")
     (folder / "rows.csv").write_text("a,b\n7,x\n")
     from pyiceberg.catalog.sql import SqlCatalog

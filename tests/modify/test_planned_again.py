@@ -1,7 +1,7 @@
-"""A DELETE, UPDATE or MERGE that lost to another writer is evaluated whole again.
+"""A DELETE, UPDATE or MERGE that lost to another writer is evaluated again as a whole.
 
-What is left is what a serial order leaves: the other's commit, then the statement, at the time at
-which it began.
+The result is that of a serial order: the other's commit, then the statement, at the time when
+it began.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ MODES = ("copy-on-write", "merge-on-read")
 
 @pytest.fixture
 def before(monkeypatch) -> Before:
-    """Do something before so many commits begin, and count all of them."""
+    """Call a function before the first commits, and count all commits."""
     own = attempts._tried
 
     def install(action: Callable[[], Any], times: int = 1) -> list[int]:
@@ -64,7 +64,7 @@ def rows(con: icesql.Connection, what: str = "*") -> list[tuple[Any, ...]]:
 
 
 def left_over(con: icesql.Connection) -> set[str]:
-    """Data files beside the table that none of its snapshots has."""
+    """Data files in the table's folder that no snapshot references."""
     known = {row[0] for row in con.execute("SELECT file_path FROM s.t.all_files").fetchall()}
     folder = Path(next(iter(known)).removeprefix("file://")).parent
     names = {Path(each).name for each in known}

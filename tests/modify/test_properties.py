@@ -1,4 +1,4 @@
-"""Properties of tables: what no statement could live with is refused where it is set."""
+"""Properties of tables: values that statements could not use are refused when they are set."""
 
 from __future__ import annotations
 

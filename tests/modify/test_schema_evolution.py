@@ -1,4 +1,4 @@
-"""WITH SCHEMA EVOLUTION: a table grows with its rows, as by ALTER TABLE and INSERT, in one commit."""
+"""WITH SCHEMA EVOLUTION: new columns with new rows in one commit, as by ALTER TABLE and INSERT."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ OLD = (
     "l STRUCT<z INT>[], m MAP<VARCHAR, STRUCT<w INT>>, code VARCHAR, PRIMARY_ONE BIGINT"
 )
 OLD_ROW = "1, 1.5, 1.25, {'x': 1, 't': {'y': 2}}, [{'z': 3}], MAP {'k': {'w': 4}}, '007', 5"
-# Columns of a query by names, and what they are to the table above.
+# Columns of a query by name, and how they differ from the table's above.
 GIVEN = {
     "new columns of all types": (
         "1 AS a, true AS b, 2::TINYINT AS i8, 3::BIGINT AS l64, 1.5::FLOAT AS f32, "
@@ -60,7 +60,7 @@ def data_files(warehouse: Path) -> set[Path]:
 
 
 def grown(con: icesql.Connection, name: str) -> tuple[Any, ...]:
-    """All that a schema change leaves in metadata."""
+    """Everything that a schema change affects in metadata."""
     found = metadata(con, name)
     return (
         found.schema.fields,
@@ -122,7 +122,7 @@ def test_many_columns_at_once(con: icesql.Connection) -> None:
     assert metadata(con, "t").last_column_id == 1001
 
 
-# ------------------------------------------------------------------ drawn at random
+# ------------------------------------------------------------------ random types
 
 LEAVES = {
     "INTEGER": "{n}", "BIGINT": "{n}::BIGINT", "FLOAT": "{n}.5::FLOAT", "DOUBLE": "{n}.5::DOUBLE",
@@ -133,7 +133,7 @@ NUMBERS = [["INTEGER", "BIGINT"], ["FLOAT", "DOUBLE"], ["DECIMAL(9,2)", "DECIMAL
 
 
 def drawn_type(draw: random.Random, depth: int = 0) -> Any:
-    """A leaf's name, a dictionary of fields, ["[]", type] or ["MAP", type]."""
+    """The name of a leaf type, a dictionary of fields, ["[]", type] or ["MAP", type]."""
     kind = draw.random()
     if depth > 2 or kind < 0.5:
         return draw.choice([*LEAVES])
@@ -143,7 +143,7 @@ def drawn_type(draw: random.Random, depth: int = 0) -> Any:
 
 
 def changed_type(draw: random.Random, type: Any, depth: int = 0) -> Any:
-    """Wider or narrower, with more fields and without some, in another order."""
+    """A wider or narrower type, with fields added, removed and reordered."""
     if isinstance(type, str):
         return next((draw.choice(pair) for pair in NUMBERS if type in pair), type)
     if isinstance(type, list):
@@ -197,7 +197,7 @@ def test_random_columns(con: icesql.Connection, seed: int) -> None:
 
 
 def test_several_writers_lose_nothing(con: icesql.Connection, catalog: dict[str, Any]) -> None:
-    """Each row says under which name its value is; a conflict is run again, as it says."""
+    """Each row has the name under which its value is stored; conflicts are retried."""
     con.execute(
         "CREATE TABLE s.t (id INT) TBLPROPERTIES ('commit.retry.num-retries' = '50', "
         "'commit.retry.min-wait-ms' = '1', 'commit.retry.max-wait-ms' = '10')"
@@ -268,7 +268,7 @@ def test_explain_opens_no_file(con: icesql.Connection, source: str, engine: str)
 
 
 def warehouse_of(con: icesql.Connection) -> Path:
-    """Below it are the data files of the table ``s.src``."""
+    """The folder with the data files of the table ``s.src``."""
     return Path(metadata(con, "src").location.removeprefix("file://"))
 
 

@@ -44,7 +44,7 @@ def test_a_rollback_leaves_nothing(con: icesql.Connection, tmp_path) -> None:
         assert files(tmp_path) == before
     until = time.monotonic() + 5
     while threading.active_count() > threads and time.monotonic() < until:
-        time.sleep(0.02)  # one of the last query may be ending
+        time.sleep(0.02)  # a thread of the last query may still be ending
     assert threading.active_count() <= threads
 
 

@@ -1,4 +1,4 @@
-"""One commit back: by CALL, in other systems' words, by the command and in the shell."""
+"""One commit back: by CALL, by other systems' statements, by the command and in the shell."""
 
 from __future__ import annotations
 

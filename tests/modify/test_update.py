@@ -1,4 +1,4 @@
-"""UPDATE: rows get their new values, keep their ids, and move to the partition of what they are."""
+"""UPDATE: rows get new values, keep their ids, and move to the partition of the new values."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ UPDATES = [
 def test_the_rows_that_match_change(
     con: icesql.Connection, version: int, mode: str, kind: str
 ) -> None:
-    """Judged by DuckDB, which changes the same rows of a table of its own."""
+    """Compared with DuckDB, which changes the same rows in its own table."""
     import duckdb
 
     deletes = mode if kind == "delete" else "merge-on-read"
@@ -95,7 +95,7 @@ def test_only_files_that_may_match_are_read(
 
 
 def test_what_is_not_assigned_stays_exactly(con: icesql.Connection) -> None:
-    """Values pass through the engine; compared as Parquet readers see them before and after."""
+    """Values pass through the engine; they are compared in the Parquet files before and after."""
     columns = {
         "b": ("BOOLEAN", "true"), "l": ("BIGINT", "-9223372036854775808"),
         "f": ("FLOAT", "'-0.0'::FLOAT"), "x": ("DOUBLE", "'nan'::DOUBLE"),

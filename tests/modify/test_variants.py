@@ -40,7 +40,7 @@ THIRD = (3, "null", {"a": 3, "v": None}, [])
 
 @pytest.mark.parametrize("mode", ["copy-on-write", "merge-on-read"])
 def test_variants_stay_as_they_are(con: icesql.Connection, mode: str) -> None:
-    """What a statement does not assign keeps its bytes: a date stays a date."""
+    """Columns that a statement does not assign keep their bytes: a date stays a date."""
     made(con, mode)
     assert rows(con) == [FIRST, SECOND, THIRD]
     con.execute("UPDATE s.t SET p.a = p.a + 10 WHERE id = 1")
@@ -64,7 +64,7 @@ def test_variants_stay_as_they_are(con: icesql.Connection, mode: str) -> None:
     )
     assert rows(con) == changed
     (path,) = files(con)
-    # DuckDB knows the column by its logical type.
+    # DuckDB recognizes the column by its logical type.
     found = duckdb.execute(
         "SELECT id, v.d, typeof(v.d::DATE), variant_typeof(v.d), typeof(v) FROM read_parquet(?) "
         "WHERE id = 1",

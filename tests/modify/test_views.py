@@ -1,4 +1,4 @@
-"""Views of catalogs: made, replaced and dropped; what is stored is what the view spec says."""
+"""Views of catalogs: created, replaced and dropped; stored as the view spec says."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_a_view_is_made_replaced_and_dropped(
     con.execute("DROP VIEW IF EXISTS s.v")
     with pytest.raises(errors.TableNotFoundError):
         con.execute("SELECT * FROM s.v")
-    con.execute("CREATE VIEW s.v AS SELECT 3 AS three")  # where the files of the first one are
+    con.execute("CREATE VIEW s.v AS SELECT 3 AS three")  # in the folder of the first view's files
     assert con.execute("SELECT * FROM s.v").fetchall() == [(3,)]
     con.execute("DROP VIEW s.v")
     con.execute("CREATE TEMP VIEW v AS SELECT 1 AS one")

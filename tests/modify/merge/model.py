@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 Row = tuple[int | None, int | None, str | None]
-# What a condition or a value is for a row of the table and one of the source.
+# A condition or a value, computed from a row of the table and one of the source.
 Told = Callable[[Any, Any], Any]
 
 
@@ -23,12 +23,12 @@ class Clause(NamedTuple):
     kind: str
     action: str
     condition: Told | None
-    # The row that comes.
+    # The new row.
     row: Callable[[Any, Any], Row] | None
 
 
 class Case(NamedTuple):
-    """A statement: its SQL with {t} and {s} for the names of the tables, and what it means."""
+    """A statement: its SQL with {t} and {s} for the table names, and its meaning."""
 
     sql: str
     on: Told
@@ -36,7 +36,7 @@ class Case(NamedTuple):
 
 
 def merged(case: Case, table: Sequence[Row], source: Sequence[Row]) -> tuple[list[Row], int]:
-    """The rows afterwards, and how many were changed, inserted or deleted. Raises Refused."""
+    """The rows afterwards, and the number of changed, inserted or deleted ones. Raises Refused."""
     rows: list[Row] = []
     changed = 0
     used = [False] * len(source)
@@ -147,7 +147,7 @@ _INSERTS: list[tuple[str, Callable[[Any, Any], Row]]] = [
 
 
 def random_case(chance: random.Random) -> Case:
-    """A statement in words that Spark and DuckDB read alike."""
+    """A statement with the same meaning in Spark and DuckDB."""
     on_sql, on = chance.choice(_ON)
     parts, clauses = [], []
     kinds = chance.choice(["M", "N", "B", "MN", "MN", "MB", "NB", "MNB", "MNB"])
@@ -173,7 +173,7 @@ def random_case(chance: random.Random) -> Case:
 
 
 def random_rows(chance: random.Random, count: int, *, distinct: bool = False) -> list[Row]:
-    """Rows; with ``distinct`` each key comes once."""
+    """Random rows; with ``distinct`` each key occurs once."""
     keys: list[int | None] = [chance.choice([None, *range(9)]) for _ in range(count)]
     if distinct:
         keys = [*dict.fromkeys(keys)]

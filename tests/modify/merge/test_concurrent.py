@@ -1,4 +1,4 @@
-"""What others do to the table while a MERGE runs, and which files of it a MERGE reads at all."""
+"""Concurrent changes of the table during a MERGE, and the files that a MERGE reads."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from icesql import errors
 
 @pytest.fixture
 def parts(request, con: icesql.Connection) -> icesql.Connection:
-    """A table of four files, by key."""
+    """A table of four files, divided by key."""
     con.execute(
         "CREATE TABLE s.t (k INT, a INT) TBLPROPERTIES ('format-version' = '3', "
         f"'write.merge.mode' = '{getattr(request, 'param', 'merge-on-read')}')"
@@ -42,7 +42,7 @@ UPDATE = "WHEN MATCHED THEN UPDATE SET a = n "
 def test_keys_of_the_source_choose_the_files(
     parts: icesql.Connection, monkeypatch, source: str, files: int
 ) -> None:
-    """A row for each key in each way; files are left out where no row of them can match."""
+    """Files are left out if no row can match any key of the source."""
     import icesql.scan.planner as planner
 
     seen = []
@@ -74,7 +74,7 @@ def test_keys_of_the_source_choose_the_files(
 def test_columns_that_change_meanwhile(
     parts: icesql.Connection, catalog: dict[str, Any], monkeypatch, late: tuple[str, ...]
 ) -> None:
-    """Values were found for columns that are other ones now."""
+    """Values were resolved for columns that have changed since."""
     import icesql.modify.merge.merge as module
 
     real = module.read_source

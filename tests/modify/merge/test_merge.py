@@ -1,4 +1,4 @@
-"""MERGE INTO: spellings, names, values, branches, conflicts, and what is refused."""
+"""MERGE INTO: syntax, names, values, branches, conflicts, and refusals."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_a_frame_is_merged(con: icesql.Connection) -> None:
 
 
 def test_a_large_source_waits_on_disk(con: icesql.Connection, tmp_path, monkeypatch) -> None:
-    """Beyond its share of memory it lies in a mapped file, of which no name is left."""
+    """Beyond its share of memory it is spilled to a mapped file, which is unlinked."""
     import icesql.modify.merge.source as module
 
     monkeypatch.setattr(module, "_MOST_BYTES", 1 << 20)

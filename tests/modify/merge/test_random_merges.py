@@ -1,4 +1,4 @@
-"""Random MERGEs give the rows that the model in plain Python gives."""
+"""Random MERGEs give the same rows as a model in plain Python."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ WAYS = [(1, "copy-on-write"), (2, "merge-on-read"), (3, "copy-on-write"), (3, "m
 
 
 def run(warehouse: Path, seed: int, count: int, version: int, mode: str) -> dict[str, int]:
-    """Run so many statements one after the other on one table; what became of them."""
+    """Run ``count`` statements on one table; return counts of their outcomes."""
     chance = random.Random(seed)
     told = {"changed": 0, "nothing": 0, "refused": 0}
     with icesql.connect(warehouse=str(warehouse)) as con:

@@ -1,6 +1,7 @@
-"""Deletes that name positions beyond the end of their data file, and files of a false row count.
+"""Deletes with positions beyond the end of their data file, and files with wrong row counts.
 
-A position is the ordinal of a row: one that no row has deletes nothing, whoever counts.
+A position is the ordinal of a row: a position without a row deletes nothing, however rows are
+counted.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ UPGRADE = (
 )
 MODES = ("copy-on-write", "merge-on-read")
 ALL_REWRITTEN = "CALL system.rewrite_data_files('ns.t', options => map('rewrite-all', 'true'))"
-# Each with the ids that it leaves of LIVE; two to one file follow one another.
+# Each with the remaining ids of LIVE; two that change one file follow one another.
 STATEMENTS: dict[str, set[int]] = {
     "DELETE FROM ns.t WHERE id <> 9": {9},
     "DELETE FROM ns.t WHERE id < 9": {9},
@@ -72,7 +73,7 @@ def _run(folder: str, *statements: str) -> None:
 
 
 def _live(folder: str) -> set[int]:
-    """The ids, by every way to count them."""
+    """The ids, counted in every way."""
     with icesql.connect(warehouse=folder) as con:
         ids = [each for (each,) in con.execute("SELECT id FROM ns.t").fetchall()]
         for text in (
@@ -128,7 +129,7 @@ def test_deletes_of_no_row_at_all(tmp_path, version: int) -> None:
 @pytest.mark.parametrize("count", [5, 8, 12, 2000, -1])
 @pytest.mark.parametrize("format", ["parquet", "avro", "orc"])
 def test_a_false_row_count_loses_and_brings_no_row(tmp_path, format: str, count: int) -> None:
-    """Either the file is refused, or the rows are right."""
+    """Either the file is refused, or the rows are correct."""
     for number, statement in enumerate(OF_FALSE_COUNTS):
         left, upgraded, mode = STATEMENTS[statement], number % 2 == 1, MODES[number % 3 > 0]
         modes = {f"write.{each}.mode": mode for each in ("delete", "update", "merge")}
@@ -139,7 +140,7 @@ def test_a_false_row_count_loses_and_brings_no_row(tmp_path, format: str, count:
         table.commit([table.position_deletes([(file, 3), (file, 8), (file, 1000)])])
         folder = catalog_of(table).folder
         done = count < 0
-        # Where nothing opens the file, its numbers may agree by accident.
+        # If the file is not opened, wrong counts may go unnoticed.
         with nullcontext() if done else suppress(CorruptFileError, InternalError):
             _run(folder, *(UPGRADE if upgraded else ()), statement)
             done = True
@@ -150,7 +151,7 @@ def test_a_false_row_count_loses_and_brings_no_row(tmp_path, format: str, count:
 
 
 def _uncounted(folder: str) -> list[int]:
-    """The ids of the rows that live by the files themselves, whatever is recorded of them."""
+    """The ids of live rows according to the files themselves, ignoring recorded counts."""
     table = DirectoryCatalog(folder).load(("ns", "t"))
     metadata, query = table.metadata, QueryContext()
     planned = plan(

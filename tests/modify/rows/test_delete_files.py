@@ -1,4 +1,4 @@
-"""Merge-on-read: one vector or delete file for each data file, with all that was deleted before."""
+"""Merge-on-read: one vector or delete file for each data file, including all earlier deletes."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_a_property_that_says_nothing_known(con: icesql.Connection, name: str) -
     table(con, 2)
     (path,) = con.execute("SELECT file_path FROM s.t.files LIMIT 1").fetchone()
     folder = DirectoryCatalog(str(Path(path).parents[3]))
-    # Another writer's: here it could not be set.
+    # Set by another writer: icesql refuses it.
     spoiled = u.SetProperties({f"write.delete.{name}": "x"})
     change_table(folder, folder.load(("s", "t")), lambda _: [spoiled])
     with pytest.raises(errors.UnsupportedTableError, match=f"write.delete.{name} = 'x'; it is"):

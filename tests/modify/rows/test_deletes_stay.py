@@ -1,4 +1,4 @@
-"""Rows that another writer deleted stay deleted, whatever writes their files anew."""
+"""Rows that another writer deleted stay deleted when a statement rewrites their files."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def delete_by_key(given: dict[str, Any], keys: list[int], **more: Any) -> None:
 
 
 def before_next_commit(monkeypatch: pytest.MonkeyPatch, action: Callable[[], Any]) -> None:
-    """Have ``action`` done after the files of the next commit are written, and before it."""
+    """Call ``action`` after the files of the next commit are written, and before the commit."""
     real = attempts._tried
 
     def once(*given: Any) -> Any:
@@ -180,7 +180,7 @@ def test_compaction_into_another_spec_and_a_delete_of_a_partition(
     version: int,
     of_old_spec: bool,
 ) -> None:
-    """A delete of a partition is for files of it alone: the rows leave the one, or come into it."""
+    """A delete of a partition applies only to its files; rewritten rows may leave or enter it."""
     con.execute(
         "CREATE TABLE s.t (id BIGINT NOT NULL, p INT, q INT) PARTITIONED BY (p) "
         f"TBLPROPERTIES ('format-version' = '{version}')"
@@ -200,7 +200,7 @@ def test_compaction_into_another_spec_and_a_delete_of_a_partition(
 
     before_next_commit(monkeypatch, meanwhile)
     cursor = con.execute(REWRITE.format(where="", more=""))
-    # The rows that would change their partition stay where they are; the other file follows.
+    # Rows that would change their partition stay; the other file is rewritten.
     assert any("were deleted" in each for each in cursor.notes)
     assert con.execute("SELECT count(*) FROM s.t.files WHERE content = 0").fetchall() == [(2,)]
     gone = [7] if of_old_spec else [20]
@@ -230,12 +230,12 @@ def test_a_delete_of_all_rows_of_a_file(
     }
     table(con, version, **wanted)
     con.execute("SET conflict_retries = 0")
-    # Vectors say how many rows were left, and the statement has counted one more; delete files and
+    # Vectors record row counts, and the statement has counted one more row; delete files and
     # keys do not.
     conflicts = conflicts or version == 3
     with icesql.connect(**catalog) as other:
         before_next_commit(monkeypatch, lambda: other.execute(meanwhile))
-        # No condition that metadata could decide: rows are looked at.
+        # A condition that metadata cannot decide, so that rows are read.
         statement = "DELETE FROM s.t WHERE id % 1 = 0"
         if conflicts:
             with pytest.raises(CommitConflictError):
@@ -253,7 +253,7 @@ def test_a_delete_of_all_rows_of_a_file(
 def test_position_delete_files_are_not_rewritten_over_a_rollback(
     con: icesql.Connection, catalog: dict[str, Any], monkeypatch
 ) -> None:
-    """Positions in a data file that is gone are left out, and a rollback brings the file back."""
+    """Positions in a removed data file are left out, and a rollback restores that file."""
     con.execute(
         "CREATE TABLE s.t (k INT, x INT) TBLPROPERTIES "
         "('write.delete.mode' = 'merge-on-read', 'write.delete.granularity' = 'partition')"

@@ -1,4 +1,4 @@
-"""Tables of other writers may have columns with the names by which rows are told apart."""
+"""Tables of other writers may have columns with the names of those that locate rows."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def table_with(folder: Path, name: str, version: int) -> TableWriter:
         str(target), fields, [], version=version,
         properties={"write.delete.mode": "merge-on-read"},
     )  # fmt: skip
-    # Places that other rows have.
+    # Positions of other rows.
     values = ["x" * n for n in range(3)] if kind == "string" else [2, 0, 1]
     file = table.data_file([{name: value, "v": n} for n, value in enumerate(values)])
     table.commit([file])

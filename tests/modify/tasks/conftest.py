@@ -1,4 +1,4 @@
-"""Spark's tasks without Spark: jobs are packed and run as its workers run them, in this process."""
+"""Spark's tasks without Spark: jobs are pickled and run as by workers, in this process."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Connect = Callable[[str], icesql.Connection]
 
 @pytest.fixture
 def workers(monkeypatch) -> Workers:
-    """What runs the jobs of the statements of a connection whose engine is ``auto``."""
+    """Runs the jobs of statements on a connection with the engine ``auto``."""
     pytest.importorskip("pyspark", reason="a worker asks PySpark for the number of its task")
     made = Workers()
     numbers = iter(range(10_000))
@@ -25,7 +25,7 @@ def workers(monkeypatch) -> Workers:
     monkeypatch.setattr(
         SparkEngine, "run_jobs", lambda engine, *given, **named: made.run_jobs(*given, **named)
     )
-    # Queries are run here: they are below the threshold. What changes tables is not.
+    # Queries are below the threshold and run here; statements that change tables use tasks.
     monkeypatch.setattr(
         "icesql.modify.tasks.division.engine_for",
         lambda size, settings: EngineChoice("spark"),
@@ -35,7 +35,7 @@ def workers(monkeypatch) -> Workers:
 
 @pytest.fixture
 def connect(tmp_path) -> Iterator[Connect]:
-    """Connections by their engines, each with a warehouse of its own."""
+    """Creates connections by engine, each with its own warehouse."""
     made: list[Any] = []
 
     def connected(engine: str) -> icesql.Connection:

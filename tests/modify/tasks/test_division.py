@@ -1,4 +1,4 @@
-"""Which files a task is given, and what is left to Spark's own joins."""
+"""The division of files among tasks, and the statements that use Spark's own joins."""
 
 from __future__ import annotations
 

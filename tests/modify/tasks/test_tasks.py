@@ -1,4 +1,4 @@
-"""Statements that tasks run leave the rows, row ids and files that they leave on one machine."""
+"""Statements in tasks leave the same rows, row ids and files as on one machine."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def rows(con: icesql.Connection, version: int) -> list[Any]:
 
 
 def left_over(con: icesql.Connection, folder: Path, *others: str) -> set[str]:
-    """Files that no table has."""
+    """Files that no table references."""
     named = set()
     for table in ("t", "source", *others):
         found = con.execute(f"SELECT file_path FROM s.{table}.all_files").fetchall()
@@ -87,7 +87,7 @@ def test_the_tables_become_the_same(
         assert len(workers.chunks) > before, each
         mine, wanted = rows(other, version), rows(one, version)
         assert [row[:4] for row in mine] == [row[:4] for row in wanted], each
-        # Which of several new rows comes first is not told; each keeps its number from then on.
+        # The order of several new rows is not defined; each keeps its row id from then on.
         assert [row[5] for row in mine] == [row[5] for row in wanted], each
         if version > 2:
             now = {row[0]: row[4] for row in mine}
@@ -98,7 +98,7 @@ def test_the_tables_become_the_same(
 
 
 INSERTS = [
-    # Nothing of the table can match, and then nothing is in it.
+    # No row of the table can match, so that no file is read.
     "MERGE INTO s.t USING (SELECT id + 1000 AS id, k, v, n FROM s.source) r ON r.id = t.id "
     "WHEN NOT MATCHED THEN INSERT *",
     "MERGE INTO s.bare USING (FROM s.source UNION ALL FROM s.source) r ON r.id = bare.id "
@@ -134,7 +134,7 @@ def test_rows_that_match_nothing_are_written_in_tasks_too(
     for each in INSERTS:
         told = one.execute(each).rowcount
         with monkeypatch.context() as patch:
-            # What writes on this machine.
+            # Writes on this machine would fail.
             patch.setattr("icesql.modify.rows.commit.RowFiles", None)
             before = sum(workers.chunks)
             assert other.execute(each).rowcount == told, each
@@ -197,7 +197,7 @@ def test_the_types_of_a_source_of_spark_are_known(
     class WithoutTypes(_Spilled):
         def __init__(self, *given: Any) -> None:
             super().__init__(*given)
-            # Only the local engine tells them.
+            # Only the local engine has them.
             self.engine_types = ()
 
     monkeypatch.setattr("icesql.modify.merge.source._Spilled", WithoutTypes)
@@ -299,11 +299,11 @@ def test_a_condition_that_tasks_cannot_read_is_refused(connect: Connect, workers
 @pytest.mark.parametrize(
     ("sql", "walks"),
     [
-        # Whether whole files may go is asked of the metadata first.
+        # Metadata decides first whether whole files can be deleted.
         ("DELETE FROM s.t WHERE id = 11 AND k = 1", 2),
         ("UPDATE s.t SET k = 9 WHERE id = 11", 1),
         (KEYED + "AND t.id > 10 WHEN MATCHED THEN UPDATE SET k = r.k", 1),
-        # Rows of the source that match nothing are read with the columns of the table.
+        # Source rows that match nothing are read with the columns of the table.
         (KEYED + "AND t.id > 10 WHEN MATCHED THEN DELETE WHEN NOT MATCHED THEN INSERT *", 2),
     ],
 )
@@ -318,7 +318,7 @@ def test_a_table_is_planned_once_with_all_deletes_of_what_is_left(
     con = connect("auto")
     table = TableWriter(tmp_path / "auto" / "s" / "t", IDS)
     table.commit([table.data_file([{"id": id, "k": id % 5} for id in range(20)])])
-    # The filter of the statement would leave this one out: a file written anew had its row again.
+    # The statement's filter would leave this delete out: a rewritten file would have its row again.
     table.commit([table.equality_deletes([{"id": 3}], [1])])
     con.execute("CREATE TABLE s.source AS SELECT i AS id, 7 AS k FROM range(18, 22) r(i)")
     begun: list[str] = []
