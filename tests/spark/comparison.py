@@ -1,4 +1,4 @@
-"""Whether two engines answer a statement alike."""
+"""Compare the answers of two engines."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def both(connect: Any, tables: dict[str, Any], **options: Any) -> Iterator[tuple
 
 
 def same(one: Any, other: Any) -> bool:
-    """Equal, floats within 1e-9; NaN is NaN, and an int is no float."""
+    """Equality with floats within 1e-9; NaN equals NaN, and an int differs from a float."""
     if isinstance(one, float) and isinstance(other, float):
         return (
             (math.isnan(one) and math.isnan(other))
@@ -47,9 +47,9 @@ def answer(connection: Any, sql: str) -> Any:
 
 
 def compared(local: Any, spark: Any, sql: str) -> tuple[str, str]:
-    """How the engines agree on a statement, and in words where they do not.
+    """How the engines agree on a statement, and a description of any difference.
 
-    What Spark refuses by name agrees with everything. Of two errors the class must be the same.
+    A refusal by Spark, by name, agrees with everything. Two errors must have the same class.
     """
     wanted = answer(local, sql)
     found = answer(spark, sql)

@@ -33,14 +33,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def mark(items: list[pytest.Item], folder: Path) -> None:
-    """Every test below ``folder`` starts Spark."""
+    """Mark every test below ``folder`` as one that starts Spark."""
     for item in items:
         if folder in Path(item.path).parents:
             item.add_marker(pytest.mark.spark)
 
 
 def has_release(*oldest: int) -> bool:
-    """Whether PySpark is here, and at least as new as (major, minor)."""
+    """True if PySpark is installed, and at least as new as (major, minor)."""
     try:
         return tuple(map(int, version("pyspark").split(".")[:2])) >= oldest
     except PackageNotFoundError:
@@ -48,7 +48,7 @@ def has_release(*oldest: int) -> bool:
 
 
 def here(con: icesql.Connection, *statements: str) -> list[tuple[Any, ...]]:
-    """The rows of the last statement, all of them run by the local engine; then Spark is chosen."""
+    """Run statements on the local engine and return the last one's rows; then select Spark."""
     con.execute("SET engine = 'local'")
     try:
         for each in statements:
@@ -60,25 +60,25 @@ def here(con: icesql.Connection, *statements: str) -> list[tuple[Any, ...]]:
 
 @contextmanager
 def lake(connect: Any, folder: Path, *statements: str) -> Iterator[icesql.Connection]:
-    """A connection to a new warehouse with a schema ``s``, where the local engine ran statements."""
+    """A connection to a new warehouse with a schema ``s``, after statements on the local engine."""
     folder.mkdir(exist_ok=True)
     with connect(warehouse=str(folder)) as con:
         here(con, "CREATE SCHEMA s", *statements)
         yield con
 
 
-# What format("icesql") is one of.
+# The feature of PySpark that format("icesql") requires.
 SOURCES = "Python data sources"
 
 
 def needs(release: str, *, why: str) -> pytest.MarkDecorator:
-    """The mark of a test of what older releases of PySpark lack; ``why`` names it."""
+    """A mark for a test of a feature that older releases of PySpark lack; ``why`` names it."""
     here = has_release(*map(int, release.split(".")))
     return pytest.mark.skipif(not here, reason=f"needs PySpark {release}: {why}")
 
 
 def is_of_newer_release(error: Exception) -> bool:
-    """Whether an error refuses something by the name of a release that this PySpark is older than."""
+    """True if an error refuses something that requires a newer release than this PySpark."""
     named = re.search(r"needs PySpark (\d+)\.(\d+) or newer", str(error))
     return named is not None and not has_release(int(named[1]), int(named[2]))
 
@@ -92,7 +92,7 @@ def spark_here() -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def every_query_is_spark_s() -> Iterator[None]:
-    """What is as small as these tables would run in one task: here Spark's own part is tested."""
+    """Small tables would be read in one task; disable that, to test Spark's own part."""
     from icesql.engine.spark.scans import WHOLE, Scans
 
     before, Scans.ways = Scans.ways, Scans.ways - {WHOLE}
@@ -100,8 +100,8 @@ def every_query_is_spark_s() -> Iterator[None]:
     Scans.ways = before
 
 
-# Nothing here runs long enough to be worth optimising: a sixth less processor time in all. Without
-# the second compiler Java keeps 48 MB for compiled code, and one that has filled them ends.
+# Tests are too short for the optimising compiler: a sixth less processor time without it. Java then
+# keeps only 48 MB for compiled code, and a JVM that has filled them ends.
 QUICK_JVM = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC"
 
 
@@ -126,7 +126,7 @@ def spark(connect: Any) -> Iterator[icesql.Connection]:
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory, spark_here: None) -> Iterator[ConnectServer]:
-    """A Spark Connect server of a module's own, which its tests may kill."""
+    """A Spark Connect server for one module, whose tests may kill it."""
     from tests.spark.processes import ConnectServer, running
 
     for needed in ("grpc", "grpc_status", "google.rpc", "zstandard"):
@@ -139,7 +139,7 @@ def server(tmp_path_factory: pytest.TempPathFactory, spark_here: None) -> Iterat
 
 @pytest.fixture(scope="module")
 def session(connect: Any, warehouse: Path) -> Iterator[Any]:
-    """A session of a PySpark user on the shared Spark, where ``format("icesql")`` is known."""
+    """A PySpark user's session on the shared Spark, where ``format("icesql")`` is registered."""
     with connect() as connection:
         connection.execute("SELECT 1").fetchall()
         from pyspark.sql import SparkSession
@@ -152,7 +152,7 @@ def session(connect: Any, warehouse: Path) -> Iterator[Any]:
 
 @pytest.fixture(params=["tasks", "fragments", "reader"])
 def ways(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> frozenset[str]:
-    """The ways to read that Spark may choose: one after the other, and none but tasks."""
+    """The ways of reading that Spark may choose: each alone, or only tasks."""
     from icesql.engine.spark.scans import FRAGMENTS, SPARK_READER, Scans
 
     named = {"tasks": (), "fragments": (FRAGMENTS,), "reader": (SPARK_READER,)}
@@ -172,7 +172,7 @@ def _value(kind: Any, value: Any) -> Any:
     return from_json(kind, value)
 
 
-# The fields of a schema with a column of each type, and rows by their names.
+# The fields of a schema with a column of each type, and rows by field name.
 _TEXT = Path(__file__).with_name("all_types.jsonl").read_text(encoding="utf-8")
 FIELDS, *_ROWS = map(json.loads, _TEXT.splitlines())
 ROWS = [
@@ -251,7 +251,7 @@ def _evolved(folder: Path) -> str:
 
 @pytest.fixture
 def armed(tmp_path: Path) -> Path:
-    """A folder with one file, for one task to be killed: see ``test_compaction.py``."""
+    """A folder with one file, by which one task is killed: see ``test_compaction.py``."""
     (tmp_path / "armed").mkdir()
     (tmp_path / "armed" / "0").touch()
     return tmp_path / "armed"
@@ -259,7 +259,7 @@ def armed(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def corrupt(tmp_path: Path) -> Path:
-    """The data file, of nothing but zeros, of a table that lies two folders above."""
+    """The data file, all zeros, of a table that is two folders above it."""
     table = TableWriter(tmp_path / "corrupt", NUMBERS)
     table.commit([table.data_file([{"x": 1, "k": "a"}])])
     (path,) = Path(table.folder).glob("data/*.parquet")

@@ -1,4 +1,4 @@
-"""A program that asks Spark as a user would, for the tests of clusters and of Spark Connect.
+"""A program that uses Spark as a user would, for the tests of clusters and of Spark Connect.
 
     python -m tests.spark.driver master|remote <address>
 
@@ -29,7 +29,7 @@ from tests.spark.statements import QUERIES
 from tests.spark.test_differences import same
 
 SLT = sorted((Path(__file__).parents[1] / "slt").glob("*.slt"))
-# Tasks of a few files each, so that a task gives several batches.
+# Tasks have a few files each, so that a task returns several batches.
 SPLIT_SIZE = 12 << 20
 # Over the tables of ``conftest.cluster_tables``: each way to read and each exchange at least once.
 CORE = """
@@ -65,7 +65,7 @@ class Program:
         self._raw: Any = None
 
     def session(self) -> Any:
-        """A PySpark user's own session, to which icesql's source is made known."""
+        """A PySpark user's own session, in which icesql's data source is registered."""
         from pyspark.sql import SparkSession
 
         if self._raw is None:
@@ -89,12 +89,12 @@ class Program:
         self.spark.execute(f"SET split_target_size = {SPLIT_SIZE}")
 
     def executors(self) -> int:
-        """How many executors have come."""
+        """The number of executors."""
         self.session()
         return int(self._context().getExecutorMemoryStatus().size()) - 1
 
     def running_tasks(self) -> int:
-        """Tasks that run now, by Spark's own account."""
+        """The number of running tasks, as reported by Spark."""
         return sum(each.numRunningTasks() for each in self._context().statusTracker()
                    .getExecutorInfos())  # fmt: skip
 
@@ -102,7 +102,7 @@ class Program:
         return self._raw.sparkContext._jsc.sc()
 
     def core(self, *, types: bool) -> list[str]:
-        """What differs between the engines, of all statements on all types too where asked."""
+        """The differences between the engines; with ``types`` also for statements on all types."""
         wrong = []
         for sql in [*CORE, *(QUERIES if types else ())]:
             try:
@@ -116,7 +116,7 @@ class Program:
         return wrong
 
     def scripts(self, warehouse: str) -> list[str]:
-        """What is not as the .slt files say."""
+        """The results that differ from the .slt files."""
         wrong = []
         options: Any = {self._kind: self._address}
         for path in SLT:
@@ -152,7 +152,7 @@ class Program:
                 "same": same(sorted(rows), sorted(expected))}  # fmt: skip
 
     def _written(self, sql: str) -> list[tuple[Any, ...]]:
-        """The rows of a table that Spark's tasks write; all of its files are in its snapshot."""
+        """The rows of a table written by Spark's tasks; checks that its snapshot has all files."""
         Scans.ways = frozenset()
         with self._writing() as connection:
             self._cursor = connection.execute(f"CREATE TABLE w.copy AS {sql}")
@@ -164,7 +164,7 @@ class Program:
 
     @contextmanager
     def _writing(self) -> Iterator[icesql.Connection]:
-        """A connection that knows the tables, to a warehouse with a schema ``w``."""
+        """A connection to a warehouse with a schema ``w``, with the tables registered."""
         options: Any = {self._kind: self._address}
         with (
             tempfile.TemporaryDirectory() as folder,
@@ -177,7 +177,7 @@ class Program:
             yield connection
 
     def compacted(self, sql: str, key: str) -> list[Any]:
-        """Files before and after a compaction of a table of buckets, and whether rows are lost."""
+        """Files before and after a compaction of a bucketed table, and whether rows were lost."""
         with self._writing() as connection:
             connection.execute(f"CREATE TABLE w.t PARTITIONED BY (bucket(3, {key})) AS {sql}")
             connection.execute(f"INSERT INTO w.t {sql}")
@@ -190,8 +190,8 @@ class Program:
         return [told[0], told[1], same(sorted(rows), sorted(expected))]
 
     def changed(self, statements: list[str], mode: str) -> list[Any]:
-        """What each statement counts and leaves in a table ``w.t`` of eight files: on Spark, and
-        on this machine."""
+        """The count and the resulting rows of each statement on a table ``w.t`` of eight files, on
+        Spark and on this machine."""
         told: list[Any] = []
         for engine in ("spark", "local"):
             own: list[Any] = []
@@ -223,7 +223,7 @@ class Program:
         return told
 
     def start(self, way: str, sql: str) -> None:
-        """``rows`` in a thread of its own; ``finish`` tells its outcome."""
+        """Call ``rows`` in a thread; ``finish`` returns its outcome."""
 
         def run() -> None:
             try:
@@ -236,7 +236,7 @@ class Program:
         self._thread.start()
 
     def outcome(self) -> dict[str, Any]:
-        """What came of ``start``; nothing as long as it runs."""
+        """The outcome of ``start``; empty while it runs."""
         return self._outcome
 
     def finish(self) -> dict[str, Any]:
@@ -246,13 +246,13 @@ class Program:
         return self._outcome
 
     def cancel(self) -> dict[str, Any]:
-        """Cancel what ``start`` started: its outcome, and the seconds that took."""
+        """Cancel the query of ``start``: its outcome, and the seconds that this took."""
         begin = time.monotonic()
         self._cursor.cancel()
         return self.finish() | {"seconds": time.monotonic() - begin}
 
     def error(self, sql: str) -> list[str]:
-        """Class and text of the error that a statement ends with."""
+        """Class and text of a statement's error."""
         try:
             self.spark.execute(sql).fetchall()
         except icesql.Error as error:
@@ -260,7 +260,7 @@ class Program:
         return ["", ""]
 
     def progress(self, sql: str) -> list[Any]:
-        """Done, all and bytes of each report."""
+        """Done, total and bytes of each progress report."""
         seen: list[Any] = []
         cursor = self.spark.cursor()
         cursor.progress = seen.append
@@ -273,7 +273,7 @@ class Program:
         return [frame.columns, sorted(([*row] for row in frame.collect()), key=repr)]
 
     def stream(self, path: str, **options: str) -> int:
-        """The rows of a stream of all there is."""
+        """The number of rows of a stream with all available data."""
         reader = self.session().readStream.format("icesql").options(**options)
         writer = reader.load(path).writeStream.format("memory").queryName("streamed")
         query = writer.trigger(availableNow=True).start()
@@ -281,7 +281,7 @@ class Program:
         return int(self.session().table("streamed").count())
 
     def framed(self, path: str) -> list[int]:
-        """Views of icesql's session that are left: with two DataFrames alive, and without."""
+        """The views left in icesql's session: with two DataFrames alive, and without."""
 
         def views() -> int:
             names = [each.name for each in kept.sparkSession.catalog.listTables()]
@@ -309,7 +309,7 @@ class Program:
         return [before, views()]
 
     def has_context(self) -> bool:
-        """Whether this process has begun a Spark of its own."""
+        """True if this process has started a Spark of its own."""
         from pyspark import SparkContext
 
         return SparkContext._active_spark_context is not None or SparkContext._gateway is not None
@@ -320,7 +320,7 @@ class Program:
 
 
 def main() -> None:
-    # What anything prints goes to standard error; answers go where they are awaited.
+    # Any printed text goes to standard error; answers go to the original standard output.
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
     program = Program(sys.argv[1], sys.argv[2])

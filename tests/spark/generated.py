@@ -1,7 +1,7 @@
-"""Statements drawn from the grammar's clauses and the function table, for both engines to answer.
+"""Statements drawn from the grammar's clauses and the function table, to run on both engines.
 
 Arguments of a function are those of its example in the table, or expressions of the same kind over
-the columns of ``all_types``; NULL, NaN, -0.0, empty texts and nested values are among its rows.
+the columns of ``all_types``; its rows include NULL, NaN, -0.0, empty strings and nested values.
 """
 
 from __future__ import annotations
@@ -47,13 +47,13 @@ def _kind_of_literal(node: exp.Expr) -> str | None:
 
 
 class Generator(Grammar):
-    """Draws statements; the same seed draws the same ones. ``drawn`` counts their kinds."""
+    """Draws statements; equal seeds draw the same ones. ``drawn`` counts their kinds."""
 
     def __init__(self, seed: int) -> None:
         super().__init__(random.Random(seed), Path(__file__).with_suffix(".txt"))
 
     def statement(self) -> str:
-        """The next one."""
+        """The next statement."""
         made = self.text("statement")
         for word in ("NULL", "nan", "l[", "st.", "m['", "list", "IGNORE NULLS", "/ 0"):
             if word in made:
@@ -61,7 +61,7 @@ class Generator(Grammar):
         return made
 
     def _function(self) -> str:
-        """A function of the table over other arguments than those of its example."""
+        """A function of the table with other arguments than in its example."""
         name, node = self.chance.choice(_scalar_functions())
         node = node.copy()
         self.drawn[f"function {name}"] += 1

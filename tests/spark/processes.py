@@ -1,4 +1,4 @@
-"""Spark in processes of their own, and a program that drives it: started, watched, killed."""
+"""Start, watch and kill Spark in separate processes, and a program that drives it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def free_port() -> int:
 
 
 def until(condition: Callable[[], Any], what: str, seconds: float = 90) -> Any:
-    """What ``condition`` gives as soon as it is true."""
+    """The value of ``condition`` as soon as it is true."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         if found := condition():
@@ -43,7 +43,7 @@ def listens(port: int) -> bool:
 
 
 def members(session: int) -> list[int]:
-    """The processes of a session: all that one launched process started."""
+    """The processes of a session: all that one launched process has started."""
     listed = subprocess.run(["ps", "-A", "-o", "pid="], capture_output=True, text=True, check=True)
     found = []
     for pid in map(int, listed.stdout.split()):
@@ -67,7 +67,7 @@ def is_alive(pid: int) -> bool:
 
 
 def run(program: str, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """A program in a process of its own: it ends the JVM that the other tests share."""
+    """Run a program in a separate process: it ends the JVM that the other tests share."""
     return subprocess.run(
         [sys.executable, "-c", textwrap.dedent(program), *arguments],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), **environment},
@@ -101,7 +101,7 @@ class Processes:
     def launch(
         self, *arguments: str, python_path: tuple[Path, ...] = (), **more: Any
     ) -> subprocess.Popen[Any]:
-        """A process whose Python finds what is on ``python_path``."""
+        """Start a process whose Python finds modules on ``python_path``."""
         inherited = os.environ.get("PYTHONPATH", "").split(os.pathsep)
         path = [str(each) for each in python_path]
         path += [each for each in inherited if not (Path(each) / "icesql").is_dir()]
@@ -118,41 +118,41 @@ class Processes:
         return process
 
     def launch_class(self, *arguments: str, icesql: bool) -> subprocess.Popen[Any]:
-        """A Java class of Spark; its Python halts when told to, and may find icesql by itself."""
+        """Start a Java class of Spark; its Python can be halted, and may find icesql by itself."""
         halting = Path(__file__).parent / "halting"
         return self.launch(
             str(self._script), *arguments, python_path=(halting, *((ROOT,) if icesql else ()))
         )
 
     def log(self, process: subprocess.Popen[Any]) -> str:
-        """The end of what a process wrote."""
+        """The end of a process's output."""
         text = (self.folder / f"{self.processes.index(process)}.log").read_bytes()
         return text[-3000:].decode("utf-8", "replace")
 
     # ------------------------------------------------------------------ halting
 
     def arm(self) -> None:
-        """The next task that gives a batch halts after it."""
+        """Let the next task that returns a batch halt after it."""
         for name in ("halted", "log"):
             (self.halts / name).unlink(missing_ok=True)
         (self.halts / "armed").touch()
 
     def halted(self, driver: Driver) -> dict[str, int]:
-        """Who has halted of what ``driver`` started: process, session, stage, partition, attempt."""
+        """The halted task of ``driver``'s query: process, session, stage, partition, attempt."""
         halted = self.halts / "halted"
         until(lambda: halted.exists() or driver.ask("outcome"), "no task has halted", 60)
         assert halted.exists(), driver.ask("outcome")
         return dict(json.loads(halted.read_text(encoding="utf-8")))
 
     def told(self) -> list[dict[str, Any]]:
-        """What the tasks have done since ``arm``, in order."""
+        """The actions of tasks since ``arm``, in order."""
         text = (self.halts / "log").read_text(encoding="utf-8")
         return [json.loads(line) for line in text.splitlines()]
 
-    # ------------------------------------------------------------------ ends
+    # ------------------------------------------------------------------ stop and kill
 
     def kill(self, process: subprocess.Popen[Any]) -> None:
-        """SIGKILL for a process and all that it started, which may have groups of their own."""
+        """SIGKILL a process and all that it started, which may be in other process groups."""
         while found := members(process.pid):
             for pid in found:
                 try:
@@ -163,11 +163,11 @@ class Processes:
         process.wait(20)
 
     def start(self) -> None:
-        """Launch them, and wait until they can be spoken to."""
+        """Launch the processes, and wait until they accept connections."""
         raise NotImplementedError
 
     def stop(self) -> None:
-        """End all of them."""
+        """Stop all processes."""
         for process in self.processes:
             for stream in (process.stdin, process.stdout):
                 if stream is not None:
@@ -188,7 +188,7 @@ class Cluster(Processes):
         )  # fmt: skip
         until(lambda: listens(self.port) or master.poll() is not None, "no master")
         assert master.poll() is None, self.log(master)
-        # One has icesql on its path, the other does not: the tasks bring its folder.
+        # One worker has icesql on its path, the other does not: tasks bring icesql's folder.
         self.add_worker(icesql=True)
         self.add_worker(icesql=False)
 
@@ -228,7 +228,7 @@ class ConnectServer(Processes):
             "--conf", "spark.sql.shuffle.partitions=2",
             "--conf", "spark.python.task.killTimeout=200ms",
             "--conf", "spark.connect.progress.reportInterval=50ms",
-            # A jar of its own before PySpark 4.0.
+            # Before PySpark 4.0 it is a separate jar.
             *(("--jars", jar) if (jar := os.environ.get("SPARK_CONNECT_JAR")) else ()),
             "--class", "org.apache.spark.sql.connect.service.SparkConnectServer",
             "spark-internal", icesql=False,
@@ -249,7 +249,7 @@ class Driver:
         )  # fmt: skip
 
     def ask(self, name: str, *arguments: Any) -> Any:
-        """What a command of the driver gives. Raises AssertionError with its traceback."""
+        """The result of a driver's command. Raises AssertionError with its traceback."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         try:
@@ -268,7 +268,7 @@ Launched = TypeVar("Launched", bound=Processes)
 
 @contextmanager
 def running(made: Launched) -> Iterator[Launched]:
-    """``made`` from its start to its stop, also of a start that failed."""
+    """``made`` from start to stop; also stops it after a failed start."""
     try:
         made.start()
         yield made

@@ -1,4 +1,4 @@
-"""Statements that must give the same rows on both engines: each was, or nearly was, a silent difference."""
+"""Statements with the same rows on both engines: each was, or almost was, a silent difference."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Generated statements: both engines give one answer, or Spark refuses by name.
+"""Generated statements: both engines return the same answer, or Spark refuses by name.
 
-These are the same on every run, and few: each has a kind, a function or a value that no earlier one
-has. ICESQL_BOTH_ENGINES=5000 asks all of so many, drawn by another seed.
+The statements are the same in every run, and few: each has a kind, a function or a value that no
+earlier one has. ICESQL_BOTH_ENGINES=5000 runs so many, drawn with another seed.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from tests.spark.generated import Generator
 DRAWN = 600
 SEED = 20_261_122
 MORE = int(os.environ.get("ICESQL_BOTH_ENGINES", "0"))
-# Spark plans one statement on one core while it runs another.
+# Spark plans one statement on one core while it executes another.
 AT_ONCE = 3
 
 
 def first_of_each() -> list[str]:
-    """Of the statements drawn, the first ones with each of what the generator counts."""
+    """Of the drawn statements, the first ones with each feature that the generator counts."""
     generator = Generator(SEED)
     first = []
     for _ in range(DRAWN):

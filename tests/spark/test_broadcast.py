@@ -1,4 +1,4 @@
-"""A side of a join that is small goes to every task, as metadata says; no larger one does."""
+"""A side of a join that is small by metadata is broadcast to every task; no larger one is."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.spark.conftest import NUMBERS
 from tests.writer.table import TableWriter
 
 LIMIT = "spark.sql.autoBroadcastJoinThreshold"
-# Of a table of 60,000 rows, and one of some hundred with deletes: sides of each join.
+# Joins of a table with 60,000 rows and one with some hundred rows and deletes, on either side.
 JOINS = """
 SELECT l.x, r.k FROM numbers l JOIN deleted r ON l.x = r.x
 SELECT l.x, r.k FROM numbers l LEFT JOIN deleted r ON l.x = r.x
@@ -33,7 +33,7 @@ WITH d AS (SELECT * FROM deleted WHERE k <> 'k9') SELECT n.x FROM numbers n JOIN
 def limited(
     request: pytest.FixtureRequest, session: Any, cluster_tables: dict[str, str]
 ) -> Iterator[tuple[icesql.Connection, str]]:
-    """A connection on a session of a user with that limit, and what it is."""
+    """A connection on a user's session with this limit, and the limit."""
     own = session.newSession()
     own.conf.set(LIMIT, request.param)
     with icesql.connect(engine="spark", spark=own) as con:
@@ -68,7 +68,7 @@ def test_which_side_is_small_does_not_depend_on_its_tasks(
     monkeypatch: pytest.MonkeyPatch,
     dialect: str,
 ) -> None:
-    """The small table lies in more files, and so in more tasks, than the large one."""
+    """The small table has more files, and so more tasks, than the large one."""
     monkeypatch.setattr(scans.Scans, "ways", frozenset())
     folder = tmp_path_factory.mktemp("sides")
     small, large = TableWriter(folder / "small", NUMBERS), TableWriter(folder / "large", NUMBERS)
@@ -79,7 +79,7 @@ def test_which_side_is_small_does_not_depend_on_its_tasks(
     with icesql.connect(engine="spark", spark=own, dialect=dialect) as con:
         con.register_table("small", str(small.metadata_path))
         con.register_table("large", str(large.metadata_path))
-        # Only the right side of a LEFT JOIN may be.
+        # For a LEFT JOIN only the right side can be broadcast.
         for left, right, is_broadcast in (("large", "small", True), ("small", "large", False)):
             query = f"SELECT l.x, r.k FROM {left} l LEFT JOIN {right} r ON l.x = r.x"
             assert bool(broadcasts(con, query)) == is_broadcast

@@ -1,4 +1,4 @@
-"""DELETE, UPDATE and MERGE with engine = spark: its tasks change the rows; the tables become the
+"""DELETE, UPDATE and MERGE with engine = spark: tasks change the rows; the tables become the
 same."""
 
 from __future__ import annotations
@@ -73,12 +73,12 @@ def test_the_tables_become_the_same(
                 con.execute(f"SET engine = '{engine}'")
                 with monkeypatch.context() as patch:
                     if engine == "spark" and each != NOTHING:
-                        # What writes on the driver.
+                        # Writes on the driver would fail.
                         patch.setattr("icesql.modify.rows.commit.RowFiles", None)
                     told.append(con.execute(each).rowcount)
                 rows = here(con, f"SELECT *{lineage} FROM s.t ORDER BY id")
                 if lineage:
-                    # Which of several new rows comes first is not told; each keeps its number.
+                    # The order of several new rows is not defined; each keeps its row id.
                     now = {row[0]: row[-1] for row in rows}
                     assert all(numbers.get(key, own) == own for key, own in now.items()), each
                     numbers = now
@@ -92,7 +92,7 @@ def test_the_tables_become_the_same(
 def test_columns_come_with_a_merge(
     connect: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: str
 ) -> None:
-    """WITH SCHEMA EVOLUTION, in tasks as here."""
+    """WITH SCHEMA EVOLUTION, in tasks as locally."""
     found: dict[str, Any] = {}
     for engine in ("local", "spark"):
         with lake(
@@ -122,7 +122,7 @@ def test_columns_come_with_a_merge(
 
 
 def joined(connect: Any, folder: Path, mode: str = "copy-on-write", first: int = 30) -> Any:
-    """A connection to a table of 40 rows and one of the rows up to 49, to be joined by Spark."""
+    """A connection to a table of 40 rows and one of the rows up to 49, joined by Spark."""
     return lake(
         connect,
         folder,
@@ -146,7 +146,7 @@ def named(con: icesql.Connection) -> set[str]:
 def test_a_worker_that_is_killed_loses_nothing_and_doubles_nothing(
     connect: Any, tmp_path: Path, armed: Path, monkeypatch: pytest.MonkeyPatch, first: int
 ) -> None:
-    """Where all rows of the source are new, it is one that inserts."""
+    """If all rows of the source are new, the worker is one that inserts."""
     with joined(connect, tmp_path / "w", first=first) as con:
         monkeypatch.setattr(task_runs, "runner_of_jobs", killed_where_armed(armed))
         done = con.execute(
@@ -239,7 +239,7 @@ VALUES = (
 def test_the_source_of_a_merge_never_comes_to_the_driver(
     connect: Any, tmp_path: Path, armed: Path, monkeypatch: pytest.MonkeyPatch, inline: int
 ) -> None:
-    """Tasks write it once, for all others; a try that is lost is none of it."""
+    """Tasks write the source once, for all others; files of lost attempts are not used."""
     came: list[int] = []
     monkeypatch.setattr(broadcast, "_MOST_INLINE", inline)
 
@@ -273,7 +273,7 @@ def test_the_source_of_a_merge_never_comes_to_the_driver(
     assert str(found[0]) == str(found[1])
     assert came == []
     with connect(warehouse=str(tmp_path / "spark")) as con:
-        # A source with no row, and a statement that its values do not fit.
+        # A source without rows, and a statement whose values do not fit.
         empty = "MERGE INTO s.t USING (FROM s.u WHERE id < 0) r ON r.id = t.id "
         assert con.execute(empty + "WHEN NOT MATCHED THEN INSERT *").rowcount == 0
         with pytest.raises(icesql.errors.TypeMismatchError):
@@ -293,7 +293,7 @@ def test_the_source_of_a_merge_never_comes_to_the_driver(
 def test_what_lost_to_another_writer_is_planned_again(
     connect: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, joins: str
 ) -> None:
-    """As on this machine: with the time of the first attempt, and without its files."""
+    """As locally: with the time of the first attempt, and without its files."""
     if joins == "Spark":
         monkeypatch.setattr(division, "_MOST_WHOLE_BYTES", 0)
     from icesql.commit import attempts

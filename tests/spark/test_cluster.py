@@ -1,5 +1,5 @@
-"""A real cluster, one master and two workers in processes of their own: it runs the core of the
-suite, and what is killed in the middle of a task is done again, once."""
+"""A real cluster, one master and two workers in separate processes: it runs the core of the
+suite, and tasks that are killed in the middle are repeated, once."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory, spark_here: None) -> Itera
 
 @pytest.fixture(scope="module")
 def driver(cluster: Cluster, cluster_tables: dict[str, str]) -> Driver:
-    """A driver on the cluster, which knows the tables."""
+    """A driver on the cluster, with the tables registered."""
     settings = {
         "spark.sql.shuffle.partitions": "2",
         "spark.executor.memory": "512m",
@@ -52,7 +52,7 @@ def driver(cluster: Cluster, cluster_tables: dict[str, str]) -> Driver:
 
 @pytest.fixture
 def whole(cluster: Cluster, driver: Driver) -> Cluster:
-    """The cluster with two workers and an executor on each, whoever was killed before."""
+    """The cluster with two workers and an executor on each, after any kills."""
     while len(cluster.workers) < 2:
         cluster.add_worker()
     until(lambda: driver.ask("executors") == 2, "two executors")
@@ -76,13 +76,13 @@ def test_a_corrupt_file_is_the_icesql_error_on_a_cluster(
 
 
 def halt(cluster: Cluster, driver: Driver, way: str, sql: str) -> dict[str, int]:
-    """The task of a query that halted in its middle, and runs by Spark's account too."""
+    """The task of a query that is halted in the middle, and that Spark reports as running."""
     cluster.arm()
     driver.ask("start", way, sql)
     halted = cluster.halted(driver)
     assert is_alive(halted["pid"])
     assert halted["pid"] in members(halted["session"])
-    # Spark's account runs behind its tasks; this one stands still until it is killed.
+    # Spark reports tasks with a delay; the halted one stays until it is killed.
     until(lambda: driver.ask("running_tasks"), "Spark knows of no running task")
     return halted
 
@@ -90,7 +90,7 @@ def halt(cluster: Cluster, driver: Driver, way: str, sql: str) -> dict[str, int]
 def assert_done_once(
     cluster: Cluster, driver: Driver, halted: dict[str, int], elsewhere: bool
 ) -> None:
-    """The query gave the right rows, and the killed task was run again to its end, once."""
+    """The query returned the right rows, and the killed task was repeated to its end, once."""
     outcome = driver.ask("finish")
     assert outcome.get("same"), outcome
     assert outcome["count"] == outcome["expected"] == outcome["distinct"]

@@ -1,4 +1,4 @@
-"""rewrite_data_files in Spark's tasks: rows, lineage, and what a killed worker leaves."""
+"""rewrite_data_files in Spark's tasks: rows, lineage, and the files of a killed worker."""
 
 from __future__ import annotations
 
@@ -50,9 +50,9 @@ def test_rows_and_their_lineage_stay(
 def killed_where_armed(
     folder: Path, packed: bytes | None = None
 ) -> Callable[[], Callable[[Any], Iterator[Any]]]:
-    """A runner whose process is killed after each job, as long as there is a file to take away.
+    """A runner whose process is killed after each job, as long as it finds a file to remove.
 
-    That of a ``packed`` job is a writer of rows.
+    A ``packed`` job is a writer of rows.
     """
     path, sigkill = str(folder), int(signal.SIGKILL)
 

@@ -1,4 +1,4 @@
-"""icesql makes no subclass of sqlglot's parsers and generators: those of ``sqlglot[c]`` take none."""
+"""icesql does not subclass sqlglot's parsers and generators: ``sqlglot[c]`` does not allow it."""
 
 from __future__ import annotations
 

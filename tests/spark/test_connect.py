@@ -1,4 +1,4 @@
-"""Spark Connect: a server in a process of its own, and a client that has no Java."""
+"""Spark Connect: a server in a separate process, and a client without Java."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.spark.conftest import SOURCES, needs
 from tests.spark.processes import ConnectServer, Driver, is_alive, until
 from tests.spark.test_cluster import EACH, GROUPED, PARTIAL, ROWS
 
-# Spark joins the last two.
+# Spark joins the last two statements.
 CHANGES = """
 MERGE INTO w.t USING w.source s ON s.x = t.x WHEN MATCHED AND s.x % 3 = 0 THEN DELETE WHEN MATCHED THEN UPDATE SET k = s.k WHEN NOT MATCHED THEN INSERT *
 UPDATE w.t SET k = 'twice' || k WHERE x % 10 = 7
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.cluster
 
 @pytest.fixture(scope="module")
 def client(server: ConnectServer, cluster_tables: dict[str, str]) -> Driver:
-    """A client that could not start a JVM if it wanted to."""
+    """A client that cannot start a JVM."""
     made = Driver(server, "remote", server.address, JAVA_HOME="/nowhere", PATH="/nowhere")
     made.ask("tables", cluster_tables)
     return made
@@ -39,7 +39,7 @@ def test_scans_without_files_give_no_rows(client: Driver) -> None:
 
 
 def test_what_users_see_is_the_same(client: Driver, warehouse: Path) -> None:
-    """Time travel is among it."""
+    """Includes time travel."""
     assert client.ask("scripts", str(warehouse)) == []
 
 

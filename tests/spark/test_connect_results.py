@@ -1,4 +1,4 @@
-"""Results over Spark Connect: rows as they come, what ends them, progress, a server that is gone."""
+"""Results over Spark Connect: streaming of rows, cancellation, progress, a dead server."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ HEAD = """
 
 
 def run(server: ConnectServer, sixteen: str, program: str) -> list[str]:
-    """What a program of its own prints: a Connect client leaves threads behind."""
+    """The output of a separate program: a Connect client leaves threads behind."""
     process = server.launch(
         sys.executable, "-c", textwrap.dedent(HEAD) + textwrap.dedent(program),
         server.address, sixteen, str(server.processes[0].pid),

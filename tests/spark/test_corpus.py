@@ -1,6 +1,6 @@
-"""Tables that other systems wrote give the same answers on Spark, none excused.
+"""Tables that other systems wrote give the same answers on Spark, without exceptions.
 
-Two cases of each table, the same on every run; ``check.py … --engine spark`` asks all of them.
+Two cases of each table, the same in every run; ``check.py … --engine spark`` runs all of them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The values that the tests of Spark's dialect hold are those of the PySpark that runs here."""
+"""The values in the tests of Spark's dialect are those of the installed PySpark."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.query.dialects.test_spark import values
 from tests.spark.conftest import needs
 
 DRAWN = 40
-# Spark's defaults, which the sessions of icesql's own engine may change.
+# Spark's defaults, which sessions of icesql's engine may change.
 DEFAULTS = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.ansi.enabled": "true",
@@ -32,7 +32,7 @@ def test_a_sample_of_the_values_is_what_pyspark_gives(connect: Any) -> None:
     known = {
         sql: rows
         for sql, rows in values().items()
-        # Python shows instants in its own zone.
+        # Python shows instants in its own time zone.
         if rows is not None and "tz" not in sql and "TIMESTAMP" not in sql.upper()
     }
     for sql in random.Random(4).sample(sorted(known), DRAWN):

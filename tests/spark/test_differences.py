@@ -1,4 +1,4 @@
-"""One dialect, two engines: the same statement gives the same rows and the same types."""
+"""One dialect, two engines: a statement returns the same rows and types on both."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def report(wrong: list[str]) -> None:
 
 
 def test_expressions_mean_the_same(engines: Any) -> None:
-    """All of them in one test, because each statement costs Spark most of a second."""
+    """All expressions in one test, because each statement takes Spark almost a second."""
     wrong = []
     for start in range(0, len(EXPRESSIONS), 12):
         chunk = EXPRESSIONS[start : start + 12]
@@ -61,7 +61,7 @@ def test_expressions_mean_the_same(engines: Any) -> None:
 
 def _shown(text: str, at: int) -> str:
     expression, marked, _ = text.partition(" FILTERED")
-    # A cast that fails for some row has no answer to compare.
+    # If a cast fails for some row, there is no answer to compare.
     guarded = f"CASE WHEN id IN (1, 6) THEN {expression} END" if marked else expression
     return f"{guarded} AS c{at}"
 
@@ -86,7 +86,7 @@ def test_every_function_of_the_table_gives_its_value_on_both_engines(
         for engine, name in zip(opened, ("local", "spark"), strict=True):
             for start in range(0, len(functions()), 12):
                 chunk = functions()[start : start + 12]
-                # Aggregates, windows and unnest cannot stand side by side: subqueries can.
+                # Aggregates, windows and unnest cannot be combined in one SELECT; subqueries can.
                 columns = ", ".join(
                     f"(SELECT {row.example}) AS c{at}" for at, row in enumerate(chunk)
                 )

@@ -127,7 +127,7 @@ def test_what_spark_or_duckdb_cannot_decode_is_read(
 
 def test_paths_hold_any_character(spark: Any, tmp_path: Path) -> None:
     for at, name in enumerate(["a b", "p%20q", "x#y", "q?z", "ünï", "a:b=1", "n\nl", "g*[l]{x},"]):
-        # The folder of the table, and one beside it.
+        # The folder of the table, and a folder beside it.
         folder = tmp_path / f"{at}" / name
         table = TableWriter(folder, FIELDS)
         beside = tmp_path / f"beside-{at}" / name / "a.parquet"
@@ -163,7 +163,7 @@ def test_progress_counts_tasks_and_bytes(
         assert before.bytes_done <= after.bytes_done
     assert 0 < told[-1].done == told[-1].total
     if ways == {SPARK_READER}:
-        # What Spark's file system counted, footers and all.
+        # The bytes that Spark's file system counted, including footers.
         files = Path(numbers.metadata_path).parents[1].glob("data/*.parquet")
         assert 0 < told[-1].bytes_done <= sum(path.stat().st_size for path in files)
     else:
@@ -184,7 +184,7 @@ def test_bytes_of_icesqls_own_tasks_grow_with_them() -> None:
     scan, shuffle, reader = Stage(4, 1), Stage(2, 0), Stage(3, 2, bytes_read=50)
     assert jobs.progress([scan, shuffle]) == Progress("spark", 1, 6, 250)
     assert jobs.progress([Stage(4, 4), Stage(2, 2, shuffled=True)]).bytes_done == 1000
-    # A stage whose input Spark cannot know adds no bytes beyond those planned.
+    # A stage with unknown input size adds no bytes to the planned ones.
     assert jobs.progress([Stage(4, 4), Stage(2, 2)]).bytes_done == 1000
     assert jobs.progress([scan, reader], waiting=5) == Progress("spark", 3, 12, 300)
 

@@ -1,4 +1,4 @@
-"""What fails on Spark fails with icesql's errors: what, where, what to do, and no secrets."""
+"""Failures on Spark raise icesql's errors: what, where, what to do, and no secrets."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_rows_after_a_failure_are_refused_not_ended(
     monkeypatch.setattr(Scans, "ways", frozenset())
     metadata, _ = two_files(tmp_path)
     spark.register_table("t", metadata)
-    # The last file is the bad one: rows of the other may come before.
+    # The last file is corrupt: rows of the other may be returned before.
     max(tmp_path.glob("data/*.parquet")).write_bytes(b"PAR1" + b"\0" * 100 + b"PAR1")
     cursor = spark.execute("SELECT x FROM t")
 
@@ -319,7 +319,7 @@ def test_credentials_show_in_no_error_plan_or_log(spark_here: None, tmp_path: Pa
     assert SECRET not in done.stderr
 
 
-# Seconds of work. A task that Spark has cancelled may stay in its loop to the end.
+# Seconds of work. A cancelled task of Spark may run its loop to the end.
 SLOW = (
     "SELECT count(*) FROM t a, t b, t c WHERE a.x + b.x * c.x = 3 AND c.x < 500 "
     "AND a.x % 2 = b.x % 2 AND b.x % 2 = c.x % 2"
@@ -327,7 +327,7 @@ SLOW = (
 
 
 def end_of_jobs(tracker: Any, jobs: Iterable[int]) -> list[str]:
-    """How each job has ended, once none runs any more."""
+    """How each job has ended, once none is running."""
     end = time.monotonic() + 60
     while tracker.getActiveJobsIds() and time.monotonic() < end:
         time.sleep(0.05)
@@ -336,7 +336,7 @@ def end_of_jobs(tracker: Any, jobs: Iterable[int]) -> list[str]:
 
 
 def stopped(cursor: Any, stop: Callable[[], None]) -> tuple[type, list[str]]:
-    """The error of a query that is stopped from another thread while it runs, and how its jobs end."""
+    """The error of a query that is stopped from another thread, and how its jobs end."""
     from pyspark.sql import SparkSession
 
     tracker = SparkSession.builder.getOrCreate().sparkContext.statusTracker()
@@ -366,7 +366,7 @@ def test_cancel_ends_the_jobs_and_keeps_the_connection(
     error, ends = stopped(cursor, cursor.cancel)
     assert issubclass(error, icesql.QueryCancelledError)
     assert "FAILED" in ends
-    # The cursor stays cancelled, the connection does not.
+    # The cursor stays cancelled; the connection does not.
     with pytest.raises(icesql.QueryCancelledError):
         cursor.fetchall()
     assert spark.execute("SELECT count(*) FROM t WHERE x < 10").fetchall() == [(10,)]
@@ -427,7 +427,7 @@ def test_control_c_ends_the_jobs(spark_here: None, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("problem", ["Too many open files", "Permission denied"])
 def test_a_file_that_cannot_be_opened_is_not_corrupt(spark_here: None, problem: str) -> None:
-    """What Spark's reader says, which ignores permissions as root and ends without descriptors."""
+    """Texts of Spark's reader, which ignores permissions as root and may lack file descriptors."""
     text = (
         "[FAILED_READ_FILE.NO_HINT] Encountered error while reading file file:///w/a.parquet.  "
         "SQLSTATE: KD001\n\tat org.apache.spark.sql.Reader.read(Reader.scala:1)\n"

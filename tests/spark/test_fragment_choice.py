@@ -1,4 +1,4 @@
-"""Which fragments pay: by stored bytes, tasks at once, and the memory of a task."""
+"""Choose the fragments that pay, by stored bytes, parallel tasks, and the memory of a task."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_splits_that_the_user_chose_stay() -> None:
 def test_sides_that_do_not_fit_into_memory_are_left_to_spark() -> None:
     assert divided(plan(1_000), plan(400), memory=1_600 * MB) is not None
     assert divided(plan(1_000), plan(401), memory=1_600 * MB) is None
-    # Keys that are stored in a bit each.
+    # Keys stored in one bit each.
     assert divided(plan(1_000), plan(1, rows=100_000_000), memory=1_600 * MB) == Division(
         0, None, 6 * (1_000 * MB // 12 + MB)
     )
@@ -104,7 +104,7 @@ def fragment(name: str, scan: int, cost: float, *, is_one_row: bool = False) -> 
 def test_the_whole_query_runs_in_one_task_where_its_parts_cost_more(
     left: str, cost: int | None, alone: int, dearer: bool
 ) -> None:
-    """A negative cost is that of a fragment of one row."""
+    """A negative cost means a fragment with one row."""
     fragments = [] if cost is None else [fragment("f", 0, abs(cost), is_one_row=cost < 0)]
     whole = fragment("f", 0, alone)
     assert choice(plan(100)).is_dearer(fragments, parse_one(left), whole) is dearer

@@ -1,4 +1,4 @@
-"""Fragments: a cut query over any division of its tables is the query itself."""
+"""Fragments: a query cut into fragments gives the same rows for any division of its tables."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ SELECT a.x, (SELECT sum(b.y) FROM __scan_1 b WHERE b.x = a.x) FROM __scan_0 a OR
 
 
 class Everything:
-    """Says yes to each fragment that can be, dividing the candidate of one number."""
+    """Accepts each possible fragment, and divides the candidate with one number."""
 
     def __init__(self, wanted: int) -> None:
         self.wanted = wanted
@@ -137,7 +137,7 @@ class Everything:
 
 
 class Together(Everything):
-    """Lets one task run each query."""
+    """Runs each query in one task."""
 
     def undivided(self, inside: Sequence[int]) -> Division:
         return Division(inside[0], 1)
@@ -168,7 +168,7 @@ def tree_of(sql: str) -> exp.Expr:
 
 
 def make_parts(con: Any, fragment: Any, parts: int) -> None:
-    """The fragment's table: what it gives over each of some unequal parts, one of them empty."""
+    """The fragment's table: its results over unequal parts, one of them empty."""
     for part in range(parts + 1):
         cut = "false" if part == parts else f"hash(rowid) % {parts} = {part}"
         con.execute(
@@ -262,7 +262,7 @@ def test_a_scan_takes_the_conditions_on_it_alone(
 
 @pytest.fixture
 def written(tmp_path: Path, con: Any) -> dict[str, Path]:
-    """The tables as Iceberg's, each of three files, by the names t0, t1, t2."""
+    """The tables as Iceberg tables of three files each, named t0, t1, t2."""
     kinds = {
         "BIGINT": "long",
         "VARCHAR": "string",
@@ -287,7 +287,7 @@ def test_spark_puts_the_parts_together(connect: Any, written: dict[str, Path]) -
             found, expected = spark.execute(sql), local.execute(sql).fetchall()
             if found.fetchall() != expected:
                 wrong.append(sql)
-            # Pruning may leave no file to read.
+            # Pruning may leave no files to read.
             if FRAGMENTS not in (found._result.groups or (FRAGMENTS,)):
                 wrong.append(f"no fragment: {sql}")
     assert not wrong
@@ -311,5 +311,5 @@ def test_one_task_of_spark_gives_what_the_local_engine_gives(
             assert found.fetchall() == expected.fetchall(), sql
             assert found.description == expected.description, sql
             alone += WHOLE in found._result.groups
-    # Lists do not cross, one row of each task is put together here, and two read no file.
+    # Lists are not sent, one statement combines a row of each task, and two read no file.
     assert alone == len(statements) - 4

@@ -14,7 +14,7 @@ from tests.tables import read_table
 
 @pytest.fixture(scope="module")
 def given(session: Any, cluster_tables: dict[str, str], tmp_path_factory: Any) -> Any:
-    """The session, and a folder where the tables of the cluster's tests have their names."""
+    """The session, and a folder in which the cluster's tables have their names."""
     folder = tmp_path_factory.mktemp("named") / "db"
     folder.mkdir()
     for name, path in cluster_tables.items():
@@ -46,7 +46,7 @@ def test_a_data_frame_has_the_rows_and_names_of_the_query(given: Any, query: str
         cursor = local.execute(query)
         assert rows(frame) == cursor.fetchall()
         assert frame.columns == [each[0] for each in cursor.description]
-    # The session has nothing of it left, and the DataFrame can run again.
+    # Nothing is left in the session, and the DataFrame can run again.
     assert session.catalog.listTables() == []
     assert rows(frame) == rows(frame)
 
@@ -88,7 +88,7 @@ def test_an_error_of_a_task_is_the_last_line_of_sparks(given: Any, corrupt: Path
                        warehouse=folder, tables_by_path=True)  # fmt: skip
     with pytest.raises(Exception, match="CorruptFileError") as raised:
         frame.collect()
-    # What Java says of it comes before.
+    # Java's own lines come before.
     said = [line.strip() for line in str(raised.value).splitlines() if line.strip()]
     assert said[-1].startswith("icesql.errors.CorruptFileError: ")
     assert str(corrupt) in said[-1]

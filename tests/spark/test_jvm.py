@@ -1,4 +1,4 @@
-"""How the JVM of a local master is started: what the user chose stays, nothing can keep it down."""
+"""How the JVM of a local master is started: user settings stay, and no failure prevents it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MAGIC = b"\xa8\xab\x0b\xf0"
 
 @pytest.fixture(autouse=True)
 def empty(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, spark_here: None) -> Path:
-    """A user who has chosen nothing and has an empty cache."""
+    """A user without settings and with an empty cache."""
     for name in (*jvm._CHOSEN_BY, "SPARK_CONF_DIR", "ICESQL_JVM_ARCHIVE"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
@@ -25,7 +25,7 @@ def empty(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, spark_here: None) -> 
 
 
 def archive(folder: Path, content: bytes) -> Path:
-    """The archive of this Java and Spark, made of ``content``."""
+    """The archive for this Java and Spark, with ``content``."""
     path = jvm._archive_path()
     assert path is not None
     assert path.parent == folder
@@ -96,7 +96,7 @@ def test_what_spark_defaults_set_is_not_set_again(
 
     (tmp_path / "spark-defaults.conf").write_text("spark.driver.extraJavaOptions -Dx=1\n")
     monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
-    # A JVM of other tests has all of it set already.
+    # A JVM of other tests has everything set already.
     monkeypatch.setattr("pyspark.SparkContext._jvm", None)
     assert "spark.driver.extraJavaOptions" not in _defaults("local[2]")
     assert "spark.driver.memory" in _defaults("local[2]")
@@ -120,11 +120,11 @@ def test_spark_is_silent_and_its_sockets_are_gone_with_the_process(spark_here: N
     done = run(SOCKETS)
     rows, mapped, folder = done.stdout.splitlines()
     assert (rows, mapped) == ("[(2,)]", "[2]"), done.stderr[-3000:]
-    # A line of Java itself cannot be helped.
+    # A line printed by Java itself cannot be avoided.
     told = [line for line in done.stderr.splitlines() if "incubator" not in line]
     assert told == [], done.stderr
     used, _, path = folder.partition(" ")
-    # Before PySpark 4.1 there are no such sockets.
+    # PySpark has such sockets from 4.1 on.
     assert used == str(has_release(4, 1))
     assert not Path(path).exists()
 
@@ -158,7 +158,7 @@ ENDING = """
 
 @pytest.mark.cluster
 def test_workers_end_before_the_jvm_that_they_read_from(spark_here: None) -> None:
-    """One that still writes when its JVM goes tells stderr of a broken pipe, 1 time in 10."""
+    """A worker that writes after its JVM has ended prints a broken pipe to stderr, 1 time in 10."""
     done = run(ENDING)
     assert done.stdout.splitlines() == ["True", "0"], done.stderr[-3000:]
 

@@ -1,4 +1,4 @@
-"""IN lists and ORs that are kept as one value reach Spark as the literals they are."""
+"""IN lists and ORs that are kept as one value reach Spark as the original literals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Times in nanoseconds beside other times: answers by integers in Python, in zones with an offset."""
+"""Nanosecond times beside other times: answers by integers in Python, in zones with an offset."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.writer.table import TableWriter
 
 DAY = 86_400_000_000_000
 NEW_YEAR = 1_577_836_800_000_000_000
-# The last of Vienna's summer: 00:30 in UTC is 02:30 for the first time, 01:30 is it again.
+# The last hour of Vienna's summer time: 00:30 in UTC is the first 02:30 there, 01:30 the second.
 AUTUMN = 1_729_989_000_000_000_000
 NANOS = [
     -(2**63) + 1, -DAY - 1, -1_000, -999, -1, 0, 1, 999, 1_000, NEW_YEAR - 1, NEW_YEAR, NEW_YEAR + 1,
@@ -41,7 +41,7 @@ CONDITIONS = [
     f"nz {sign} {each}" for each in INSTANTS for sign in ("<", "<=", "=", ">", ">=", "<>")
 ]
 STATEMENTS = [
-    # All in one question: each row's bits.
+    # All conditions in one query, as booleans for each row.
     f"SELECT id, {', '.join(f'({each})' for each in CONDITIONS)} FROM t ORDER BY id",
     *(f"SELECT id FROM t WHERE {each} ORDER BY id" for each in CONDITIONS[::7]),
     "SELECT id, nz = z, n = ts, nz > z, nz < now() FROM t ORDER BY id",
@@ -84,7 +84,7 @@ def holding(test: Callable[[int], bool]) -> list[int]:
 
 
 def start_of_2020(connection: Any) -> int:
-    """Midnight in the session's zone."""
+    """Midnight in the session's zone, in nanoseconds."""
     zone = ZoneInfo(connection.settings.timezone)
     return int(datetime(2020, 1, 1, tzinfo=zone).timestamp()) * 10**9
 
@@ -105,7 +105,7 @@ def test_values_and_comparisons_are_those_of_the_local_engine(
 
 
 def shown(cursor: Any) -> Any:
-    """Rows with the kinds of their values; instants in one zone."""
+    """Rows with the types of their values; instants in one zone."""
     return [
         [(type(each), str(each.astimezone(UTC) if getattr(each, "tzinfo", None) else each))
          for each in row]
@@ -147,7 +147,7 @@ def test_what_is_no_time_is_refused_by_name(zoned: Any) -> None:
 
 @pytest.mark.parametrize("zoned", [False, True])
 def test_files_of_nanoseconds_under_microseconds(connect: Any, tmp_path: Path, zoned: bool) -> None:
-    """A value is the microsecond below it, read by tasks and for a partial result."""
+    """A value is rounded down to microseconds, in tasks and for a partial result."""
     base = 1_700_000_000_000_000_000
     values = [base + each for each in (-2_001, -1, 0, 1, 999, 1_999)] + [-1_001, -1, 0, 1, None]
     kind = pa.timestamp("ns", "UTC" if zoned else None)

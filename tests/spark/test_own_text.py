@@ -1,4 +1,4 @@
-"""Statements in Spark's spelling on the Spark engine: Spark's own answers, PySpark being the judge."""
+"""Statements in Spark's dialect on the Spark engine: the same answers as PySpark's."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ SELECT id FROM range(3)
 
 @pytest.fixture(scope="module")
 def path(tmp_path_factory: pytest.TempPathFactory, connect: Any) -> Path:
-    """The table t in two files, the rows of VALUES."""
+    """The table t in two files, with the rows of VALUES."""
     from pyspark.sql import SparkSession
 
     connect().execute("SELECT 1").close()
@@ -87,7 +87,7 @@ def path(tmp_path_factory: pytest.TempPathFactory, connect: Any) -> Path:
 
 @pytest.fixture(scope="module")
 def spark_sql(connect: Any, path: Path) -> Any:
-    """A connection in Spark's spelling, with the table t."""
+    """A connection with Spark's dialect, with the table t registered."""
     with connect(dialect="spark") as connection:
         connection.register_table("t", path)
         yield connection
@@ -95,7 +95,7 @@ def spark_sql(connect: Any, path: Path) -> Any:
 
 @pytest.fixture(scope="module")
 def judge(path: Path) -> Any:
-    """PySpark itself over the same rows, as Spark 4 comes but for the time zone."""
+    """PySpark itself over the same rows, with Spark 4's defaults except for the time zone."""
     from pyspark.sql import SparkSession
 
     session = SparkSession.builder.getOrCreate().newSession()
@@ -106,7 +106,7 @@ def judge(path: Path) -> Any:
 
 
 def rows_of(table: Any) -> list[str]:
-    """Rows as texts, sorted: NaN equals itself there."""
+    """Rows as strings, sorted, so that NaN equals itself."""
     columns = [table.column(at).to_pylist() for at in range(table.num_columns)]
     return sorted(repr(row) for row in zip(*columns, strict=True))
 
@@ -151,7 +151,7 @@ def test_tables_and_views_of_the_session_are_out_of_reach(spark_sql: Any, judge:
         for name in ("global_temp.own_text_secret", "spark_catalog.default.own_text_table"):
             with pytest.raises(icesql.Error):
                 spark_sql.execute(f"SELECT * FROM {name}")
-        # Spark takes for a table what sqlglot took for the table of a CTE.
+        # Spark treats a name as a table that sqlglot treated as a CTE.
         result = spark_sql.execute("SELECT i FROM t")._result
         session = result._open.scans._session
         from icesql.engine.spark.text.plan_check import check_plan
@@ -222,7 +222,7 @@ MUTATED = [
 
 
 def test_no_mutation_of_a_text_reads_what_was_not_placed(judge: Any) -> None:
-    """Spark's own parser of the final text is the judge; 2,000 texts, of which some are accepted."""
+    """Spark's parser checks the final text; 2,000 texts, of which some are accepted."""
     import random
 
     from py4j.protocol import Py4JJavaError

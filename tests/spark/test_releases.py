@@ -1,4 +1,4 @@
-"""What PySpark's older releases lack, on whichever release is installed here."""
+"""Features that older releases of PySpark lack, tested with any installed release."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is left of a query above one row of each task: the local engine's rows, types and errors."""
+"""The rest of a query above one row of each task: the local engine's rows, types and errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Results of the Spark engine as streams: bounded, in order, each row once, ended when closed."""
+"""Results of the Spark engine as streams: bounded, in order, each row once, ended by close."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ FILES, ROWS = 16, 50
 
 @pytest.fixture
 def tasks(spark: Any, sixteen: str, monkeypatch: pytest.MonkeyPatch) -> icesql.Connection:
-    """A connection where each file is a task, and every wave is taken for a big one."""
+    """A connection where each file is a task, and every wave counts as a big one."""
     monkeypatch.setattr(Scans, "ways", frozenset())
     monkeypatch.setattr(batches, "WAVE_BYTES", 1)
     monkeypatch.setattr(incremental_collect, "WAVE_BYTES", 1)
@@ -36,14 +36,14 @@ def tasks(spark: Any, sixteen: str, monkeypatch: pytest.MonkeyPatch) -> icesql.C
 
 
 def session_of(connection: icesql.Connection) -> Any:
-    """The Spark session that a connection's queries run in."""
+    """The Spark session in which a connection's queries run."""
     cursor = connection.execute("SELECT 1 + 1 AS x WHERE 1 = 1")
     return cursor._result._frame.sparkSession  # type: ignore[union-attr]
 
 
 def mapped(frame: Any, function: Callable[[Iterator[Any]], Iterator[Any]], schema: str) -> Any:
     with warnings.catch_warnings():
-        # PySpark has opinions about the pandas that happens to be installed.
+        # PySpark warns about some installed versions of pandas.
         warnings.simplefilter("ignore")
         return frame.mapInArrow(function, schema)
 
@@ -101,7 +101,7 @@ def test_closing_early_ends_the_jobs(tasks: icesql.Connection) -> None:
         return len(tracker.getJobIdsForGroup(jobs.tag))
 
     def quiet() -> bool:
-        # Spark's account of its jobs runs behind, and closing waits for none of them.
+        # Spark reports its jobs with a delay, and closing does not wait for them.
         before = begun()
         time.sleep(0.5)
         return begun() == before and not tracker.getActiveJobsIds()
@@ -116,7 +116,7 @@ def test_progress_counts_the_waves_to_come(tasks: icesql.Connection) -> None:
     cursor = tasks.cursor()
     cursor.progress = seen.append
     cursor.execute("SELECT x FROM t").fetchone()
-    # A wave that was just begun may not be counted yet.
+    # A wave that has just begun may not be counted yet.
     assert settled(lambda: any(each.done < each.total == FILES for each in list(seen)))
     assert len(cursor.fetchall()) == FILES * ROWS - 1
     assert (seen[-1].done, seen[-1].total) == (FILES, FILES)
@@ -262,7 +262,7 @@ def test_settings_of_the_session_reach_the_tasks(connect: Any) -> None:
         session = session_of(connection)
         frame = mapped(session.range(0, 12, 1, 12), seen, "zone string")
         jobs = SparkJobs(session, "icesql-test-settings", QueryContext())
-        # Of the first thread and of those that run later waves.
+        # The zones in the first thread and in those that run later waves.
         with closing(batches.stream(frame, jobs, None)) as stream:
             zones = [zone for batch in stream for zone in batch.column(0).to_pylist()]
     assert zones == ["Asia/Kolkata"] * 12

@@ -1,4 +1,4 @@
-"""Where Spark comes from, and what is said where it does not come."""
+"""How icesql finds Spark, and the errors if it cannot."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from tests import warm
 from tests.spark.conftest import needs
 
-# What is missing is made missing before PySpark is imported, so each has a process of its own.
+# Modules are hidden before PySpark is imported, so each case has a separate process.
 PROGRAM = """
 import sys, warnings
 warnings.simplefilter("error")

@@ -1,4 +1,4 @@
-"""Spark's tasks of a scan: as many as run at once, of about the same weight, every byte once."""
+"""Spark's tasks of a scan: as many as run at once, of about equal size, every byte once."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def empty(tmp_path_factory: pytest.TempPathFactory) -> ScanPlan:
 
 
 def with_files(empty: ScanPlan, *sizes: int) -> ScanPlan:
-    """Files of some sizes, each of three row groups where it is large enough."""
+    """Files of these sizes, with three row groups each if large enough."""
     files = []
     for at, size in enumerate(sizes):
         offsets = (4, size // 2, size // 2 + size // 5) if size > 40 else None

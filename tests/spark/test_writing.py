@@ -59,7 +59,7 @@ def files_on_disk(con: icesql.Connection, table: str) -> set[str]:
 
 
 def differences(con: icesql.Connection, table: str, query: str) -> list[tuple[Any, ...]]:
-    """Rows that one has and the other has not, as often as it has not."""
+    """Rows that only one of the two has, with their multiplicity."""
     return here(
         con,
         f"(FROM {table} EXCEPT ALL ({query})) UNION ALL (({query}) EXCEPT ALL FROM {table})",
@@ -164,7 +164,7 @@ def test_few_rows_put_together_on_the_driver(writer: icesql.Connection) -> None:
 
 
 def once_killed(armed: Path) -> Callable[[bytes], Callable[[Any], Iterator[Any]]]:
-    """A writer whose process is killed after its first rows, the first time."""
+    """A writer whose process is killed after its first rows, in the first attempt."""
     path = str(armed)
 
     def made(packed: bytes) -> Callable[[Any], Iterator[Any]]:
@@ -198,7 +198,7 @@ def test_a_worker_that_is_killed_loses_nothing_and_doubles_nothing(
 
 
 def test_columns_come_with_the_rows(writer: icesql.Connection, nothing_collected: None) -> None:
-    """WITH SCHEMA EVOLUTION: tasks write the columns that the table gets by this commit."""
+    """WITH SCHEMA EVOLUTION: tasks write the columns that this commit adds to the table."""
     statement = (
         "INSERT WITH SCHEMA EVOLUTION INTO s.{} BY NAME SELECT s AS text, i, k::BIGINT AS k, "
         "{{'b': s, 'c': k, 'a': i}} AS st, [i] AS li FROM s.source"

@@ -1,8 +1,8 @@
 """Lets a test stop one Spark task in its middle: on the PYTHONPATH of Spark's workers.
 
-Python imports this by itself. In ``$ICESQL_HALTS`` the first task that finds the file ``armed``
-takes it away, gives its first batch, writes who it is to ``halted`` and waits for its end. What
-each task does is a line of ``log``.
+Python imports this automatically. In ``$ICESQL_HALTS`` the first task that finds the file ``armed``
+removes it, returns its first batch, writes its identity to ``halted`` and waits to be killed. Each
+task writes its actions as lines of ``log``.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ WATCHED = "icesql.engine.spark.worker"
 
 
 class _Finder:
-    """Wraps ``unpack`` of the watched module, which gives each task its job."""
+    """Wraps ``unpack`` of the watched module, by which each task gets its job."""
 
     def find_spec(self, name, path=None, target=None):
         if name != WATCHED:
@@ -44,15 +44,15 @@ def _halting(unpack):
 
         found, context = unpack(data), TaskContext.get()
         if context is None:
-            # What plans for Spark unpacks too, and it is no job.
+            # Planning for Spark also unpacks values, which are no jobs.
             return found
         if isinstance(found, tuple):
-            # Tasks of queries come with the mark behind which their errors cross.
+            # Tasks of queries have a prefix that marks their errors.
             mark, job = found
             if isinstance(job, tuple):
-                # A numbered job of a compaction, which gives no batches.
+                # A numbered job of a compaction, which returns no batches.
                 return found
-            # One that is given rows writes what a task of the same stage reads, which is watched.
+            # A job with rows writes what a watched task of the same stage reads.
             return mark, lambda *rows: job(*rows) if rows else _watched(job, folder, context)
         return lambda: _watched(found, folder, context)
 
