@@ -102,7 +102,7 @@ _NOTES: Final = msgspec.msgpack.Decoder(_Note)
 def found_by(task: DeletesTask, written: Written) -> dict[int, tuple[DataFile, int]]:
     """The new delete file of each data file of a task, by number, and the row count of its note.
 
-    Raises InternalError for a delete file that belongs to no data file of the task.
+    Raises InternalError for a delete file of a data file that is not the task's, or has another.
     """
     found: dict[int, tuple[DataFile, int]] = {}
     with decoding():

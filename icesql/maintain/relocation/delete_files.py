@@ -35,7 +35,7 @@ _LARGEST: Final = 1 << 30
 
 
 class DeleteFacts(Struct, frozen=True):
-    """What a manifest records about a delete file; for a Puffin file only its length."""
+    """The facts that a manifest records about a delete file; for a Puffin file only its length."""
 
     length: int
     path_bounds: tuple[bytes, bytes] | None = None

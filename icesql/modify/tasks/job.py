@@ -71,7 +71,7 @@ class TablePart(Protocol):
 
 
 class ChangeWork(Struct, frozen=True):
-    """What all tasks of a statement share to write the changes by ``rows``."""
+    """The shared part of a statement's tasks: writes the changes by ``rows``."""
 
     metadata: TableMetadata
     storage: Storage
@@ -127,7 +127,7 @@ class ChangeWork(Struct, frozen=True):
 
 
 class SharedWork(Struct, frozen=True):
-    """What all query tasks of a statement share. ``tables`` are those in memory."""
+    """The shared part of a statement's query tasks. ``tables`` are those in memory."""
 
     bound: BoundQuery
     tables: tuple[BroadcastTable, ...]
