@@ -132,7 +132,7 @@ def _alike(
 
 
 class _Place(Struct, frozen=True):
-    """Where a table is created, and the existing one that it replaces."""
+    """The place of a new table in a catalog, and the existing table that it replaces."""
 
     catalog: Catalog
     identifier: tuple[str, ...]

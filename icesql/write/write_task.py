@@ -62,8 +62,8 @@ def distribution(
     return cast("Distribution", mode)
 
 
-# Bytes of rows: given to a writing thread at once, per full row group, sorted at once, and kept in
-# memory for all partitions together: twice as much takes 150 MB more and no less time.
+# Bytes of rows: given to a writing thread at once, the least of these for a further encoder, sorted
+# at once, and kept in memory for all partitions: twice as much takes 150 MB more and no less time.
 _PIECE_BYTES: Final = 64 << 20
 _FULL_PIECE_BYTES: Final = 24 << 20
 _SORTED_BYTES: Final = 256 << 20

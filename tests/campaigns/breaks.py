@@ -7,7 +7,7 @@ that function, what comes there instead, and the tests that fail then; ``none`` 
 enters the place fails, ``gone`` where the code went. The 120 places were drawn in November 2026
 from all comparisons, conditions, numbers, sums, results and calls of the package. A copy of the
 checkout is broken at one place after the other, and its tests run for at most ``SECONDS`` each.
-Prints what came of each, and ends with 1 if more than ``LOST`` breaks that have tests are not caught.
+Prints each outcome, and ends with 1 if more than ``LOST`` breaks that have tests are not caught.
 """
 
 from __future__ import annotations

@@ -56,7 +56,7 @@ def tables_of(corpus: Path) -> Iterator[str]:
 def run(
     todo: list[Json], processes: int, told: Callable[[Json, Json], None], until: float = math.inf
 ) -> None:
-    """Give ``told`` each job with its outcome, by so many processes."""
+    """Run the jobs in ``processes`` processes, and pass each with its outcome to ``told``."""
 
     def share(number: int) -> None:
         ends = (len(todo) * each // processes for each in (number, number + 1))
@@ -124,7 +124,7 @@ def main(
     corpus: tuple[Path, ...] = (Path(os.environ.get("ICESQL_CORPUS", ".")),), *, damages: int = 50_000, seed: int = 1, first: int = 0,
     processes: int = 2, seconds: float = math.inf, out: str = "",
 ) -> int:  # fmt: skip
-    """Do so many damages to the tables of some folders; how many problems there are."""
+    """Damage tables of some folders ``damages`` times; return the number of problems."""
     tables = [table for each in corpus for table in tables_of(each)]
     begin = seed * 1_000_000_000 + first
     counts = Counts(Path(out) if out else None)

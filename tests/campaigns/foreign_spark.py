@@ -148,7 +148,7 @@ def is_query(sql: str) -> bool:
 
 
 def start_spark(folder: Path) -> Any:
-    """A quiet Spark of two cores whose tables lie in ``folder``."""
+    """A Spark of two cores without log output, with its tables in ``folder``."""
     from pyspark.sql import SparkSession
 
     settings = {

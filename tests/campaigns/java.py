@@ -327,7 +327,7 @@ class Trial:
         return re.sub(r"\{(\w+)\}", lambda found: names[found[1]], text)
 
     def outcome(self, side: Own | Java, text: str, said: dict[str, str]) -> dict[str, Any]:
-        """What one side makes of a statement, as both read it."""
+        """The result of a statement on one side, as both sides read it."""
         found: dict[str, Any] = {"problems": []}
         files, tables = self.lake.files(), self.lake.tables()
         known = {each["snapshot-id"] for one in tables.values() for each in one["snapshots"]}
@@ -359,7 +359,7 @@ class Trial:
         return found
 
     def read(self, name: str, metadata: dict[str, Any], old: int, problems: list[str]) -> Any:
-        """The rows of a table by both readers, with ids of rows that are new as such."""
+        """The rows of a table, read by both sides; row ids of new rows are replaced by "new"."""
         lineage = ", _row_id, _last_updated_sequence_number" * (metadata["format-version"] > 2)
         sql = f"SELECT *{lineage} FROM ns.`{name}`"
         try:

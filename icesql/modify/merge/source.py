@@ -92,7 +92,7 @@ class SourceRows(Struct, frozen=True):
 class SourcePart(Struct, frozen=True):
     """``count`` source rows from ``start`` on, except for ``gone``, a serialized bitmap.
 
-    The remaining rows are numbered anew."""
+    The remaining rows are renumbered from 0."""
 
     name: str
     start: int

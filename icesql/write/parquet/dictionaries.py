@@ -37,7 +37,7 @@ def unrepeated_columns(rows: pa.Table) -> frozenset[str]:
             kind = kind.storage_type
             column = pa.chunked_array([chunk.storage for chunk in column.chunks], kind)
         most = _MOST_OF_TEXTS if _is_text(kind) else _MOST_OF_NUMBERS
-        # Counted on combined plain values, in half the time.
+        # ``unique`` of the combined chunks takes half the time of counting distinct values.
         if len(pc.unique(column.combine_chunks())) > most * len(column):
             found.append(field.name)
     return frozenset(found)
