@@ -62,7 +62,7 @@ class MergeChanges:
 
     def check(self, given: pa.Schema) -> None:
         """Raise TypeMismatchError for a column whose values can never be stored."""
-        # ``Schema.empty_table`` fails for a uuid inside of a struct.
+        # pyarrow's ``Schema.empty_table`` fails for a uuid inside of a struct.
         empty = pa.RecordBatch.from_arrays([pa.nulls(0, each.type) for each in given], schema=given)
         for each, action in zip(self._assignments, self._relation.actions, strict=True):
             if each is not None:

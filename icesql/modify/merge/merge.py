@@ -195,7 +195,7 @@ class _Merge:
         raise AssertionError("MERGE asks for positions")
 
     def _target(self, place: Place, scans: tuple[TableScan, ...]) -> RowTarget:
-        """The target at the snapshot that was read; another scan of the table reads all rows."""
+        """The target as it was read; with another scan of the table any row may conflict."""
         scan = self._own(scans)
         others = [
             each
