@@ -307,7 +307,7 @@ class AmbiguousTableError(_InSql, ProgrammingError):
 class AccessDeniedError(ProgrammingError):
     """The owner of the connection does not allow this; ``argument`` of ``connect`` is the limit.
 
-    The text is the same whether what was asked for exists or not.
+    The text is the same whether or not the object exists.
     """
 
     topic = "trust"

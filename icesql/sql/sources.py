@@ -56,11 +56,11 @@ class Sources(Struct, frozen=True):
         if error.view is not None:
             return
         error.view = ""
-        told = error.__dict__
-        if told.get("position") is not None:
+        known = error.__dict__
+        if known.get("position") is not None:
             return
-        name = "offset" if told.get("offset") is not None else "sql_offset"
-        offset = told.get(name)
+        name = "offset" if known.get("offset") is not None else "sql_offset"
+        offset = known.get(name)
         if offset is None:
             return
         source, place = self.find(offset)
