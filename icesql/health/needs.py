@@ -46,10 +46,9 @@ _MOST_LOOKED_AT: Final = 200
 _AGE: Final = "history.expire.max-snapshot-age-ms"
 _LEAST: Final = "history.expire.min-snapshots-to-keep"
 _DAY: Final = 86_400.0
-# Parses the note of the procedure.
-_ORPHANS: Final = re.compile(
-    r"\d+ of (\d+) files in .* are orphans, .+?(?:, (\d+) more are too young)?", re.DOTALL
-)
+# The parts of the procedure's note; the folder between them may be any text.
+_OF_FILES: Final = re.compile(r"\d+ of (\d+) files in ")
+_TOO_YOUNG: Final = re.compile(r", (\d+) more are too young\Z")
 
 
 def try_need(name: str, facts: Facts) -> Need | None:
@@ -360,11 +359,12 @@ def _orphans(facts: Facts) -> Need | None:
         "orphans", "remove_orphan_files", arguments=arguments if age > LEAST_ORPHAN_AGE else {}
     )
     answer = facts.explain(action)
-    found = next(filter(None, map(_ORPHANS.fullmatch, answer.notes)), None)
+    note = next((each for each in answer.notes if _OF_FILES.match(each)), "")
+    found, too_young = _OF_FILES.match(note), _TOO_YOUNG.search(note)
     gone = len(answer.rows)
     if found is None or not gone:
         return None
-    young = f"; {found[2]} more are younger, maybe of writes that failed" if found[2] else ""
+    young = f"; {too_young[1]} more are younger, maybe of writes that failed" if too_young else ""
     return replace(
         action,
         reason=f"{gone:,} of {int(found[1]):,} files in the table's folder are older than "

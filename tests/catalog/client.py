@@ -96,7 +96,7 @@ class Client(Stage):
 
     def tell(self, name: str = "shop.orders") -> None:
         """Send metrics about a table."""
-        self.opened.ask("POST", _parts(name), "metrics", body={})
+        self.opened.request("POST", _parts(name), "metrics", body={})
 
     # ------------------------------------------------------------------ what came of it
 

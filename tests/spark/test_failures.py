@@ -198,7 +198,8 @@ def test_what_python_says_in_a_worker_is_the_message(spark_here: None) -> None:
         "ModuleNotFoundError: No module named 'icesql'\n"
     )
     found = translate(PySparkException(text), MARK, cancelled=False)
-    assert str(found) == "Spark failed: ModuleNotFoundError: No module named 'icesql'"
+    assert str(found).startswith("Spark failed: ModuleNotFoundError: No module named 'icesql': ")
+    assert str(found).endswith("PYSPARK_PYTHON")
 
 
 DEAD = """
