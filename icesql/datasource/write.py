@@ -44,6 +44,7 @@ from icesql.engine.spark.worker import pack, unpack
 from icesql.engine.spark.writing.job import WriteJob, is_repeated, task_numbers, worker_query
 from icesql.errors import ProgrammingError, UnsupportedSqlError, UnsupportedTableError
 from icesql.iceberg import types as t
+from icesql.iceberg.metadata.property_numbers import whole_number
 from icesql.modify.insert import column_sources, insert_evolution
 from icesql.modify.modified import SUMMARY
 from icesql.modify.overwrite import overwrite
@@ -360,7 +361,14 @@ def _check_new(table: Table, head: Snapshot | None, app_id: str, query_id: str, 
                 f'a stream with another checkpoint wrote to {table.name} as "{app_id}", whose '
                 "batches have the same numbers; give this one another txn-app-id"
             )
-        if int(each.summary.get(_EPOCH, -1)) >= batch:
+        last = whole_number(each.summary.get(_EPOCH))
+        if last is None:
+            raise ProgrammingError(
+                f'snapshot {each.snapshot_id} of {table.name} is of the stream "{app_id}" and has '
+                "no number of a batch, so nobody knows which batches are there; give this one "
+                "another txn-app-id"
+            )
+        if last >= batch:
             raise _Delivered
         return
 

@@ -288,6 +288,24 @@ def test_a_batch_comes_once_whoever_brings_it_again(lake: Lake, table: str) -> N
 
 
 @STREAMS
+@pytest.mark.parametrize("epoch", [{}, {write._EPOCH: "seven"}, {write._EPOCH: "9" * 5000}])
+def test_a_batch_after_one_of_unknown_number_is_refused(
+    lake: Lake, table: str, epoch: dict[str, str]
+) -> None:
+    writer = planned(lake, table)
+    plan = write.unpack(writer._plan)
+    options = write.replace(plan.options, properties={write._APP: "app", **epoch})
+    written = writer.write(rows(1)).report
+    write.commit_rows(write.pack(write.replace(plan, options=options)), [written])
+    again = planned(lake, table, **{"txn-app-id": "app"})
+    with pytest.raises(ReadError) as refused:
+        again.commit([again.write(rows(2))], 3)
+    assert "no number of a batch" in str(refused.value.error)
+    assert lake.sql(f"SELECT x FROM s.{table}") == [(1,)]
+    assert not lake.left(table)
+
+
+@STREAMS
 def test_a_stream_delivers_each_row_once(lake: Lake, table: str, tmp_path: Path) -> None:
     source = str(tmp_path / "in")
 
