@@ -200,11 +200,9 @@ class TravelCutter(TokenCursor):
         return self._keep(index, "BRANCH AT", both, first, end, end)
 
     def _at_sign(self, index: int) -> int:
-        """Read ``t@ref``, ``t@branch(ref)``, ``t@tag(ref)``: written without a space."""
-        tokens = self.tokens
-        before, first = tokens[index - 1], index + 1
-        touches = first < len(tokens) and tokens[index].start == before.stop
-        if not touches or tokens[first].start != tokens[index].stop:
+        """Read ``t@ref``, ``t@ref~2``, ``t@branch(ref)``, ``t@tag(ref)``: without a space."""
+        tokens, first = self.tokens, index + 1
+        if first >= len(tokens) or not (self._touches(index) and self._touches(first)):
             return index
         kind, name, end = "AT SIGN", first, first + 1
         if self.word(first) in ("BRANCH", "TAG") and self.word(first + 1) == "(":
@@ -217,8 +215,16 @@ class TravelCutter(TokenCursor):
         number = kind == "AT SIGN" and self.kind(name) == NUMBER
         if name >= len(tokens) or not (number or is_name(tokens[name]) or self.kind(name) == TEXT):
             return index
-        value = exp.Literal.string(tokens[name].text)
-        return self._keep(index, kind, value, name, name + 1, end)
+        text, last = tokens[name].text, name + 1
+        if kind == "AT SIGN" and self.word(end) == "~" and self._touches(end):
+            text, last, end = f"{text}~", end + 1, end + 1
+            if self.kind(end) == NUMBER and self._touches(end):
+                text, last, end = text + tokens[end].text, end + 1, end + 1
+        return self._keep(index, kind, exp.Literal.string(text), name, last, end)
+
+    def _touches(self, index: int) -> bool:
+        """True if no space is before a token."""
+        return self.tokens[index].start == self.tokens[index - 1].stop
 
     def _refuse_range(self, words: tuple[str, ...], kind: str, index: int) -> None:
         first = index + len(words)
