@@ -328,7 +328,8 @@ def test_what_people_search_for_leads_somewhere(word: str) -> None:
     reason="needs Java and pip install '.[spark]'",
 )
 def test_changes_are_refused_on_spark_in_the_words_of_the_manual(folder: Path) -> None:
-    with icesql.connect(warehouse=folder / "icesql-demo") as connection:
+    # The master of all tests: the process may go on with them.
+    with icesql.connect(warehouse=folder / "icesql-demo", master="local[2]") as connection:
         connection.execute("SET engine = 'spark'")
         for sql in (
             "SELECT * FROM demo.trips CHANGES FROM VERSION 'two-weeks'",
