@@ -37,15 +37,18 @@ _GROUPS: Final = "sys/fs/cgroup"
 _UNLIMITED: Final = 1 << 60
 _UNKNOWN: Final = 4 << 30
 
-_UNITS: Final = {"": 1, "b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
+_UNITS: Final = {"": 1, **{unit: 1 << 10 * power for power, unit in enumerate("bkmgtp")}}
 
 
 def parse_bytes(text: str) -> int:
-    """Bytes of "512MB", "1.5 GiB" or "1048576"; units are powers of 1024.
+    """Bytes of "512MB", "1.5 GiB" or "1048576"; units are powers of 1024, as in Spark's settings.
+
+    >>> parse_bytes("1.5 GiB"), parse_bytes("64m"), parse_bytes("1pb"), parse_bytes("12")
+    (1610612736, 67108864, 1125899906842624, 12)
 
     Raises ValueError for anything else.
     """
-    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([bkmgt]?)(?:i?b)?\s*", str(text).lower())
+    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([bkmgtp]?)(?:i?b)?\s*", str(text).lower())
     if not found:
         raise ValueError(f"{text!r} is not a size such as 512MB")
     return int(float(found[1]) * _UNITS[found[2]])
