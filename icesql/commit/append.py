@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from types import MappingProxyType
-from typing import Final
+from collections.abc import Sequence
 
 from icesql.catalog.table import Catalog, Table
 from icesql.commit.attempts import commit
 from icesql.commit.change import CommitResult
 from icesql.commit.files import FileChanges
 from icesql.commit.schema_change import SchemaChange
-from icesql.commit.snapshot_operation import SnapshotOperation, Validate
+from icesql.commit.snapshot_operation import Plan, SnapshotOperation, Validate
 from icesql.commit.snapshots.branches import Branch
 from icesql.context import QueryContext
 from icesql.iceberg.manifest.data_file import DataFile
 from icesql.iceberg.metadata.table_metadata import MAIN
-
-NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 def commit_append(
@@ -26,7 +22,6 @@ def commit_append(
     files: Sequence[DataFile],
     *,
     branch: Branch = MAIN,
-    summary: Mapping[str, str] = NOTHING,
     rows: int | None = None,
     schema: SchemaChange | None = None,
     query: QueryContext | None = None,
@@ -35,16 +30,13 @@ def commit_append(
 
     A branch that does not exist is created. The commit owns the files: they are deleted if it
     fails. Appends never conflict with other commits: they are retried on the new state of the
-    table. ``summary`` are additional keys of the snapshot's summary; ``rows`` is the number of rows
-    in the files, if known. ``schema`` adds columns in the same commit, even without files.
+    table. ``rows`` is the number of rows in the files, if known. ``schema`` adds columns in the
+    same commit, even without files. The snapshot's summary has the keys of ``query.summary``.
 
     Raises CommitConflictError if all attempts lost, CommitStateUnknownError if it cannot be
     determined whether the commit was applied (the files stay then).
     """
-    properties = dict(summary)
-    changes = FileChanges(
-        "append", tuple(files), branch=branch, summary=properties, rows=rows, schema=schema
-    )
+    changes = FileChanges("append", tuple(files), branch=branch, rows=rows, schema=schema)
     return commit_files(catalog, table, changes, query)
 
 
@@ -55,14 +47,14 @@ def commit_files(
     query: QueryContext | None,
     *,
     validate: Validate | None = None,
+    plan: Plan | None = None,
 ) -> CommitResult:
     """Commit changes of files that conflict only with the removal of the same files.
 
-    ``validate`` can check for more conflicts, at each attempt.
+    ``validate`` can check for more conflicts, and ``plan`` plan the changes again, at each attempt.
     """
-    if changes.is_empty:
+    if changes.is_empty and plan is None:
         return CommitResult(table)
     context = query or QueryContext()
-    operation = SnapshotOperation(table, changes, context, validate=validate)
-    after = commit(catalog, table, operation, context)
-    return operation.result(after)
+    operation = SnapshotOperation(table, changes, context, validate=validate, plan=plan)
+    return operation.result(commit(catalog, table, operation, context))

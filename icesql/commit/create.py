@@ -5,13 +5,13 @@ from __future__ import annotations
 import uuid
 from collections.abc import Mapping, Sequence
 from itertools import count
+from types import MappingProxyType
 from typing import Final
 
 from msgspec import Struct
 
 from icesql.catalog.table import Catalog, Table
 from icesql.catalog.writes.change import Conflict, Done, TableChange, Unknown
-from icesql.commit.append import NOTHING
 from icesql.commit.attempts import looks, now_ms, swapped, wait
 from icesql.commit.change import CommitResult
 from icesql.commit.files import FileChanges
@@ -50,7 +50,7 @@ def stage_table(
     *,
     partitioning: Sequence[PartitionRequest] = (),
     ordering: Sequence[SortRequest] = (),
-    properties: Mapping[str, str] = NOTHING,
+    properties: Mapping[str, str] = MappingProxyType({}),
     location: str | None = None,
 ) -> StagedTable:
     """Prepare ``create_table``; nothing is written or visible to others before that.
@@ -91,7 +91,6 @@ def create_table(
     staged: StagedTable,
     files: Sequence[DataFile] = (),
     *,
-    summary: Mapping[str, str] = NOTHING,
     rows: int | None = None,
     query: QueryContext | None = None,
 ) -> CommitResult:
@@ -105,7 +104,7 @@ def create_table(
     operation = None
     updates = staged.updates
     if files:
-        changes = FileChanges("append", tuple(files), summary=dict(summary), rows=rows)
+        changes = FileChanges("append", tuple(files), rows=rows)
         operation = SnapshotOperation(table, changes, context)
     sent = OpenRequests()
     try:

@@ -5,23 +5,21 @@ Source: Java ``StreamingDelete`` and ``ManifestFilterManager``; icesql also chec
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from icesql.catalog.table import Catalog, Table
-from icesql.commit.append import NOTHING
-from icesql.commit.attempts import commit
+from icesql.commit.append import commit_files
 from icesql.commit.change import CommitResult
 from icesql.commit.files import FileChanges
 from icesql.commit.rows import overwrite_operation
 from icesql.commit.schema_change import SchemaChange
-from icesql.commit.snapshot_operation import SnapshotOperation
 from icesql.commit.snapshots.branches import Branch
 from icesql.commit.validation.checks import validate
 from icesql.commit.validation.since import Since
-from icesql.commit.validation.validation import Isolation, Validation, unchanged
+from icesql.commit.validation.validation import Validation, unchanged
 from icesql.context import QueryContext
 from icesql.errors import CommitConflictError, CorruptFileError
 from icesql.iceberg.expressions.predicate import ALWAYS_TRUE, Predicate
@@ -130,10 +128,8 @@ def commit_delete_where(
     *,
     added: Sequence[DataFile] = (),
     start_id: int | None,
-    isolation: Isolation = "serializable",
     read: Predicate | None = None,
     branch: Branch = MAIN,
-    summary: Mapping[str, str] = NOTHING,
     rows: int | None = None,
     schema: SchemaChange | None = None,
     query: QueryContext | None = None,
@@ -142,13 +138,13 @@ def commit_delete_where(
 
     A DELETE by metadata; with ``added``, INSERT OVERWRITE by a filter. The files are looked up
     again at each attempt, so files that a compaction wrote meanwhile are removed, too. Conflicts: a
-    file of which only some rows may match (it would need a rewrite); with serializable isolation,
-    also rows added since snapshot ``start_id``; ``read`` as in ``commit_replace_partitions``. If
-    nothing is removed or added, nothing is committed. ``rows`` is the change in the number of live
-    rows of that snapshot, if known. ``schema`` is as for ``commit_append``.
+    file of which only some rows may match (it would need a rewrite); rows added since snapshot
+    ``start_id`` that may match; ``read`` as in ``commit_replace_partitions``. If nothing is removed
+    or added, nothing is committed. ``rows`` is the change in the number of live rows of that
+    snapshot, if known. ``schema`` is as for ``commit_append``.
     """
     context = query or QueryContext()
-    wanted = Validation(start_id, predicate, no_added_data=isolation == "serializable")
+    wanted = Validation(start_id, predicate, no_added_data=True)
 
     def check(base: Table, head: Snapshot | None, query: QueryContext) -> None:
         since = Since(start_id, base, head, query)
@@ -168,6 +164,5 @@ def commit_delete_where(
         counted = rows if as_read else None
         return replace(changes, removed=found.whole, operation=operation, rows=counted)
 
-    changes = FileChanges("delete", (*added,), branch=branch, summary=dict(summary), schema=schema)
-    operation = SnapshotOperation(table, changes, context, validate=check, plan=plan)
-    return operation.result(commit(catalog, table, operation, context))
+    changes = FileChanges("delete", (*added,), branch=branch, schema=schema)
+    return commit_files(catalog, table, changes, context, validate=check, plan=plan)

@@ -12,7 +12,7 @@ from typing import Literal
 from msgspec.structs import replace
 
 from icesql.catalog.table import Catalog, Table
-from icesql.commit.append import NOTHING, commit_files
+from icesql.commit.append import commit_files
 from icesql.commit.attempts import commit
 from icesql.commit.change import CommitResult, MakeUpdates, change_table
 from icesql.commit.files import FileChanges
@@ -275,7 +275,7 @@ def _refuse_published(table: Table, picked: Snapshot) -> None:
 
 def _wap_id(picked: Snapshot) -> Mapping[str, str]:
     wap_id = picked.summary.get("wap.id")
-    return NOTHING if wap_id is None else {"published-wap-id": wap_id}
+    return {} if wap_id is None else {"published-wap-id": wap_id}
 
 
 def is_ancestor(metadata: TableMetadata, snapshot_id: int, of: int | None) -> bool:

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import count
+from types import MappingProxyType
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from icesql.catalog.table import Catalog, Table
-from icesql.commit.append import NOTHING
 from icesql.commit.attempts import commit
 from icesql.commit.change import CommitResult
 from icesql.commit.files import FileChanges
@@ -57,7 +57,7 @@ def stage_replacement(
     *,
     partitioning: Sequence[PartitionRequest] = (),
     ordering: Sequence[SortRequest] = (),
-    properties: Mapping[str, str] = NOTHING,
+    properties: Mapping[str, str] = MappingProxyType({}),
 ) -> Replacement:
     """Prepare ``replace_table``; nothing is written before that.
 
@@ -90,7 +90,6 @@ def replace_table(
     files: Sequence[DataFile] = (),
     *,
     reads_itself: bool = False,
-    summary: Mapping[str, str] = NOTHING,
     rows: int | None = None,
     query: QueryContext | None = None,
 ) -> CommitResult:
@@ -103,7 +102,7 @@ def replace_table(
     ``commit_append`` does.
     """
     context = query or QueryContext()
-    operation = _Replace(staged, files, summary, rows, context, reads_itself=reads_itself)
+    operation = _Replace(staged, files, rows, context, reads_itself=reads_itself)
     after = commit(catalog, staged.base, operation, context)
     if operation.rows is None:
         return CommitResult(after)
@@ -118,7 +117,6 @@ class _Replace:
         self,
         staged: Replacement,
         files: Sequence[DataFile],
-        summary: Mapping[str, str],
         rows: int | None,
         query: QueryContext,
         *,
@@ -127,7 +125,7 @@ class _Replace:
         self._staged, self._query, self._reads_itself = staged, query, reads_itself
         self.rows: SnapshotOperation | None = None
         if files:
-            changes = FileChanges("append", (*files,), summary=dict(summary), rows=rows)
+            changes = FileChanges("append", (*files,), rows=rows)
             self.rows = SnapshotOperation(staged.table, changes, query)
 
     @property

@@ -8,22 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from icesql.catalog.table import Catalog, Table
-from icesql.commit.append import NOTHING
-from icesql.commit.attempts import commit
+from icesql.commit.append import commit_files
 from icesql.commit.change import CommitResult
 from icesql.commit.files import FileChanges
 from icesql.commit.schema_change import SchemaChange
-from icesql.commit.snapshot_operation import SnapshotOperation
 from icesql.commit.snapshots.branches import Branch
 from icesql.commit.validation.checks import validate
 from icesql.commit.validation.since import Since
-from icesql.commit.validation.validation import Isolation, Partition, Validation, unchanged
+from icesql.commit.validation.validation import Isolation, Validation, unchanged
 from icesql.context import QueryContext
 from icesql.errors import CommitConflictError, ProgrammingError
 from icesql.iceberg.expressions.predicate import ALWAYS_TRUE, Predicate
@@ -37,7 +35,10 @@ from icesql.scan.manifest_reader import ManifestReader
 
 
 def partition_files(
-    table: Table, head: Snapshot | None, partitions: Iterable[Partition], query: QueryContext
+    table: Table,
+    head: Snapshot | None,
+    partitions: Iterable[tuple[int, tuple[Any, ...]]],
+    query: QueryContext,
 ) -> tuple[DataFile, ...]:
     """The files of a snapshot in these partitions; files of other specs are left out."""
     wanted = {(spec_id, partition_key(partition)) for spec_id, partition in partitions}
@@ -63,7 +64,6 @@ def commit_overwrite(
     row_filter: Predicate = ALWAYS_TRUE,
     isolation: Isolation = "serializable",
     branch: Branch = MAIN,
-    summary: Mapping[str, str] = NOTHING,
     rows: int | None = None,
     schema: SchemaChange | None = None,
     query: QueryContext | None = None,
@@ -85,9 +85,7 @@ def commit_overwrite(
         only_updates=not added,
     )
     operation = overwrite_operation(added, removed)
-    changes = FileChanges(
-        operation, (*added,), (*removed,), branch, dict(summary), rows=rows, schema=schema
-    )
+    changes = FileChanges(operation, (*added,), (*removed,), branch, rows=rows, schema=schema)
     return _commit(catalog, table, changes, wanted, query)
 
 
@@ -104,7 +102,6 @@ def commit_row_delta(
     row_filter: Predicate = ALWAYS_TRUE,
     isolation: Isolation = "serializable",
     branch: Branch = MAIN,
-    summary: Mapping[str, str] = NOTHING,
     rows: int | None = None,
     schema: SchemaChange | None = None,
     query: QueryContext | None = None,
@@ -134,11 +131,9 @@ def commit_row_delta(
     both = {each.path for each in _data(removed)} & {*referenced}
     if both:
         raise ProgrammingError(f"{min(both)} is removed, and rows of it are deleted, in one commit")
-    operation = row_delta_operation(added, deletes, _data(removed))
+    operation = overwrite_operation(added, (*deletes, *_data(removed)))
     files = (*added, *deletes)
-    changes = FileChanges(
-        operation, files, (*removed,), branch, dict(summary), rows=rows, schema=schema
-    )
+    changes = FileChanges(operation, files, (*removed,), branch, rows=rows, schema=schema)
     return _commit(catalog, table, changes, wanted, query)
 
 
@@ -148,18 +143,15 @@ def commit_replace_partitions(
     *,
     added: Sequence[DataFile],
     start_id: int | None,
-    isolation: Isolation | None = None,
     read: Predicate | None = None,
     branch: Branch = MAIN,
-    summary: Mapping[str, str] = NOTHING,
     schema: SchemaChange | None = None,
     query: QueryContext | None = None,
 ) -> CommitResult:
     """Replace the contents of partitions by new files: dynamic INSERT OVERWRITE.
 
     All live files, data and deletes, of the partitions (spec and tuple) of ``added`` are removed;
-    they are looked up again at each attempt. With an isolation level, changes of these partitions
-    since ``start_id`` conflict; without one the last writer of a partition wins, as in Spark.
+    they are looked up again at each attempt. The last writer of a partition wins, as in Spark.
     ``read`` is the filter of the rows of this table from which the new rows were computed, if any:
     changes of those rows conflict. Without files only ``schema`` is committed.
     """
@@ -167,30 +159,17 @@ def commit_replace_partitions(
         return CommitResult(table)
     context = query or QueryContext()
     partitions = frozenset((each.spec_id, each.partition) for each in added)
-    wanted = Validation(
-        start_id,
-        partitions=partitions,
-        no_added_data=isolation == "serializable",
-        no_deleted_data=isolation is not None,
-        no_new_deletes=isolation is not None,
-    )
-    properties = {"replace-partitions": "true", **summary}
+    properties = {"replace-partitions": "true"}
     changes = FileChanges("overwrite", (*added,), branch=branch, summary=properties, schema=schema)
 
     def check(base: Table, head: Snapshot | None, query: QueryContext) -> None:
-        if isolation is None and read is None:
-            return
-        since = Since(start_id, base, head, query)
-        if isolation is not None:
-            validate(wanted, since)
         if read is not None:
-            validate(unchanged(start_id, read), since)
+            validate(unchanged(start_id, read), Since(start_id, base, head, query))
 
     def plan(base: Table, head: Snapshot | None) -> FileChanges:
         return replace(changes, removed=partition_files(base, head, partitions, context))
 
-    operation = SnapshotOperation(table, changes, context, validate=check, plan=plan)
-    return _applied(catalog, table, operation, context)
+    return commit_files(catalog, table, changes, context, validate=check, plan=plan)
 
 
 class RewrittenFiles(Struct, frozen=True):
@@ -201,7 +180,7 @@ class RewrittenFiles(Struct, frozen=True):
 
     added: tuple[DataFile, ...]
     removed: tuple[DataFile, ...]
-    summary: Mapping[str, str] = NOTHING
+    summary: Mapping[str, str] = MappingProxyType({})
     converted: frozenset[str] = frozenset()
     rows: int | None = 0
     delete_ages: Mapping[str, int] = MappingProxyType({})
@@ -222,7 +201,6 @@ def commit_rewrite(
     keeps_age: bool = True,
     own: Mapping[int, int | None] = NO_SNAPSHOTS,
     branch: Branch = MAIN,
-    summary: Mapping[str, str] = NOTHING,
     query: QueryContext | None = None,
     meanwhile: Meanwhile | None = None,
 ) -> CommitResult:
@@ -243,14 +221,12 @@ def commit_rewrite(
         start_id, undeleted=_data(removed), same_age=made if keeps_age else None, own=own
     )
     number = start.sequence_number if keeps_age else None
-    properties = dict(summary)
-    changes = FileChanges("replace", (*added,), (*removed,), branch, properties, number, rows=0)
+    changes = FileChanges("replace", (*added,), (*removed,), branch, sequence_number=number, rows=0)
     held = [each.record_count for each in _data(removed)]
     if min(held, default=0) >= 0 and sum(f.record_count for f in changes.added_data) > sum(held):
         raise ProgrammingError("a rewrite adds more rows than it removes")
     if meanwhile is None:
         return _commit(catalog, table, changes, wanted, query)
-    context = query or QueryContext()
 
     def check(base: Table, head: Snapshot | None, query: QueryContext) -> None:
         _check_lineage(table, base, head, start_id, changes)
@@ -261,15 +237,14 @@ def commit_rewrite(
             changes,
             added=found.added,
             removed=found.removed,
-            summary={**properties, **found.summary},
+            summary=found.summary,
             converted=found.converted,
             rows=found.rows,
             delete_ages=found.delete_ages,
             deletes_read=found.deletes_read,
         )
 
-    operation = SnapshotOperation(table, changes, context, validate=check, plan=plan)
-    return _applied(catalog, table, operation, context)
+    return commit_files(catalog, table, changes, query, validate=check, plan=plan)
 
 
 def _commit(
@@ -279,22 +254,11 @@ def _commit(
     wanted: Validation,
     query: QueryContext | None,
 ) -> CommitResult:
-    if changes.is_empty:
-        return CommitResult(table)
-    context = query or QueryContext()
-
     def check(base: Table, head: Snapshot | None, query: QueryContext) -> None:
         _check_lineage(table, base, head, wanted.start_id, changes)
         validate(wanted, Since(wanted.start_id, base, head, query, own=wanted.own))
 
-    operation = SnapshotOperation(table, changes, context, validate=check)
-    return _applied(catalog, table, operation, context)
-
-
-def _applied(
-    catalog: Catalog, table: Table, operation: SnapshotOperation, query: QueryContext
-) -> CommitResult:
-    return operation.result(commit(catalog, table, operation, query))
+    return commit_files(catalog, table, changes, query, validate=check)
 
 
 def _check_lineage(
@@ -317,17 +281,8 @@ def _check_lineage(
 
 
 def overwrite_operation(added: Sequence[DataFile], removed: Sequence[DataFile]) -> str:
-    """The operation of a commit that removes and adds data files."""
+    """The operation of a commit that adds data files, and removes some or adds deletes."""
     if not removed:
-        return "append"
-    return "overwrite" if added else "delete"
-
-
-def row_delta_operation(
-    added: Sequence[DataFile], deletes: Sequence[DataFile], removed: Sequence[DataFile]
-) -> str:
-    """The operation of a commit that adds and deletes rows."""
-    if not deletes and not removed:
         return "append"
     return "overwrite" if added else "delete"
 

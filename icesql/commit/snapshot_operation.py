@@ -59,12 +59,10 @@ class SnapshotOperation:
         *,
         validate: Validate | None = None,
         plan: Plan | None = None,
-        staged: bool = False,
     ) -> None:
         # The table's state when the statement read it, for which its files were written.
         self.found = table
         self._query, self._validate, self._plan = query, validate, plan
-        self._staged = staged
         self._own = OwnFiles(table.storage)
         self._id = new_snapshot_id(table.metadata.snapshots)
         self._store = ManifestStore(table, self._id, self._own, query)
@@ -153,7 +151,7 @@ class SnapshotOperation:
         )
         self._store.keep(snapshot, listed, parent)
         branch = self._changes.branch
-        if self._staged or isinstance(branch, Staged):
+        if isinstance(branch, Staged):
             return *columns, AddSnapshot(snapshot)
         moved = moved_ref(metadata, branch, self._id)
         return *columns, AddSnapshot(snapshot), SetSnapshotRef(branch, moved)

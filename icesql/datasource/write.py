@@ -46,7 +46,6 @@ from icesql.errors import ProgrammingError, UnsupportedSqlError, UnsupportedTabl
 from icesql.iceberg import types as t
 from icesql.iceberg.metadata.property_numbers import whole_number
 from icesql.modify.insert import column_sources, insert_evolution
-from icesql.modify.modified import SUMMARY
 from icesql.modify.overwrite import overwrite
 from icesql.modify.targets import check_branch, wap_branch
 from icesql.scan.incremental import ancestors
@@ -345,9 +344,7 @@ def _commit(
         services = cast("Any", SimpleNamespace(query=query))
         overwrite(statement, (catalog, table, branch), (), written.files, (), services, change)
         return
-    changes = FileChanges(
-        "append", written.files, branch=branch, summary=SUMMARY, rows=written.rows, schema=change
-    )
+    changes = FileChanges("append", written.files, branch=branch, rows=written.rows, schema=change)
     commit_files(catalog, table, changes, query, validate=check)
 
 

@@ -27,7 +27,7 @@ from icesql.iceberg.schema import Schema
 from icesql.modify.column_types import column_fields
 from icesql.modify.definitions.layout import partition_request, sort_request
 from icesql.modify.definitions.properties import check_properties
-from icesql.modify.modified import SUMMARY, Modified
+from icesql.modify.modified import Modified
 from icesql.modify.result_types import result_fields
 from icesql.modify.rows.new_files import rows_here, write_files
 from icesql.modify.services import StatementServices
@@ -191,13 +191,10 @@ def _finish(
             staged,
             files,
             reads_itself=own,
-            summary=SUMMARY,
             rows=rows,
             query=services.query,
         )
-    return create_table(
-        place.catalog, staged, files, summary=SUMMARY, rows=rows, query=services.query
-    )
+    return create_table(place.catalog, staged, files, rows=rows, query=services.query)
 
 
 def default_value(

@@ -22,7 +22,7 @@ from icesql.errors import (
 from icesql.iceberg import types as t
 from icesql.iceberg.schema import Schema
 from icesql.modify.evolution import Evolution
-from icesql.modify.modified import SUMMARY, Modified
+from icesql.modify.modified import Modified
 from icesql.modify.partition_clause import as_defaults, partition_values, with_values
 from icesql.modify.rows.new_files import write_files
 from icesql.modify.services import StatementServices
@@ -105,7 +105,6 @@ def insert(statement: Insert, services: StatementServices) -> Modified:
             table,
             written.files,
             branch=branch,
-            summary=SUMMARY,
             rows=written.rows,
             schema=change,
             query=services.query,
@@ -191,7 +190,6 @@ def insert_many(statements: Iterable[Insert], services: StatementServices) -> Mo
         table,
         written.files,
         branch=branch,
-        summary=SUMMARY,
         rows=written.rows,
         query=services.query,
     )

@@ -1,10 +1,7 @@
-"""The outcome of statements that change tables, the summary of their snapshots, and a check."""
+"""The outcome of statements that change tables, and a check."""
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Mapping
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
@@ -70,14 +67,6 @@ def _count(number: int, what: str) -> str:
         if number >= size:
             return f"{number / size:.1f} {unit} {what}s"
     return f"{number:,} {what}{'' if number == 1 else 's'}"
-
-
-# ``icesql`` itself is above this package, which may not import it.
-_VERSION: Final = str(getattr(sys.modules[__name__.partition(".")[0]], "__version__", ""))
-
-SUMMARY: Final[Mapping[str, str]] = MappingProxyType(
-    {"engine-name": "icesql", "engine-version": _VERSION}
-)
 
 
 def check_present(settings: Settings) -> None:

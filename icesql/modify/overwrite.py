@@ -20,7 +20,7 @@ from icesql.iceberg.manifest.data_file import DataFile
 from icesql.iceberg.metadata.snapshot import Snapshot
 from icesql.iceberg.metadata.table_metadata import TableMetadata
 from icesql.modify.insert import column_sources
-from icesql.modify.modified import SUMMARY, Modified
+from icesql.modify.modified import Modified
 from icesql.modify.partition_clause import FixedValue
 from icesql.modify.rows.changes import NewRows, RowBatch
 from icesql.modify.rows.commit import change_rows
@@ -75,7 +75,6 @@ def overwrite(
         start_id=start_id,
         read=read,
         branch=branch,
-        summary=SUMMARY,
         schema=schema,
         query=services.query,
     )

@@ -15,11 +15,12 @@ from icesql.catalog.writes.views import (
     refused,
     rename_view,
 )
+from icesql.commit.snapshots.branches import engine_summary
 from icesql.errors import CatalogError, ProgrammingError, UnsupportedSqlError, shifted
 from icesql.iceberg.evolution.fresh_ids import with_fresh_ids
 from icesql.iceberg.metadata.view_changes import NewView
 from icesql.iceberg.schema import Schema
-from icesql.modify.modified import SUMMARY, Modified
+from icesql.modify.modified import Modified
 from icesql.modify.result_types import result_fields
 from icesql.modify.services import StatementServices
 from icesql.query.views.expansion import reads_variables
@@ -182,5 +183,5 @@ def _new(
         namespace,
         None if reached == catalog.name else reached,
         properties,
-        SUMMARY,
+        engine_summary(),
     )

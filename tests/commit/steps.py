@@ -76,6 +76,7 @@ from icesql.commit.rows import (
     commit_rewrite,
     commit_row_delta,
 )
+from icesql.context import QueryContext
 from icesql.iceberg.expressions.predicate import Leaf, Operation, Term
 from icesql.iceberg.manifest.data_file import DataFile, FileContent
 from icesql.iceberg.metadata.changes.updates import RemoveSnapshots, UpgradeFormatVersion
@@ -204,7 +205,7 @@ class Run:
         of, removed = (options.pop(each, "").split(",") for each in ("of", "removed"))
         given = {name: self.value(text) for name, text in options.items() if "." not in name}
         if summary := {name[8:]: text for name, text in options.items() if "." in name}:
-            given["summary"] = summary
+            given["query"] = QueryContext(summary=summary)
         if "filter" in given:
             given["row_filter"] = p_is(given.pop("filter"))
         if verb in _OF_A_START:

@@ -9,6 +9,7 @@ import pytest
 
 from icesql.catalog.writes.change import Conflict, Done, Unknown
 from icesql.commit.append import commit_append
+from icesql.context import QueryContext
 from icesql.errors import CatalogError, CommitConflictError, CommitStateUnknownError
 from tests.commit.tables import (
     CATALOGS,
@@ -55,7 +56,7 @@ def test_rows_that_were_appended_are_read(catalog, version) -> None:
         written(table, "a", [(1, "x"), (2, "x")], ("x",)),
         written(table, "b", [(3, None)], (None,)),
     ]
-    one = commit_append(catalog, table, first, summary={"who": "me"})
+    one = commit_append(catalog, table, first, query=QueryContext(summary={"who": "me"}))
     two = commit_append(catalog, one.table, [written(table, "c", [(4, "y")], ("y",))])
     assert two.snapshot_id == two.table.metadata.current_snapshot_id
     assert two.metadata_location == catalog.load(("ns", "t")).metadata_location

@@ -45,7 +45,7 @@ def converted(
         for each in others:
             each()
 
-    return convert(catalog, conversion, query, summary={}, run=and_others)
+    return convert(catalog, conversion, query, run=and_others)
 
 
 def contents(catalog: Any) -> dict[int, int]:

@@ -195,7 +195,6 @@ def test_files_that_no_task_read_are_noticed(tmp_path) -> None:
             catalog,
             plan_of(catalog),
             QueryContext(),
-            summary={},
             run=lambda work: (each for each in ()),
         )
     assert everything(catalog, 2) == before
@@ -293,7 +292,7 @@ def test_key_files_are_read_once_for_all_data_files(tmp_path, monkeypatch) -> No
             QueryContext(settings=icesql.config.Settings(local_reader="arrow")),
         )
         query = QueryContext(settings=icesql.config.Settings(local_reader="arrow"))
-        done = convert(catalog, plan, query, summary={})
+        done = convert(catalog, plan, query)
         read_files.append(counts[0])
         assert (done.removed, done.left) == (count - 1, 0)
         assert plainly(catalog) == before

@@ -76,7 +76,7 @@ def test_a_vector_has_the_positions_of_files_that_stay(con: icesql.Connection) -
     (group,) = plan_delete_files(table, options, QueryContext())
     alone = replace(group, files=group.files[1:2])
     planned = plan_deletes(table, [alone], QueryContext())
-    done = room.convert(folder, planned, QueryContext(), summary={})
+    done = room.convert(folder, planned, QueryContext())
     assert (done.removed, [each.record_count for each in done.written]) == (1, [3])
     assert rows(con) == before
 
@@ -125,5 +125,5 @@ def test_no_plan_of_a_catalog_is_asked_for(con: icesql.Connection) -> None:
     query = QueryContext()
     table = replace(table, planning=Nothing())
     planned = plan_deletes(table, plan_delete_files(table, given, query), query)
-    room.convert(catalog, planned, query, summary={})
+    room.convert(catalog, planned, query)
     assert rows(con) == before

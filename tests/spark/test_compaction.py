@@ -149,7 +149,7 @@ def test_equality_deletes_are_converted(
     monkeypatch.setattr(task_runs, "runner_of_jobs", killed_where_armed(armed))
     planned = plan_conversion(catalog.load(("ns", "t")), QueryContext())
     runner = run_in_spark(engine)
-    done = convert(catalog, planned, QueryContext(), summary={}, run=runner)
+    done = convert(catalog, planned, QueryContext(), run=runner)
     assert (done.removed, done.added, done.rows, done.left) == (3, 3, 3, 0)
     assert everything(catalog, version) == before
     assert len({*folder.rglob("*.*")} - old) == 3

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 import uuid
 from collections.abc import Container
-from functools import cache
 from typing import Final
 
 from msgspec import Struct
@@ -56,22 +56,11 @@ def moved_ref(metadata: TableMetadata, branch: str, snapshot_id: int) -> Snapsho
 
 # The fields of a snapshot's summary that name its writer.
 
-_ENGINE: Final = "icesql"
-
 
 def engine_summary() -> dict[str, str]:
     """The engine name and version for a snapshot's summary."""
-    return {"engine-name": _ENGINE, "engine-version": _version()}
-
-
-@cache
-def _version() -> str:
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        return version(_ENGINE)
-    except PackageNotFoundError:  # run from a source folder, not installed
-        return "0"
+    # ``icesql`` itself is above this package, which may not import it.
+    return {"engine-name": "icesql", "engine-version": sys.modules["icesql"].__version__}
 
 
 # Ids of new snapshots: random, positive, 63 bits.

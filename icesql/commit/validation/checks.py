@@ -15,7 +15,6 @@ from icesql.iceberg.expressions.predicate import ALWAYS_TRUE
 from icesql.iceberg.manifest.data_file import DataFile
 from icesql.iceberg.manifest.entries import ManifestEntries
 from icesql.iceberg.manifest.manifest import ManifestContent
-from icesql.scan.deletes.delete_index import partition_key
 from icesql.scan.deletes.delete_pruning import may_delete_matching_rows
 from icesql.scan.pruning.metrics_evaluator import metrics_mask
 from icesql.scan.pruning.partition_evaluator import partition_mask
@@ -40,11 +39,6 @@ class _Checks:
     def __init__(self, validation: Validation, since: Since) -> None:
         self._wanted, self._since = validation, since
         self._specs: dict[int, SpecScan] = {}
-        self._partitions = None
-        if validation.partitions is not None:
-            self._partitions = {
-                (spec_id, partition_key(partition)) for spec_id, partition in validation.partitions
-            }
 
     def check_data(self) -> None:
         """Refuse added or removed data files that may match, and removed ones that are needed."""
@@ -97,7 +91,7 @@ class _Checks:
         """Refuse added deletes that may match."""
         wanted, entries = self._wanted, changed.entries
         kept = self._in_partitions(entries, changed.added)
-        if wanted.row_filter is not ALWAYS_TRUE and wanted.partitions is None:
+        if wanted.row_filter is not ALWAYS_TRUE:
             schema = self._since.base.metadata.schema
             kept = may_delete_matching_rows(entries, kept, wanted.row_filter, schema)
         for index in kept:
@@ -144,19 +138,13 @@ class _Checks:
     def _matching(self, entries: ManifestEntries, indexes: Sequence[int]) -> list[int]:
         kept = self._in_partitions(entries, indexes)
         wanted = self._wanted.row_filter
-        if not kept or wanted is ALWAYS_TRUE or self._partitions is not None:
+        if not kept or wanted is ALWAYS_TRUE:
             return kept
         mask = metrics_mask(entries, wanted, self._since.base.metadata.schema, kept)
         return [index for index in kept if mask[index]]
 
     def _in_partitions(self, entries: ManifestEntries, indexes: Sequence[int]) -> list[int]:
         spec_id = entries.spec_id
-        if self._partitions is not None:
-            return [
-                index
-                for index in indexes
-                if (spec_id, partition_key(entries.partition[index])) in self._partitions
-            ]
         if self._wanted.row_filter is ALWAYS_TRUE:
             return [*indexes]
         if spec_id not in self._specs:

@@ -7,7 +7,7 @@ Source: Java ``BaseOverwriteFiles``, ``BaseRowDelta``, ``BaseReplacePartitions``
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Literal
 
 from msgspec import Struct
 
@@ -15,8 +15,6 @@ from icesql.iceberg.expressions.predicate import ALWAYS_TRUE, Predicate
 from icesql.iceberg.manifest.data_file import DataFile
 
 Isolation = Literal["serializable", "snapshot"]
-# A spec and a partition tuple of it.
-Partition = tuple[int, tuple[Any, ...]]
 
 
 def unchanged(start_id: int | None, read: Predicate) -> Validation:
@@ -29,8 +27,7 @@ class Validation(Struct, frozen=True):
 
     ``start_id`` None means that the branch was empty then. ``row_filter`` is the filter that was
     pushed into the scan (fields of the current schema by id). All rows that the statement matched
-    satisfy it, so that files which cannot match it are irrelevant. ``partitions`` replaces it for
-    changes of whole partitions.
+    satisfy it, so that files which cannot match it are irrelevant.
 
     - ``no_added_data``: no rows were added that the statement would have read (serializable).
     - ``no_deleted_data``: no data file was removed that may match.
@@ -48,7 +45,6 @@ class Validation(Struct, frozen=True):
 
     start_id: int | None
     row_filter: Predicate = ALWAYS_TRUE
-    partitions: frozenset[Partition] | None = None
     no_added_data: bool = False
     no_deleted_data: bool = False
     no_new_deletes: bool = False

@@ -76,7 +76,6 @@ def convert(
     planned: DeletesPlan,
     query: QueryContext,
     *,
-    summary: Mapping[str, str],
     run: Runner[DeletesTask] = run_here,
 ) -> Converted:
     """Carry out a plan, in one commit. The table's rows are the same before and after.
@@ -97,7 +96,6 @@ def convert(
             removed=planned.deletes,
             start_id=planned.start.snapshot_id,
             branch=planned.branch,
-            summary={**summary, CONVERTED: str(len(planned.deletes))} if planned.keys else summary,
             query=query,
             meanwhile=work,
         )
@@ -201,7 +199,8 @@ class _Conversion:
         useless, self.left = self._useless(base, head, others)
         self.rows = rows
         paths = frozenset(each.path for each in useless)
-        return RewrittenFiles(tuple(added), (*removed, *useless), converted=paths, rows=None)
+        summary = {CONVERTED: str(len(self._plan.deletes))}
+        return RewrittenFiles(tuple(added), (*removed, *useless), summary, paths, rows=None)
 
     def _by_files(self, others: Others) -> RewrittenFiles:
         """Replace position delete files by new files or vectors, for the same rows."""

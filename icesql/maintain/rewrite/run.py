@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
-from typing import Final
 
 from msgspec import Struct
 
@@ -35,8 +34,6 @@ from icesql.storage.uncommitted import Uncommitted
 from icesql.work.run import Runner, Work, files_of_tasks, run_here
 from icesql.write.written import Written
 
-NOTHING: Final[Mapping[str, str]] = {}
-
 
 class Rewritten(Struct, frozen=True):
     """The outcome of a rewrite. ``failures`` has the reasons why groups were not rewritten.
@@ -62,7 +59,6 @@ def rewrite(
     query: QueryContext,
     *,
     run: Runner[RewriteTask] = run_here,
-    summary: Mapping[str, str] = NOTHING,
 ) -> Rewritten:
     """Rewrite the groups of a plan, in one commit, or in several with partial progress.
 
@@ -72,7 +68,7 @@ def rewrite(
     commits raise, and CommitConflictError if no group of a commit can be kept.
     """
     with files_of_tasks(plan.table.metadata, plan.table.storage) as new:
-        work = _Rewrite(catalog, plan, query, summary, new)
+        work = _Rewrite(catalog, plan, query, new)
         if not plan.groups:
             return work.done()
         try:
@@ -92,12 +88,10 @@ class _Rewrite:
         catalog: Catalog,
         plan: RewritePlan,
         query: QueryContext,
-        summary: Mapping[str, str],
         new: Uncommitted,
     ) -> None:
         self._catalog, self._plan, self._query = catalog, plan, query
-        self._summary, self._new = summary, new
-        self._table = plan.table
+        self._new, self._table = new, plan.table
         self._options = plan.request.options
         self._groups = {each.number: each for each in plan.groups}
         self._open: dict[int, int] = {}  # tasks of each group that have not ended
@@ -203,7 +197,6 @@ class _Rewrite:
                 keeps_age=self._options.use_starting_sequence_number,
                 own=self._own,
                 branch=self._plan.request.branch,
-                summary=self._summary,
                 query=self._query,
                 meanwhile=followed,
             )
@@ -270,7 +263,6 @@ class _Rewrite:
             removed=useless,
             start_id=head,
             branch=self._plan.request.branch,
-            summary=self._summary,
             query=self._query,
         )
         self._table = done.table

@@ -13,7 +13,7 @@ from icesql.commit.change import CommitResult
 from icesql.commit.rows import commit_overwrite, commit_row_delta
 from icesql.errors import rows_changed
 from icesql.iceberg.schema import Schema
-from icesql.modify.modified import SUMMARY, Modified
+from icesql.modify.modified import Modified
 from icesql.modify.rows.changes import GoneRows, NewRows, RowBatch
 from icesql.modify.rows.new_files import FileNames, RowFiles
 from icesql.modify.rows.target import RowTarget
@@ -137,7 +137,6 @@ def commit_files(target: RowTarget, changed: Written, services: StatementService
         row_filter=target.row_filter,
         isolation=target.isolation,
         branch=target.branch,
-        summary=SUMMARY,
         rows=changed.rows - changed.gone,
         schema=target.schema,
         query=services.query,

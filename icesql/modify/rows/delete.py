@@ -16,7 +16,7 @@ from icesql.context import QueryContext
 from icesql.errors import shifted
 from icesql.iceberg.expressions.predicate import ALWAYS_TRUE
 from icesql.iceberg.manifest.data_file import FileContent
-from icesql.modify.modified import SUMMARY, Modified
+from icesql.modify.modified import Modified
 from icesql.modify.rows.changes import NewRows, RowBatch
 from icesql.modify.rows.target import row_target
 from icesql.modify.services import StatementServices
@@ -109,7 +109,6 @@ def _delete_files(
         row_filter=target.row_filter,
         isolation=target.isolation,
         branch=branch,
-        summary=SUMMARY,
         rows=-count,
         query=services.query,
     )
@@ -130,7 +129,6 @@ def _delete_all(
         ALWAYS_TRUE,
         start_id=start_id,
         branch=branch,
-        summary=SUMMARY,
         rows=-count,
         query=services.query,
     )

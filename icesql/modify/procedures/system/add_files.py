@@ -45,7 +45,6 @@ def add_files(call: Call) -> Plan:
     from icesql.commit.files import FileChanges
     from icesql.maintain.importing.folders import find_files
     from icesql.maintain.importing.parquet import AddFiles
-    from icesql.modify.modified import SUMMARY
     from icesql.storage.open import Storage
 
     catalog, table = call.target()
@@ -67,7 +66,7 @@ def add_files(call: Call) -> Plan:
 
     def run() -> Rows:
         # The files belong to others until they are committed: a failed commit leaves them.
-        changes = FileChanges("append", files, summary=dict(SUMMARY), borrowed=True)
+        changes = FileChanges("append", files, borrowed=True)
         operation = AddFiles(table, changes, call.services.query)
         commit(catalog, table, operation, call.services.query)
         changed = operation.summary.get("changed-partition-count")

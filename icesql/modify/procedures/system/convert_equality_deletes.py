@@ -26,7 +26,6 @@ def convert_equality_deletes(call: Call) -> Plan:
     """Replace the equality deletes of data files by position deletes or deletion vectors."""
     from icesql.maintain.deletes.plan import plan_conversion
     from icesql.maintain.deletes.run import convert
-    from icesql.modify.modified import SUMMARY
     from icesql.modify.procedures.call import files_condition
 
     catalog, table, branch = call.named_branch()
@@ -35,7 +34,7 @@ def convert_equality_deletes(call: Call) -> Plan:
 
     def run() -> Rows:
         runner = call.runner(planned.bytes)
-        done = convert(catalog, planned, query, summary=SUMMARY, run=runner)
+        done = convert(catalog, planned, query, run=runner)
         return Rows(
             [(done.removed, done.added, done.rows, done.left)],
             _note(done),

@@ -49,14 +49,13 @@ def rewrite_data_files(call: Call) -> Plan:
     """Plan groups of files to rewrite, and rewrite them."""
     from icesql.maintain.rewrite.plan import plan_rewrite
     from icesql.maintain.rewrite.run import rewrite
-    from icesql.modify.modified import SUMMARY
 
     catalog, table, branch = call.named_branch()
     planned = plan_rewrite(table, _request(call, table, branch), call.services.query)
 
     def run() -> Rows:
         runner = call.runner(planned.bytes)
-        done = rewrite(catalog, planned, call.services.query, run=runner, summary=SUMMARY)
+        done = rewrite(catalog, planned, call.services.query, run=runner)
         last = done.snapshot_ids[-1] if done.snapshot_ids else None
         return Rows([_row(done)], _note(done), last)
 

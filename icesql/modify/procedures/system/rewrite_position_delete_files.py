@@ -30,7 +30,6 @@ def rewrite_position_delete_files(call: Call) -> Plan:
     from icesql.maintain.deletes.plan import plan_delete_files, plan_deletes
     from icesql.maintain.deletes.run import Converted, convert
     from icesql.maintain.rewrite.options import rewrite_options
-    from icesql.modify.modified import SUMMARY
     from icesql.modify.procedures.call import files_condition
 
     catalog, table = call.target()
@@ -51,7 +50,7 @@ def rewrite_position_delete_files(call: Call) -> Plan:
                 )
             # Planned on the result of the last commit: others may expire earlier snapshots.
             some = plan_deletes(done.table, groups[start : start + size], call.services.query)
-            found = convert(catalog, some, call.services.query, summary=SUMMARY)
+            found = convert(catalog, some, call.services.query)
             done = Converted(
                 found.table, done.replaced + found.replaced, done.written + found.written,
                 snapshot_id=found.snapshot_id or done.snapshot_id,
