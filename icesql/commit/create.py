@@ -61,10 +61,7 @@ def stage_table(
     ColumnNotFoundError for an invalid table definition.
     """
     version = _version(properties)
-    own = {key: text for key, text in properties.items() if key != _FORMAT}
-    reserved = RESERVED_PROPERTIES.intersection(own)
-    if reserved:
-        raise ProgrammingError(f"property {min(reserved)} is not one that can be set")
+    own = own_properties(properties)
     check_retries(own)
     fresh = with_fresh_ids(schema)
     made: tuple[u.Update, ...] = (
@@ -84,6 +81,15 @@ def stage_table(
     place = catalog.place_new(identifier, _change(updates_sent, Storage()))
     updates = (*made, u.SetLocation(place.location))
     return StagedTable(_staged(identifier, updates, place.storage), updates)
+
+
+def own_properties(properties: Mapping[str, str]) -> dict[str, str]:
+    """The properties besides the format version. ProgrammingError for one that cannot be set."""
+    own = {key: text for key, text in properties.items() if key != _FORMAT}
+    reserved = RESERVED_PROPERTIES.intersection(own)
+    if reserved:
+        raise ProgrammingError(f"property {min(reserved)} is not one that can be set")
+    return own
 
 
 def create_table(
@@ -119,9 +125,7 @@ def create_table(
         if operation is not None:
             operation.failed()
         raise
-    if operation is None:
-        return CommitResult(made)
-    return CommitResult(made, operation.snapshot_id, {"operation": "append", **operation.summary})
+    return CommitResult(made) if operation is None else operation.result(made)
 
 
 def _created(

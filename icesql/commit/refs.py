@@ -24,7 +24,7 @@ from icesql.iceberg.manifest.data_file import DataFile
 from icesql.iceberg.metadata.changes.updates import RemoveSnapshotRef, SetSnapshotRef, Update
 from icesql.iceberg.metadata.snapshot import Snapshot, SnapshotRef
 from icesql.iceberg.metadata.table_metadata import MAIN, TableMetadata
-from icesql.scan.incremental import added_files, ancestors
+from icesql.scan.incremental import added_files
 
 Kind = Literal["branch", "tag"]
 
@@ -91,8 +91,7 @@ def create_branch_of_empty(
 
     operation = _EmptyBranch(table, FileChanges("append", branch=name), query, validate=check)
     operation.retention = retention
-    after = commit(catalog, table, operation, query)
-    return CommitResult(after, operation.snapshot_id, {"operation": "append", **operation.summary})
+    return operation.result(commit(catalog, table, operation, query))
 
 
 class _EmptyBranch(SnapshotOperation):
@@ -162,17 +161,12 @@ def rollback_to_timestamp(timestamp_ms: int) -> MakeUpdates:
     """Set ``main`` back to its latest ancestor before an instant."""
 
     def updates(base: TableMetadata) -> Sequence[Update]:
-        current = base.current_snapshot
-        seen: set[int] = set()
-        while current is not None and current.timestamp_ms >= timestamp_ms:
-            seen.add(current.snapshot_id)
-            parent = current.parent_snapshot_id
-            current = None if parent is None or parent in seen else base.snapshot(parent)
-        if current is None:
-            raise SnapshotNotFoundError(
-                "a snapshot before that time", table=base.location, hint="none is kept"
-            )
-        return _to(base, MAIN, current.snapshot_id)
+        for each in base.ancestry(base.current_snapshot):
+            if each.timestamp_ms < timestamp_ms:
+                return _to(base, MAIN, each.snapshot_id)
+        raise SnapshotNotFoundError(
+            "a snapshot before that time", table=base.location, hint="none is kept"
+        )
 
     return updates
 
@@ -261,7 +255,7 @@ def _forward_to(snapshot_id: int) -> MakeUpdates:
 
 def _refuse_published(table: Table, picked: Snapshot) -> None:
     wap_id = picked.summary.get("wap.id")
-    for current in ancestors(table, table.metadata.current_snapshot):
+    for current in table.metadata.ancestry(table.metadata.current_snapshot):
         if current.snapshot_id == picked.snapshot_id:
             raise ProgrammingError(f"snapshot {picked.snapshot_id} is part of main already")
         if current.summary.get("source-snapshot-id") == str(picked.snapshot_id):
@@ -280,14 +274,8 @@ def _wap_id(picked: Snapshot) -> Mapping[str, str]:
 
 def is_ancestor(metadata: TableMetadata, snapshot_id: int, of: int | None) -> bool:
     """True if a snapshot is an ancestor of another, or the same."""
-    seen: set[int] = set()
-    while of is not None and of not in seen:
-        if of == snapshot_id:
-            return True
-        seen.add(of)
-        found = metadata.snapshot(of)
-        of = None if found is None else found.parent_snapshot_id
-    return False
+    found = None if of is None else metadata.snapshot(of)
+    return any(each.snapshot_id == snapshot_id for each in metadata.ancestry(found))
 
 
 def _snapshot(metadata: TableMetadata, snapshot_id: int) -> Snapshot:

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from icesql.catalog.table import Catalog, Table
 from icesql.commit.attempts import commit
 from icesql.commit.change import CommitResult
+from icesql.commit.create import own_properties
 from icesql.commit.files import FileChanges
 from icesql.commit.snapshot_operation import SnapshotOperation
 from icesql.commit.validation.checks import validate
@@ -29,7 +30,6 @@ from icesql.iceberg.evolution.schema_rules import check_schema
 from icesql.iceberg.expressions.predicate import ALWAYS_TRUE
 from icesql.iceberg.manifest.data_file import DataFile
 from icesql.iceberg.metadata.changes import updates as u
-from icesql.iceberg.metadata.changes.apply import RESERVED_PROPERTIES
 from icesql.iceberg.metadata.sort_order import SortOrder
 from icesql.iceberg.metadata.table_metadata import MAIN, TableMetadata
 from icesql.iceberg.new_spec import PartitionRequest, SortRequest, new_sort_order, new_spec
@@ -68,10 +68,7 @@ def stage_replacement(
     """
     base = table.metadata
     version = _version(base, properties)
-    own = {key: text for key, text in properties.items() if key != _FORMAT}
-    reserved = RESERVED_PROPERTIES.intersection(own)
-    if reserved:
-        raise ProgrammingError(f"property {min(reserved)} is not one that can be set")
+    own = own_properties(properties)
     columns = _with_known_ids(schema, base)
     check_schema(columns, version)
     spec = _with_known_fields(new_spec(columns, partitioning), base, columns, version)
@@ -103,14 +100,10 @@ def replace_table(
     """
     context = query or QueryContext()
     operation = _Replace(staged, files, rows, context, reads_itself=reads_itself)
-    after = commit(catalog, staged.base, operation, context)
-    if operation.rows is None:
-        return CommitResult(after)
-    result_summary = {"operation": "append", **operation.rows.summary}
-    return CommitResult(after, operation.rows.snapshot_id, result_summary)
+    return operation.result(commit(catalog, staged.base, operation, context))
 
 
-class _Replace:
+class _Replace(SnapshotOperation):
     """The operation of ``replace_table``, with a snapshot if there are files."""
 
     def __init__(
@@ -122,18 +115,15 @@ class _Replace:
         *,
         reads_itself: bool,
     ) -> None:
-        self._staged, self._query, self._reads_itself = staged, query, reads_itself
-        self.rows: SnapshotOperation | None = None
-        if files:
-            changes = FileChanges("append", (*files,), rows=rows)
-            self.rows = SnapshotOperation(staged.table, changes, query)
+        super().__init__(staged.table, FileChanges("append", (*files,), rows=rows), query)
+        self._replacement, self._reads_itself = staged, reads_itself
 
     @property
-    def snapshot_id(self) -> int | None:
-        return None if self.rows is None else self.rows.snapshot_id
+    def _is_nothing(self) -> bool:
+        return self._changes.has_no_files
 
     def updates(self, base: Table, attempt: int, now_ms: int) -> Sequence[u.Update]:
-        staged, metadata = self._staged, base.metadata
+        staged, metadata = self._replacement, base.metadata
         start = staged.base.metadata
         if (metadata.last_column_id, metadata.last_partition_id) != (
             start.last_column_id,
@@ -162,7 +152,7 @@ class _Replace:
             found.append(u.SetProperties(staged.properties))
         if MAIN in metadata.refs:
             found.append(u.RemoveSnapshotRef(MAIN))
-        if self.rows is not None:
+        if not self._is_nothing:
             if _spec_id(metadata, staged.spec) != staged.spec.spec_id:
                 # The files record the id of the spec by which they are partitioned.
                 raise CommitConflictError(
@@ -173,20 +163,8 @@ class _Replace:
             columns = replace(staged.schema, schema_id=_schema_id(metadata, staged.schema))
             merged = {**metadata.properties, **staged.properties}
             made = _replaced(metadata, columns, staged.spec, merged, version)
-            found += self.rows.updates(replace(base, metadata=made), attempt, now_ms)
+            found += super().updates(replace(base, metadata=made), attempt, now_ms)
         return found
-
-    def succeeded(self, table: Table) -> None:
-        if self.rows is not None:
-            self.rows.succeeded(table)
-
-    @property
-    def files(self) -> tuple[str, ...]:
-        return () if self.rows is None else self.rows.files
-
-    def failed(self) -> None:
-        if self.rows is not None:
-            self.rows.failed()
 
 
 def _replaced(

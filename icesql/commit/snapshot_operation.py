@@ -73,6 +73,7 @@ class SnapshotOperation:
         self._take(changes)
         self._filtered_for: tuple[object, ...] | None = None
         self._merge_data, self._merge_deletes = ManifestMerge(), ManifestMerge()
+        self._removed: list[DataFile] = []
         self.summary: dict[str, str] = {}
 
     def _take(self, changes: FileChanges) -> None:
@@ -124,11 +125,12 @@ class SnapshotOperation:
             self._validate(base, parent, self._query)
         if self._plan is not None:
             self._take(self._plan(base, parent))
-        if self._is_nothing:
+        self._store.rebase(metadata)
+        found = self._manifests(base, parent)
+        if found is None:
             self.summary = {}
             return columns
-        self._store.rebase(metadata)
-        manifests, replaced, duplicates = self._manifests(base, parent)
+        manifests, replaced, duplicates = found
         version = metadata.format_version
         number = metadata.last_sequence_number + 1 if version > 1 else 0
         first_row_id = (metadata.next_row_id or 0) if version > 2 else None
@@ -219,8 +221,13 @@ class SnapshotOperation:
 
     def _manifests(
         self, base: Table, parent: Snapshot | None
-    ) -> tuple[list[ManifestFile], int, int]:
-        """The manifests to list, the number of replaced old ones, and of repeated removals."""
+    ) -> tuple[list[ManifestFile], int, int] | None:
+        """The manifests to list, the number of replaced old ones, and of repeated removals.
+
+        None if no snapshot is needed.
+        """
+        if self._is_nothing:
+            return None
         store, old, metadata = self._store, self._store.manifests_of(parent), base.metadata
         written_as = metadata.format_version, metadata.current_schema_id
         if written_as != self._filtered_for:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice, takewhile
 from typing import Final
 
 from msgspec import Struct, field
@@ -40,9 +41,8 @@ class Listed(Struct, frozen=True):
 class History:
     """``chains`` has the known snapshots of each branch, the newest first.
 
-    ``is_whole`` is False if there are more snapshots than were read. ``missing`` has files that are
-    referenced but do not exist: manifest lists and manifests at once, other files after
-    ``look_for_files``.
+    ``missing`` has files that are referenced but do not exist: manifest lists and manifests at
+    once, other files after ``look_for_files``.
     """
 
     def __init__(self, table: Table, query: QueryContext) -> None:
@@ -54,7 +54,6 @@ class History:
         self._sets: dict[int, frozenset[ManifestFile]] = {}
         self._where: dict[str, Counter[ManifestFile]] | None = None
         self.missing: set[str] = set()
-        self.is_whole = True
         self._known: set[ManifestFile] = set()
         self._entries = 0
         self.chains: dict[str, list[Snapshot]] = {
@@ -181,18 +180,9 @@ class History:
     # ------------------------------------------------------------------ reading
 
     def _chain(self, snapshot_id: int) -> Iterator[Snapshot]:
-        known = self.table.metadata.snapshot(snapshot_id)
-        count = 0
-        seen: set[int] = set()
-        while known is not None and known.snapshot_id not in seen:
-            if count == _MOST_SNAPSHOTS or not self._read_list(known):
-                self.is_whole = False
-                return
-            seen.add(known.snapshot_id)
-            yield known
-            count += 1
-            parent = known.parent_snapshot_id
-            known = None if parent is None else self.table.metadata.snapshot(parent)
+        metadata = self.table.metadata
+        known = metadata.ancestry(metadata.snapshot(snapshot_id))
+        yield from takewhile(self._read_list, islice(known, _MOST_SNAPSHOTS))
 
     def _read_list(self, snapshot: Snapshot) -> bool:
         """Read the manifest list; False if it exceeds the limit of entries."""

@@ -21,7 +21,6 @@ from icesql.health.manifests import manifests
 from icesql.health.need import Instant, Need
 from icesql.health.policy import LEAST_ORPHAN_AGE
 from icesql.iceberg.metadata.property_numbers import number_property
-from icesql.iceberg.metadata.snapshot import Snapshot
 from icesql.iceberg.metadata.table_metadata import MAIN, TableMetadata
 from icesql.maintain.deletes.plan import plan_conversion, plan_delete_files, plan_deletes
 from icesql.maintain.expiry_plan import plan_expiry
@@ -273,13 +272,10 @@ def _partition_statistics(facts: Facts) -> Need | None:
 
 def _snapshots_of_same_rows(metadata: TableMetadata) -> set[int]:
     found: set[int] = set()
-    current: Snapshot | None = metadata.current_snapshot
-    while current is not None and current.snapshot_id not in found:
-        found.add(current.snapshot_id)
-        parent = current.parent_snapshot_id
-        if current.operation != "replace" or parent is None:
+    for each in metadata.ancestry(metadata.current_snapshot):
+        found.add(each.snapshot_id)
+        if each.operation != "replace":
             break
-        current = metadata.snapshot(parent)
     return found
 
 

@@ -86,18 +86,12 @@ def _walk(
     count = ref.min_snapshots_to_keep or least
     age = ref.max_snapshot_age_ms
     oldest = older_than_ms if age is None else now_ms - age
-    number, keeps = 0, True
-    current = metadata.snapshot(ref.snapshot_id)
-    seen: set[int] = set()
-    while current is not None and current.snapshot_id not in seen:
-        seen.add(current.snapshot_id)
-        reachable.add(current.snapshot_id)
-        keeps = keeps and (number < count or current.timestamp_ms >= oldest)
+    keeps = True
+    for number, each in enumerate(metadata.ancestry(metadata.snapshot(ref.snapshot_id))):
+        reachable.add(each.snapshot_id)
+        keeps = keeps and (number < count or each.timestamp_ms >= oldest)
         if keeps:
-            retained.add(current.snapshot_id)
-        number += 1
-        parent = current.parent_snapshot_id
-        current = None if parent is None else metadata.snapshot(parent)
+            retained.add(each.snapshot_id)
 
 
 def _lives(metadata: TableMetadata, name: str, ref: SnapshotRef, now_ms: int) -> bool:

@@ -28,14 +28,7 @@ _ADDED: Final = 1
 
 def ancestors(table: Table, snapshot: Snapshot | None) -> tuple[Snapshot, ...]:
     """The history that led to ``snapshot``, oldest first, itself included; as far as it is kept."""
-    found: list[Snapshot] = []
-    seen: set[int] = set()
-    while snapshot is not None and snapshot.snapshot_id not in seen:
-        found.append(snapshot)
-        seen.add(snapshot.snapshot_id)
-        parent = snapshot.parent_snapshot_id
-        snapshot = None if parent is None else table.metadata.snapshot(parent)
-    return tuple(reversed(found))
+    return tuple(table.metadata.ancestry(snapshot))[::-1]
 
 
 def snapshots_after(table: Table, start_id: int, end: Snapshot) -> tuple[Snapshot, ...]:

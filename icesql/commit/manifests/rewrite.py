@@ -9,24 +9,22 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from icesql.catalog.table import Catalog, Table
 from icesql.commit.attempts import commit
+from icesql.commit.files import FileChanges
 from icesql.commit.manifests.carried import check_carried
 from icesql.commit.manifests.held import HeldManifest
-from icesql.commit.manifests.store import ManifestStore, OwnFiles
-from icesql.commit.snapshots.branches import engine_summary, moved_ref, new_snapshot_id
-from icesql.commit.snapshots.summary import totals
+from icesql.commit.snapshot_operation import SnapshotOperation
 from icesql.context import QueryContext
-from icesql.errors import CommitConflictError, ProgrammingError, StorageError, UnsupportedTableError
+from icesql.errors import CommitConflictError, ProgrammingError
 from icesql.iceberg.manifest.entries import DELETED
 from icesql.iceberg.manifest.manifest import ManifestContent, ManifestFile
 from icesql.iceberg.manifest.partition_values import UNSTORED
-from icesql.iceberg.manifest.writing.list_writer import ListHeader
 from icesql.iceberg.manifest.writing.manifest_writer import ManifestEntry, existing_entry
-from icesql.iceberg.metadata.changes.updates import AddSnapshot, SetSnapshotRef, Update
 from icesql.iceberg.metadata.snapshot import Snapshot
-from icesql.iceberg.metadata.table_metadata import MAIN, TableMetadata
+from icesql.iceberg.metadata.table_metadata import TableMetadata
 
 _CONTENTS: Final = (ManifestContent.DATA, ManifestContent.DELETES)
 
@@ -110,26 +108,18 @@ def rewrite_manifests(
     )
 
 
-class _ManifestRewrite:
-    """An ``Operation`` of ``commit.attempts``; the next attempt reuses written manifests."""
+class _ManifestRewrite(SnapshotOperation):
+    """The next attempt reuses written manifests."""
 
     def __init__(
         self, table: Table, spec_id: int | None, sort_by: Sequence[str], query: QueryContext
     ) -> None:
-        self._given_spec, self._query = spec_id, query
-        self._own = OwnFiles(table.storage)
-        self._id = new_snapshot_id(table.metadata.snapshots)
-        self._store = ManifestStore(table, self._id, self._own, query)
-        self._sort_by = sort_by
+        super().__init__(table, FileChanges("replace"), query)
+        self._given_spec, self._sort_by = spec_id, sort_by
         self._fields(table.metadata)
         # The key has all fields of the manifests, since entries inherit row ids and numbers.
         self._written: dict[ManifestGroup, list[HeldManifest]] = {}
         self._written_as: tuple[int, int] | None = None
-        self.summary: dict[str, str] = {}
-
-    @property
-    def snapshot_id(self) -> int:
-        return self._id
 
     def _spec_id(self, metadata: TableMetadata) -> int:
         wanted = self._given_spec
@@ -158,77 +148,27 @@ class _ManifestRewrite:
         )
         return found, len(manifests) - sum(len(each.manifests) for each in found)
 
-    def updates(self, base: Table, attempt: int, now_ms: int) -> Sequence[Update]:
-        """As ``Operation.updates``."""
+    def _manifests(
+        self, base: Table, parent: Snapshot | None
+    ) -> tuple[list[ManifestFile], int, int] | None:
         metadata = base.metadata
-        if metadata.encryption_keys or metadata.properties.get("encryption.key-id"):
-            raise UnsupportedTableError("writing encrypted tables")
-        groups, kept_count = self.groups(metadata)
-        head = metadata.current_snapshot
-        if not groups or head is None:
-            self.summary = {}
-            return ()
+        groups, _ = self.groups(metadata)
+        if not groups:
+            return None
         written_as = metadata.format_version, metadata.current_schema_id
         if self._written_as != written_as:
             self._written.clear()
             self._written_as = written_as
         written = [each for group in groups for each in self._rewritten(group)]
-        made = [each.manifest for each in written]
         gone = {each.manifest_path for group in groups for each in group.manifests}
-        old = self._store.manifests_of(head)
+        old = self._store.manifests_of(parent)
         kept = [each for each in old if each.manifest_path not in gone]
         check_carried(self._store, old, [*written, *map(HeldManifest, kept)])
+        processed = {"entries-processed": str(sum(group.files for group in groups))}
+        self._changes = replace(self._changes, summary=processed)
         # Data before deletes, as in all manifest lists.
-        listed_order = sorted([*made, *kept], key=lambda each: each.content)
-        version = metadata.format_version
-        number = metadata.last_sequence_number + 1 if version > 1 else 0
-        first_row_id = (metadata.next_row_id or 0) if version > 2 else None
-        header = ListHeader(version, self._id, head.snapshot_id, number, first_row_id)
-        path, _, rows = self._store.write_list(listed_order, attempt, header)
-        self.summary = {
-            "changed-partition-count": "0",
-            **totals(head.summary, {}),
-            "manifests-created": str(len(made)),
-            "manifests-kept": str(kept_count),
-            "manifests-replaced": str(len(gone)),
-            "entries-processed": str(sum(group.files for group in groups)),
-            **self._query.summary,
-            **engine_summary(),
-        }
-        snapshot = Snapshot(
-            self._id,
-            head.snapshot_id,
-            number,
-            now_ms,
-            path,
-            operation="replace",
-            summary=self.summary,
-            schema_id=metadata.current_schema_id,
-            first_row_id=first_row_id,
-            added_rows=rows if version > 2 else None,
-        )
-        return AddSnapshot(snapshot), SetSnapshotRef(MAIN, moved_ref(metadata, MAIN, self._id))
-
-    def succeeded(self, table: Table) -> None:
-        """Delete the files of lost attempts."""
-        snapshot = table.metadata.snapshot(self._id)
-        if snapshot is None or snapshot.manifest_list is None:
-            return
-        self._store.rebase(table.metadata)
-        try:
-            used = [each.manifest_path for each in self._store.manifests_of(snapshot)]
-        except StorageError:
-            return  # another writer has expired the snapshot; unused files are left as orphans
-        self._own.keep_only([snapshot.manifest_list, *used])
-
-    @property
-    def files(self) -> tuple[str, ...]:
-        """The files that ``failed`` would delete."""
-        return self._own.paths
-
-    def failed(self) -> None:
-        """Delete all written files."""
-        self._own.keep_only(())
+        listed = [*(each.manifest for each in written), *kept]
+        return sorted(listed, key=lambda each: each.content), len(gone), 0
 
     def _rewritten(self, group: ManifestGroup) -> list[HeldManifest]:
         if group not in self._written:

@@ -165,15 +165,9 @@ def _cannot_hold(requirement: r.Requirement, now: TableMetadata) -> bool:
     return False
 
 
-def _ancestors(now: TableMetadata, snapshot_id: int | None) -> set[int]:
-    """The ids of a snapshot's ancestors, as far as the metadata has them."""
-    found: set[int] = set()
-    while snapshot_id is not None and (snapshot := now.snapshot(snapshot_id)) is not None:
-        snapshot_id = snapshot.parent_snapshot_id
-        if snapshot_id is None or snapshot_id in found:
-            break
-        found.add(snapshot_id)
-    return found
+def _ancestors(now: TableMetadata, snapshot_id: int) -> set[int | None]:
+    """The ids of a snapshot's ancestors; the oldest may have expired."""
+    return {each.parent_snapshot_id for each in now.ancestry(now.snapshot(snapshot_id))}
 
 
 def files_of(operation: object) -> tuple[str, ...]:

@@ -110,18 +110,14 @@ def _of_history(planned: TableMetadata, base: TableMetadata, branch: Branch) -> 
     _, current = branch_head(base, branch)
     if start is not None and current is None:
         return _REPLACED
-    seen: set[int] = set()
-    while start is not None and current is not None and current.snapshot_id not in seen:
-        seen.add(current.snapshot_id)
+    for each in base.ancestry(None if start is None else current):
         # Not restarted: it was rolled back, or set to a snapshot that existed at planning time.
-        if current.snapshot_id in planned.snapshots:
+        if each.snapshot_id in planned.snapshots:
             return None
-        parent = current.parent_snapshot_id
-        if parent is None:
+        if each.parent_snapshot_id is None:
             return _REPLACED
-        if parent == start.snapshot_id:
+        if start is not None and each.parent_snapshot_id == start.snapshot_id:
             return None
-        current = base.snapshot(parent)
     for field_id, name in planned.schema.name_by_id.items():
         if field_id not in base.schema.field_by_id:
             return f'the column "{name}" is gone'

@@ -7,7 +7,7 @@ Reads format versions 1 to 3 and forgives what does not decide rows. Source: Ice
 from __future__ import annotations
 
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cached_property
 from typing import Any, Final
 
@@ -152,6 +152,15 @@ class TableMetadata(Struct, frozen=True, dict=True, weakref=True):
     def snapshot(self, snapshot_id: int) -> Snapshot | None:
         """The snapshot of this id, None when the table does not (or no longer) have it."""
         return self.snapshots.get(snapshot_id)
+
+    def ancestry(self, snapshot: Snapshot | None) -> Iterator[Snapshot]:
+        """The snapshot and its ancestors, newest first, as far as the table still has them."""
+        seen: set[int] = set()
+        while snapshot is not None and snapshot.snapshot_id not in seen:
+            yield snapshot
+            seen.add(snapshot.snapshot_id)
+            parent = snapshot.parent_snapshot_id
+            snapshot = None if parent is None else self.snapshot(parent)
 
     def snapshot_as_of(self, timestamp_ms: int) -> Snapshot | None:
         """The snapshot of ``main`` at an instant: the latest entry of the snapshot log up to it.

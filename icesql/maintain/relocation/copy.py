@@ -232,12 +232,8 @@ class _Copy:
                 f"snapshot {self._since}", table=folder.location,
                 hint="the copy does not have it; leave SINCE out",
             )  # fmt: skip
-        known, at = set(), self._metadata.snapshot(self._since)
-        while at is not None and at.snapshot_id not in known:
-            known.add(at.snapshot_id)
-            parent = at.parent_snapshot_id
-            at = None if parent is None else self._metadata.snapshot(parent)
-        return known.intersection(held)
+        known = self._metadata.ancestry(self._metadata.snapshot(self._since))
+        return {each.snapshot_id for each in known if each.snapshot_id in held}
 
     @contextmanager
     def _going_on(self) -> Iterator[None]:

@@ -22,7 +22,7 @@ from icesql.errors import (
 from icesql.iceberg.metadata.snapshot import Snapshot
 from icesql.iceberg.metadata.table_metadata import MAIN
 from icesql.query.snapshot_selection import instant_text
-from icesql.scan.incremental import REPLACE, ancestors
+from icesql.scan.incremental import REPLACE
 from icesql.sql.table_name import name_text
 from icesql.storage.open import Storage
 
@@ -40,7 +40,7 @@ def taken_back(table: Table, name: str, branch: str, commits: int) -> tuple[Snap
     ``name`` is the table's name as SQL writes it. Raises ProgrammingError and
     SnapshotNotFoundError, with a remedy, if there is no snapshot before them.
     """
-    history = ancestors(table, branch_head(table.metadata, branch)[0])[::-1]
+    history = (*table.metadata.ancestry(branch_head(table.metadata, branch)[0]),)
     if len(history) > commits:
         return history[: commits + 1]
     first = history[-1] if history else None
@@ -74,7 +74,7 @@ def described(
     head = undone[0].snapshot_id
     if all(each.operation == REPLACE for each in undone):
         texts.append("it wrote files anew, as compaction does, so no row changes")
-        for number, each in enumerate(ancestors(table, target)[::-1], 1):
+        for number, each in enumerate(table.metadata.ancestry(target), 1):
             if each.operation != REPLACE:
                 commits = "1 commit" if number == 1 else f"{number} commits"
                 texts.append(

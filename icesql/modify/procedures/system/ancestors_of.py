@@ -19,10 +19,8 @@ if TYPE_CHECKING:
 )
 def ancestors_of(call: Call) -> Plan:
     """The ancestors of a snapshot, latest first."""
-    from icesql.scan.incremental import ancestors
-
     _, table = call.target()
-    found = [*reversed(ancestors(table, call.snapshot_of(table)))]
+    found = [*table.metadata.ancestry(call.snapshot_of(table))]
     steps = [
         Step("read", "snapshot", str(each.snapshot_id), each.operation or "") for each in found
     ]
