@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from decimal import Decimal
+from decimal import Context, Decimal, Inexact
 from typing import Any, Final
 
 import numpy as np
@@ -16,6 +16,8 @@ from icesql.errors import DataError
 
 # No two decimals with at most so many digits read as the same float.
 _SURE_DIGITS: Final = {8: 15, 4: 6}
+# More digits than a float has before and behind the point of a decimal.
+_EXACT: Final = Context(prec=800, traps=[Inexact])
 
 
 def float_decimals(target: pa.DataType, values: pa.Array) -> pa.Array:
@@ -50,11 +52,7 @@ def _unscaled(made: pa.Array) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.boo
 
 def _by_text(number: Any, scale: int) -> Decimal:
     text = np.format_float_positional(number, unique=True, trim="0")
-    value = Decimal(text)
-    sign, digits, exponent = value.as_tuple()
-    while digits and digits[-1] == 0 and isinstance(exponent, int) and exponent < 0:
-        digits, exponent = digits[:-1], exponent + 1
-    if not isinstance(exponent, int) or -exponent > scale:
-        raise DataError("a number has more digits than the column")
-    zeros = max(scale + exponent, 0)
-    return Decimal((sign, (*digits, *([0] * zeros)) or (0,), exponent - zeros))
+    try:
+        return _EXACT.quantize(Decimal(text), Decimal(1).scaleb(-scale))
+    except Inexact as error:
+        raise DataError("a number has more digits than the column") from error
