@@ -6,7 +6,7 @@ Picklable, and the same on this machine and in a remote worker.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Final
 
 import pyarrow as pa
@@ -167,33 +167,7 @@ def read_live_rows(scan: CombinedScanTask, query: QueryContext) -> Iterator[pa.R
     from icesql.engine.duckdb.tasks.rows import reads_exactly, task_rows
     from icesql.read.task import read_task
 
-    columns = scan.context.projection.fields
-    variants = any(isinstance(each.type, t.VariantType) for each in walk(columns))
+    columns = walk(scan.context.projection.fields)
+    variants = any(isinstance(each.type, t.VariantType) for each in columns)
     exactly = not variants and reads_exactly(scan, query)
-    found = task_rows(scan, query) if exactly else read_task(scan, query)
-    if not any(isinstance(each.type, t.UnknownType) for each in walk(columns)):
-        return found
-    return (_stored_alone(batch, columns) for batch in found)
-
-
-def _stored_alone(batch: pa.RecordBatch, columns: Sequence[t.NestedField]) -> pa.RecordBatch:
-    """The rows without struct fields of type unknown, which files do not store."""
-    arrays = [
-        _without_unknown(array, each.type)
-        for array, each in zip(batch.columns, columns, strict=True)
-    ]
-    return pa.RecordBatch.from_arrays(arrays, names=batch.schema.names)
-
-
-def _without_unknown(array: pa.Array, type: t.IcebergType) -> pa.Array:
-    if not isinstance(type, t.StructType):
-        return array
-    kept = [
-        (each.name, _without_unknown(array.field(place), each.type))
-        for place, each in enumerate(type.fields)
-        if not isinstance(each.type, t.UnknownType)
-    ]
-    if not kept:
-        return array
-    names, arrays = [name for name, _ in kept], [made for _, made in kept]
-    return pa.StructArray.from_arrays(arrays, names=names, mask=array.is_null())
+    return task_rows(scan, query) if exactly else read_task(scan, query)
