@@ -337,10 +337,10 @@ class SnapshotOperation:
     ) -> dict[str, str]:
         counts = SummaryCounts(self._store.settings.partition_limit)
         for each in (*self._changes.added_data, *self._changes.added_deletes):
-            counts.add(each, self._path(each))
+            counts.count(each, self._path(each), "added")
         # A file that was listed twice counts twice, as it did in the totals.
         for each in self._removed:
-            counts.remove(each, self._path(each))
+            counts.count(each, self._path(each), "removed")
         counts.add_duplicates(duplicates)
         counted = counts.written()
         created = sum(each.added_snapshot_id == self._id for each in listed)

@@ -5,8 +5,9 @@ Source: Java ``SnapshotSummary`` and ``SnapshotProducer.updateTotal``.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
-from typing import Final
+from typing import Final, Literal
 
 from icesql.iceberg.manifest.data_file import DataFile, FileContent
 from icesql.iceberg.metadata.property_numbers import whole_number
@@ -28,28 +29,19 @@ class SummaryCounts:
     ``partition_limit`` is the largest number of partitions that get their own counts.
     """
 
-    def __init__(self, partition_limit: int = 0) -> None:
+    def __init__(self, partition_limit: int) -> None:
         self._limit = partition_limit
-        self._counts: dict[str, int] = {}
-        self._partitions: dict[str, dict[str, int]] = {}
+        self._counts: Counter[str] = Counter()
+        self._partitions: dict[str, Counter[str]] = {}
 
-    def add(self, file: DataFile, partition: str) -> None:
-        """Count a file that is added; ``partition`` is its path."""
-        self._count(file, partition, "added")
-
-    def remove(self, file: DataFile, partition: str) -> None:
-        """Count a file that is removed."""
-        self._count(file, partition, "removed")
+    def count(self, file: DataFile, partition: str, verb: Literal["added", "removed"]) -> None:
+        """Count a file; ``partition`` is its path."""
+        for counts in (self._counts, self._partitions.setdefault(partition, Counter())):
+            counts.update(_counted(file, verb))
 
     def add_duplicates(self, count: int) -> None:
         """Count removed files that the table listed more than once."""
-        _plus(self._counts, "deleted-duplicate-files", count)
-
-    def _count(self, file: DataFile, partition: str, verb: str) -> None:
-        of_partition = self._partitions.setdefault(partition, {})
-        for counts in (self._counts, of_partition):
-            for key, number in _counted(file, verb):
-                _plus(counts, key, number)
+        self._counts["deleted-duplicate-files"] += count
 
     def written(self) -> dict[str, str]:
         """The counts as summary keys; zeros are left out."""
@@ -72,7 +64,7 @@ def totals(previous: Mapping[str, str] | None, counted: Mapping[str, str]) -> di
     """
     found = {}
     for total, (plus, minus) in _TOTALS.items():
-        before = _number(previous.get(total)) if previous is not None else 0
+        before = whole_number(previous.get(total)) if previous is not None else 0
         if before is None:
             continue
         after = before + int(counted.get(plus, 0)) - int(counted.get(minus, 0))
@@ -81,28 +73,20 @@ def totals(previous: Mapping[str, str] | None, counted: Mapping[str, str]) -> di
     return found
 
 
-def _number(text: str | None) -> int | None:
-    return whole_number(text)
-
-
-def _plus(counts: dict[str, int], key: str, number: int) -> None:
-    counts[key] = counts.get(key, 0) + number
-
-
-def _counted(file: DataFile, verb: str) -> list[tuple[str, int]]:
+def _counted(file: DataFile, verb: str) -> dict[str, int]:
     rows = file.record_count
     if file.content is FileContent.DATA:
         gone = "deleted" if verb == "removed" else verb
-        return [
-            (f"{gone}-data-files", 1),
-            (f"{gone}-records", rows),
-            (f"{verb}-files-size", file.file_size_in_bytes),
-        ]
+        return {
+            f"{gone}-data-files": 1,
+            f"{gone}-records": rows,
+            f"{verb}-files-size": file.file_size_in_bytes,
+        }
     size = file.file_size_in_bytes
     if file.is_deletion_vector and file.content_size_in_bytes is not None:
         size = file.content_size_in_bytes  # the Puffin file contains other vectors, too
-    found = [(f"{verb}-delete-files", 1), (f"{verb}-files-size", size)]
+    found = {f"{verb}-delete-files": 1, f"{verb}-files-size": size}
     if file.content is FileContent.EQUALITY_DELETES:
-        return [*found, (f"{verb}-equality-delete-files", 1), (f"{verb}-equality-deletes", rows)]
+        return {**found, f"{verb}-equality-delete-files": 1, f"{verb}-equality-deletes": rows}
     kind = f"{verb}-dvs" if file.is_deletion_vector else f"{verb}-position-delete-files"
-    return [*found, (kind, 1), (f"{verb}-position-deletes", rows)]
+    return {**found, kind: 1, f"{verb}-position-deletes": rows}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -16,9 +15,10 @@ from icesql.modify.merge.relation import SEEN, Action, Relation
 from icesql.modify.merge.source import SourceRows
 from icesql.modify.merge.values import Changed, Default, OfSource, Value
 from icesql.modify.rows.assignments import with_fields
-from icesql.modify.rows.changes import Positions, RowBatch, by_file
+from icesql.modify.rows.changes import RowBatch, by_file
 from icesql.modify.rows.stored_variants import StoredVariants
 from icesql.write.assignment import Assignment
+from icesql.write.deletion_vectors import as_bitmap
 
 if TYPE_CHECKING:
     from pyroaring import BitMap64
@@ -181,7 +181,7 @@ class Matches:
         assert self._relation.source_row is not None
         numbers = actions.to_numpy(zero_copy_only=False)
         rows = batch.column(self._relation.source_row).to_numpy(zero_copy_only=False)
-        self.rows |= _bitmap(rows[np.isin(numbers, self._relation.matching)])
+        self.rows |= as_bitmap(rows[np.isin(numbers, self._relation.matching)])
 
 
 class _Matched:
@@ -212,19 +212,13 @@ class _Matched:
         rows = np.arange(len(positions))
         for path, places in by_file(batch.column(relation.file), rows):
             found, counts = np.unique(positions[places], return_counts=True)
-            here = _bitmap(found)
+            here = as_bitmap(found)
             known = self._once.setdefault(path, BitMap64())
             twice = self._twice.setdefault(path, BitMap64())
-            twice |= (known & here) | _bitmap(found[counts > 1])
+            twice |= (known & here) | as_bitmap(found[counts > 1])
             known |= here
             taken = self._taken.setdefault(path, BitMap64())
-            taken |= _bitmap(positions[places][takes[places]])
+            taken |= as_bitmap(positions[places][takes[places]])
             both = twice & taken
             if both:
                 self._refuse(path, both[0])
-
-
-def _bitmap(positions: Positions) -> BitMap64:
-    from pyroaring import BitMap64
-
-    return BitMap64(array("Q", positions.astype(np.uint64).tobytes()))

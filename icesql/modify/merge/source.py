@@ -17,6 +17,7 @@ from icesql.engine.result_schema import arrow_schema
 from icesql.engine.temporary import keep_rows
 from icesql.errors import UnsupportedSqlError
 from icesql.modify.result_types import result_fields
+from icesql.modify.rows.changes import as_positions
 from icesql.modify.tasks.broadcast import BroadcastTable, counted, read_rows, travels_inline
 from icesql.modify.tasks.staged import stage
 from icesql.query.views.temporary import TemporaryTable
@@ -110,7 +111,7 @@ class SourcePart(Struct, frozen=True):
         gone = BitMap64.deserialize(self.gone)
         if gone:
             kept = np.ones(self.count, np.bool_)
-            kept[np.frombuffer(gone.to_array(), np.int64) - self.start] = False
+            kept[as_positions(gone) - self.start] = False
             data = data.filter(pa.array(kept))
         last = data.num_columns - 1
         data = counted(data.remove_column(last), data.schema.names[last])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +11,7 @@ import pyarrow as pa
 from msgspec import Struct
 
 from icesql.errors import ProgrammingError
+from icesql.write.deletion_vectors import as_bitmap
 
 if TYPE_CHECKING:
     from pyroaring import BitMap64
@@ -56,10 +56,8 @@ class GoneRows:
 
     def add(self, files: pa.Array, positions: pa.Array) -> None:
         """Add rows. With ``once``, raises ProgrammingError for a row that was added before."""
-        from pyroaring import BitMap64
-
         for path, rows in by_file(files, positions.to_numpy(zero_copy_only=False)):
-            part = BitMap64(array("Q", rows.astype(np.uint64).tobytes()))
+            part = as_bitmap(rows)
             known = self._by_file.get(path)
             if known is None:
                 self._by_file[path] = part
