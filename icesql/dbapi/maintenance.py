@@ -8,14 +8,14 @@ import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from icesql.context import QueryContext
+from icesql.context import Progress, QueryContext
 from icesql.errors import ProgrammingError, TableNotFoundError
 from icesql.health.diagnose import diagnose, diagnose_each, failed, worst_first
 from icesql.health.durations import Budget
-from icesql.health.facts import Answer
+from icesql.health.facts import Performed
 from icesql.health.finding import CatalogDiagnosis, Diagnosis
 from icesql.health.lake import Listing, Request, Tell, maintain
-from icesql.health.of_table import Door, Performed
+from icesql.health.of_table import Door
 from icesql.health.policy import Policy, read_policy, with_actions
 from icesql.health.run_report import MaintenanceReport
 from icesql.sql.table_name import name_parts
@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from icesql.catalog.table import Table
     from icesql.dbapi.connection import Connection
     from icesql.session.session import Session
+
+
+Report = Callable[[Progress], None]
 
 
 def maintain_tables(
@@ -69,7 +72,7 @@ def maintain_tables(
         refused = [((*namespace, "*"), str(error)) for namespace, error in found.refused]
         return Listing(found.tables, tuple(refused))
 
-    return maintain(request, _door(connection, session, cancel), listed, tell)
+    return maintain(request, _door(session, cancel, connection.progress), listed, tell)
 
 
 def _check_writes(session: Session) -> None:
@@ -92,9 +95,9 @@ def _place(session: Session) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _door(connection: Connection, session: Session, cancel: threading.Event) -> Door:
+def _door(session: Session, cancel: threading.Event, progress: Report | None) -> Door:
     def begin() -> QueryContext:
-        return QueryContext.begin(session.state.settings, cancel, connection.progress)
+        return QueryContext.begin(session.state.settings, cancel, progress)
 
     def load(parts: Sequence[str]) -> Table:
         return session.state.names.load(parts, None, begin())
@@ -125,8 +128,8 @@ def diagnose_table(connection: Connection, session: Session, table: str) -> Diag
     names, parts = session.state.names, name_parts(table)
     with session.without_secrets():
         query = QueryContext.begin(connection.settings, progress=connection.progress)
-        ask = _ask(connection, shows_progress=True)
-        return diagnose(parts, ask, names.load(parts, None, query), query)
+        door = _door(session, threading.Event(), connection.progress)
+        return diagnose(parts, door.perform, names.load(parts, None, query), query)
 
 
 def diagnose_catalog(
@@ -138,13 +141,14 @@ def diagnose_catalog(
     Raises ProgrammingError without a catalog, CatalogError if it cannot list its namespaces, and
     QueryCancelledError once ``cancel`` is set.
     """
-    names, ask = session.state.names, _ask(connection, shows_progress=False)
+    # The round over all tables reports its own progress.
+    names, door = session.state.names, _door(session, cancel, None)
 
     def of_one(parts: Sequence[str]) -> Diagnosis | None:
         query = QueryContext.begin(connection.settings, cancel)
         with session.without_secrets():
             try:
-                return diagnose(parts, ask, names.load(parts, None, query), query)
+                return diagnose(parts, door.perform, names.load(parts, None, query), query)
             except TableNotFoundError:
                 if (*parts,) in query.wait_for(lambda: names.all_tables(catalog)).tables:
                     raise
@@ -161,15 +165,3 @@ def diagnose_catalog(
         query = QueryContext(connection.settings, cancel, progress=connection.progress)
         found += diagnose_each(listed.tables, of_one, query)
         return CatalogDiagnosis(listed.catalog, worst_first(found))
-
-
-def _ask(connection: Connection, *, shows_progress: bool) -> Callable[[str], Answer]:
-    def ask(sql: str) -> Answer:
-        with connection.cursor() as cursor:
-            if not shows_progress:
-                cursor.progress = None  # the round over all tables reports its own progress
-            cursor.execute(sql)
-            rows = cursor.fetchall() if cursor.description else []
-            return Answer(rows, tuple(cursor.notes))
-
-    return ask

@@ -6,14 +6,15 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final
 
 from icesql.catalog.table import Table
+from icesql.commit.attempts import now_ms
 from icesql.context import Progress, QueryContext
 from icesql.errors import Error, InternalError
 from icesql.health import bounds, files, manifests, metadata
-from icesql.health.facts import Answer, facts_of
+from icesql.health.facts import Perform, facts_of
 from icesql.health.finding import WEIGHTS, Diagnosis
 from icesql.health.forecast import with_gains
 from icesql.health.mending import examine_history
-from icesql.health.need import Need
+from icesql.health.policy import TablePolicy
 from icesql.sql.table_name import name_text
 
 _EXAMINATIONS: Final = (
@@ -25,20 +26,19 @@ _EXAMINATIONS: Final = (
 
 
 def diagnose(
-    parts: Sequence[str], ask: Callable[[str], Answer], table: Table, query: QueryContext
+    parts: Sequence[str], perform: Perform, table: Table, query: QueryContext
 ) -> Diagnosis:
     """Examine a table: its findings, the heaviest first. Changes nothing.
 
-    ``ask`` runs a statement. Raises errors of stores, and CorruptFileError.
+    Raises errors of stores, and CorruptFileError.
     """
-
-    def explain(need: Need) -> Answer:
-        return ask(f"EXPLAIN {need.mend(parts).icesql}")
-
     history = examine_history(parts, table, query)
     found = [*history.findings]
     if history.is_readable:
-        facts = facts_of(parts, table, query, explain, history.last_good)
+        facts = facts_of(
+            parts, table, query, perform, TablePolicy(wants_expiry=True), now_ms(),
+            last_good=history.last_good, bounds=True,
+        )  # fmt: skip
         own = [finding for examine in _EXAMINATIONS for finding in examine(facts)]
         found += with_gains(own, facts)
     found.sort(key=lambda each: WEIGHTS.index(each.weight))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
@@ -18,16 +17,22 @@ from icesql.health.need import Need
 from icesql.health.policy import TablePolicy
 from icesql.iceberg.metadata.table_metadata import TableMetadata
 from icesql.maintain.rewrite.plan import RewritePlan
+from icesql.sql.writes.procedures.call import CallProcedure
 
 # Types whose order is that of their bounds, and by which users look rows up.
 _ORDERED: Final = re.compile(r"int|long|float|double|decimal.*|date|timestamp.*|string|uuid|time")
 
 
-class Answer(Struct, frozen=True):
-    """The rows and notes of a statement."""
+class Performed(Struct, frozen=True):
+    """The result of a statement: its rows by column name, and its notes."""
 
-    rows: Sequence[tuple[Any, ...]]
+    rows: Sequence[Mapping[str, Any]] = ()
     notes: Sequence[str] = ()
+    snapshot_id: int | None = None
+
+
+# Runs a statement, and adds the keys to the summaries of its snapshots.
+Perform = Callable[[CallProcedure, Mapping[str, str]], Performed]
 
 
 class Column(Struct, frozen=True):
@@ -41,7 +46,7 @@ class Column(Struct, frozen=True):
 class Facts(Struct, frozen=True):
     """``parts`` is the table's name; a rollback to a snapshot of ``last_good`` repairs damage.
 
-    ``explain`` runs EXPLAIN of a call; ``now_ms`` is since 1970. ``commits``: earlier actions will
+    ``perform`` runs a statement; ``now_ms`` is since 1970. ``commits``: earlier actions will
     commit before the next action, so that the current head will be an older snapshot then. No data
     file is opened.
     """
@@ -51,7 +56,7 @@ class Facts(Struct, frozen=True):
     files: LiveFiles
     compaction: Compaction
     query: QueryContext
-    explain: Callable[[Need], Answer]
+    perform: Perform
     policy: TablePolicy
     now_ms: int
     columns: tuple[Column, ...] = ()
@@ -97,8 +102,12 @@ class Facts(Struct, frozen=True):
         except Error:
             return None
 
-    def try_explain(self, need: Need) -> Answer | None:
-        """The answer of EXPLAIN; None if the table or catalog refuses the statement."""
+    def explain(self, need: Need) -> Performed:
+        """The rows of EXPLAIN of a call, and its notes."""
+        return self.perform(need.call(self.parts, explain=True), {})
+
+    def try_explain(self, need: Need) -> Performed | None:
+        """As ``explain``, but None if the table or catalog refuses the statement."""
         try:
             return self.explain(need)
         except Error:
@@ -109,10 +118,14 @@ def facts_of(
     parts: Sequence[str],
     table: Table,
     query: QueryContext,
-    explain: Callable[[Need], Answer],
+    perform: Perform,
+    policy: TablePolicy,
+    now_ms: int,
+    *,
     last_good: frozenset[int] = frozenset(),
+    bounds: bool = False,
 ) -> Facts:
-    """Read all facts, with the bounds of columns; the policy is by the table's properties.
+    """Read all facts; those about columns only with ``bounds``.
 
     Raises errors of stores, and CorruptFileError.
     """
@@ -122,12 +135,11 @@ def facts_of(
     }
     columns = tuple(
         Column(each.name, str(each.type), each.field_id in identity)
-        for each in metadata.schema.fields
+        for each in (metadata.schema.fields if bounds else ())
     )
     ordered = [each.name for each in columns if _ORDERED.fullmatch(each.type)]
-    policy = TablePolicy(wants_expiry=True)
     files = live_files(table, ordered, query)
     return Facts(
-        tuple(parts), table, files, Compaction(table), query, explain, policy,
-        time.time_ns() // 1_000_000, columns, last_good,
+        tuple(parts), table, files, Compaction(table), query, perform, policy, now_ms, columns,
+        last_good,
     )  # fmt: skip

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
@@ -76,7 +76,9 @@ def snapshots(facts: Facts) -> Iterator[Finding]:
     expiry = need("expire", facts) if known >= _FEWEST_SNAPSHOTS else None
     gone = 0 if expiry is None else known - expiry.promise.get("snapshots", known)
     if expiry and gone >= _FEWEST_SNAPSHOTS and (answer := facts.try_explain(expiry)):
-        files = [row for row in answer.rows if row[0] == "remove" and row[1].endswith(_FILES)]
+        files = [
+            row for row in answer.rows if row["action"] == "remove" and row["kind"].endswith(_FILES)
+        ]
         yield replace(expiry, freed=_removed_bytes(facts, files)).finding(
             facts,
             "old snapshots",
@@ -95,10 +97,10 @@ def snapshots(facts: Facts) -> Iterator[Finding]:
         )
 
 
-def _removed_bytes(facts: Facts, removed: Sequence[tuple[Any, ...]]) -> int:
+def _removed_bytes(facts: Facts, removed: Sequence[Mapping[str, Any]]) -> int:
     """The size of the files to remove; sizes of manifest lists are extrapolated from a sample."""
-    size = sum(row[3] or 0 for row in removed)
-    lists = [row[2] for row in removed if row[1] == "manifest list"]
+    size = sum(row["bytes"] or 0 for row in removed)
+    lists = [row["name"] for row in removed if row["kind"] == "manifest list"]
     sizes = []
     for each in lists[:: max(1, len(lists) // _MOST_REQUESTS)]:
         with suppress(Error):  # deleted already, or outside of the allowed roots

@@ -367,7 +367,7 @@ def _orphans(facts: Facts) -> Need | None:
         f"{age / _DAY:,.3g} days and needed by no snapshot{young}",
         promise={"removed_orphans": gone},
         weight=weight_of(gone / int(found[1]) / 2),
-        freed=sum(row[3] or 0 for row in answer.rows),
+        freed=sum(row["bytes"] or 0 for row in answer.rows),
     )
 
 

@@ -27,11 +27,9 @@ from icesql.errors import (
     StorageError,
     TableNotFoundError,
 )
-from icesql.health.compaction import Compaction
 from icesql.health.diagnose import error_text
 from icesql.health.durations import is_open
-from icesql.health.facts import Answer, Facts
-from icesql.health.live_files import live_files
+from icesql.health.facts import Facts, Perform, Performed, facts_of
 from icesql.health.mending import Examined, examine_history
 from icesql.health.metadata import flink_note
 from icesql.health.need import Need
@@ -40,7 +38,6 @@ from icesql.health.policy import TablePolicy
 from icesql.health.run_report import ActionReport, ActionStatus, TableReport, TableStatus
 from icesql.maintain.rewrite.options import rewrite_options
 from icesql.sql.table_name import name_text
-from icesql.sql.writes.procedures.call import CallProcedure
 
 _MOST_SHOWN: Final = 3
 # How often to look again at a table that changes meanwhile.
@@ -48,14 +45,6 @@ _MOST_LOOKS: Final = 3
 # Actions that create snapshots.
 _COMMITTING: Final = frozenset({"convert", "compact", "deletes", "manifests"})
 _FAILED_FILES: Final = "failed_data_files_count"
-
-
-class Performed(Struct, frozen=True):
-    """The result of a statement: its rows by column name, and its notes."""
-
-    rows: Sequence[Mapping[str, object]] = ()
-    notes: Sequence[str] = ()
-    snapshot_id: int | None = None
 
 
 class Door(Struct, frozen=True):
@@ -67,7 +56,7 @@ class Door(Struct, frozen=True):
     """
 
     load: Callable[[Sequence[str]], Table]
-    perform: Callable[[CallProcedure, Mapping[str, str]], Performed]
+    perform: Perform
     begin: Callable[[], QueryContext]
     guard: Callable[[], AbstractContextManager[None]] = nullcontext
 
@@ -286,16 +275,8 @@ class _Work:
         return self._facts(loaded)
 
     def _facts(self, table: Table) -> Facts:
-        query = self._door.begin()
-        return Facts(
-            tuple(self._parts), table, live_files(table, (), query), Compaction(table), query,
-            self._explain, self._policy, self._now_ms(),
-        )  # fmt: skip
-
-    def _explain(self, action: Need) -> Answer:
-        done = self._door.perform(action.call(self._parts, explain=True), {})
-        rows = [tuple(each.values()) for each in done.rows]
-        return Answer(rows, tuple(done.notes))
+        door, now = self._door, self._now_ms()
+        return facts_of(self._parts, table, door.begin(), door.perform, self._policy, now)
 
     def _now_ms(self) -> int:
         return int(self._run.now().timestamp() * 1000)

@@ -11,7 +11,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from icesql.catalog.table import Table
-    from icesql.health.of_table import Door, Performed
+    from icesql.health.facts import Performed
+    from icesql.health.of_table import Door
     from icesql.health.run_report import ActionReport, TableReport
     from icesql.modify.procedures.call import Call
     from icesql.sql.writes.procedures.call import CallProcedure
@@ -104,7 +105,8 @@ def _door(call: Call) -> Door:
 
     from msgspec.structs import replace
 
-    from icesql.health.of_table import Door, Performed
+    from icesql.health.facts import Performed
+    from icesql.health.of_table import Door
     from icesql.modify.procedures import run as procedures
 
     services = call.services
