@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
@@ -22,7 +22,6 @@ from icesql.storage.open import Storage
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
 Change = Callable[[str], str]
 
@@ -39,7 +38,7 @@ class DeleteFacts(Struct, frozen=True):
 
     length: int
     path_bounds: tuple[bytes, bytes] | None = None
-    column_sizes: dict[int, int] | None = None
+    column_sizes: Mapping[int, int] | None = None
     split_offsets: tuple[int, ...] | None = None
 
 
@@ -110,7 +109,8 @@ def facts_of(storage: Storage, path: str, file_format: str) -> DeleteFacts:
                 return name
 
             _avro(storage, path, note)
-            return DeleteFacts(length, _bounds_of(named))
+            encoded = sorted(each.encode() for each in named)
+            return DeleteFacts(length, (encoded[0], encoded[-1]) if encoded else None)
         case _:
             read_puffin_footer(
                 storage.location(path),
@@ -118,11 +118,6 @@ def facts_of(storage: Storage, path: str, file_format: str) -> DeleteFacts:
                 lambda offset, size: storage.read(path, offset=offset, length=size),
             )
             return DeleteFacts(length)
-
-
-def _bounds_of(named: set[str]) -> tuple[bytes, bytes] | None:
-    encoded = [each.encode() for each in named]
-    return (min(encoded), max(encoded)) if encoded else None
 
 
 # ------------------------------------------------------------------ Parquet
@@ -207,41 +202,23 @@ def _codec(metadata: Any) -> str:
 def _parquet_facts(storage: Storage, path: str, length: int) -> DeleteFacts:
     import pyarrow.parquet as pq
 
+    from icesql.write.file_metrics import file_metrics
+    from icesql.write.metrics_config import FULL
+    from icesql.write.position_deletes import SCHEMA
+
     with decoding(storage.location(path)), storage.open(path) as stream:
-        file = pq.ParquetFile(stream, read_dictionary=[DELETE_FILE_PATH.name])
-        schema = file.schema_arrow
-        name = schema.field(_place_of_path(schema, path)).name
-        named: set[str] = set()
-        for group in range(file.num_row_groups):
-            for chunk in file.read_row_group(group, columns=[name]).column(0).chunks:
-                values = chunk.dictionary if hasattr(chunk, "dictionary") else chunk
-                named.update(each for each in values.to_pylist() if each is not None)
-        return DeleteFacts(length, _bounds_of(named), _sizes(file), (*_splits(file.metadata),))
-
-
-def _sizes(file: pq.ParquetFile) -> dict[int, int]:
-    """Bytes of each top-level primitive column, by field id."""
-    ids = {
-        field.name: int(found)
-        for field in file.schema_arrow
-        if (found := (field.metadata or {}).get(_FIELD_ID)) is not None
-    }
-    sizes: dict[int, int] = {}
-    for group in range(file.metadata.num_row_groups):
-        columns = file.metadata.row_group(group)
-        for place in range(columns.num_columns):
-            column = columns.column(place)
-            field_id = ids.get(column.path_in_schema)
-            if field_id is not None:
-                sizes[field_id] = sizes.get(field_id, 0) + column.total_compressed_size
-    return sizes
-
-
-def _splits(metadata: Any) -> Iterator[int]:
-    for group in range(metadata.num_row_groups):
-        column = metadata.row_group(group).column(0)
-        starts = column.dictionary_page_offset, column.data_page_offset
-        yield min(each for each in starts if each is not None and each > 0)
+        footer = pq.ParquetFile(stream).metadata
+        ids = {
+            field.name: int((field.metadata or {}).get(_FIELD_ID, _NAMES.get(field.name, -1)))
+            for field in footer.schema.to_arrow_schema()
+        }
+        leaves = [ids.get(footer.schema.column(n).path, -1) for n in range(len(footer.schema))]
+    modes = dict.fromkeys(SCHEMA.field_by_id, FULL)
+    found = file_metrics(footer, leaves, SCHEMA, modes, [{}] * footer.num_row_groups)
+    bounds = None
+    if _PATH_ID in found.lower_bounds:
+        bounds = found.lower_bounds[_PATH_ID], found.upper_bounds[_PATH_ID]
+    return DeleteFacts(length, bounds, found.column_sizes, found.split_offsets)
 
 
 class _Sink:
