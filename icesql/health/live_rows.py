@@ -1,8 +1,4 @@
-"""Count the live rows of data files beneath their deletes, reading only what is necessary.
-
-That is position deletes and vectors, and the key columns of files with equality deletes. Files are
-read in parts that fit the memory limit.
-"""
+"""Count the live rows of many data files, in parts that fit the memory limit."""
 
 from __future__ import annotations
 
@@ -12,15 +8,14 @@ from typing import Final, TypeAlias
 from icesql.catalog.table import Table
 from icesql.context import QueryContext
 from icesql.errors import Error, QueryCancelledError
-from icesql.iceberg.manifest.data_file import DataFile, FileContent
+from icesql.iceberg.manifest.data_file import DataFile
 from icesql.iceberg.metadata_columns import POS
 from icesql.iceberg.schema import Schema
 from icesql.maintain.deletes.task import divide
-from icesql.maintain.rewrite.task import read_live_rows
-from icesql.read.deletes.positions import PositionDeletes
+from icesql.maintain.live_rows import is_read, live_rows
 from icesql.scan.plan import scan_context
 from icesql.scan.table_scan import TableScan
-from icesql.scan.tasks.task import CombinedScanTask, FileScanTask
+from icesql.scan.tasks.task import FileScanTask
 
 # Limit for data files whose keys are read; beyond it counts are unknown.
 _MOST_BYTES: Final = 8 << 30
@@ -60,19 +55,7 @@ class LiveRows:
             yield [tasks[each] for each in numbers]
 
     def _of_part(self, tasks: list[FileScanTask]) -> int:
-        self._query.check()
-        read: list[FileScanTask] = []
-        counted: list[FileScanTask] = []
-        for each in tasks:
-            by_key = any(one.content is FileContent.EQUALITY_DELETES for one in each.deletes)
-            (read if by_key or each.data_file.record_count < 0 else counted).append(each)
-        positions = PositionDeletes(self._context, counted, self._query)
-        live: int = sum(each.data_file.record_count for each in counted)
-        live -= sum(0 if gone is None else len(gone) for gone in map(positions.positions, counted))
-        if not read:
-            return live
-        self._left -= sum(each.length for each in read)
+        self._left -= sum(each.length for each in tasks if is_read(each))
         if self._left < 0:
             raise Error("more files than are read")
-        rows = read_live_rows(CombinedScanTask(tuple(read), self._context), self._query)
-        return live + sum(int(each.num_rows) for each in rows)
+        return live_rows(tasks, self._context, self._query)

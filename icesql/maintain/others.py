@@ -23,16 +23,13 @@ from icesql.errors import CommitConflictError
 from icesql.iceberg.manifest.data_file import DataFile, FileContent
 from icesql.iceberg.manifest.manifest import ManifestContent
 from icesql.iceberg.metadata.snapshot import Snapshot
-from icesql.iceberg.metadata.table_metadata import TableMetadata
 from icesql.read.deletes.positions import PositionDeletes
 from icesql.scan.deletes.delete_index import DeleteIndex
 from icesql.scan.deletes.vectors import Positions
 from icesql.scan.manifest_reader import ManifestReader
 from icesql.scan.tasks.task import FileScanTask, ScanContext
-from icesql.storage.open import Storage
 from icesql.storage.uncommitted import Uncommitted
-from icesql.write.deletion_vectors import as_bitmap, write_deletion_vector
-from icesql.write.position_deletes import write_position_deletes
+from icesql.write.position_deletes import write_deletes
 
 # The most rows of a file to check, a byte for each, to show that none of them became live again.
 _MOST_SHOWN: Final = 1 << 28
@@ -195,22 +192,6 @@ class Others:
 def equality_deletes(task: FileScanTask) -> list[DataFile]:
     """The equality deletes that apply to a file."""
     return [each for each in task.deletes if each.content is FileContent.EQUALITY_DELETES]
-
-
-def write_deletes(
-    metadata: TableMetadata,
-    storage: Storage,
-    file: DataFile,
-    rows: Positions,
-    operation: str | None = None,
-    number: int = 0,
-) -> DataFile:
-    """Write deletes for the sorted ``rows`` of a file; a vector in format version 3."""
-    if metadata.format_version > 2:
-        return write_deletion_vector(
-            metadata, storage, file, as_bitmap(rows), operation=operation, number=number
-        )
-    return write_position_deletes(metadata, storage, file, rows, operation=operation, number=number)
 
 
 class NewDeletes:

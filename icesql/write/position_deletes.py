@@ -18,6 +18,7 @@ from icesql.iceberg.metadata_columns import DELETE_FILE_PATH, DELETE_POS
 from icesql.iceberg.partitioning import partition_types
 from icesql.iceberg.schema import Schema
 from icesql.storage.open import Storage
+from icesql.write.deletion_vectors import as_bitmap, write_deletion_vector
 from icesql.write.locations import data_locations, partition_path
 from icesql.write.metrics_config import FULL
 from icesql.write.options import write_options
@@ -26,6 +27,27 @@ from icesql.write.parquet_file import FileShape, ParquetFile, WrittenFile
 _ROWS_AT_ONCE: Final = 1 << 18
 
 SCHEMA = Schema((DELETE_FILE_PATH, DELETE_POS))
+
+
+def write_deletes(
+    metadata: TableMetadata,
+    storage: Storage,
+    data_file: DataFile,
+    positions: npt.NDArray[np.int64],
+    operation: str | None = None,
+    number: int = 0,
+) -> DataFile:
+    """Write the deletes of one data file as its format version has them, and describe them.
+
+    A deletion vector from version 3 on, else a position delete file. ``positions`` are sorted.
+    """
+    if metadata.format_version > 2:
+        return write_deletion_vector(
+            metadata, storage, data_file, as_bitmap(positions), operation=operation, number=number
+        )
+    return write_position_deletes(
+        metadata, storage, data_file, positions, operation=operation, number=number
+    )
 
 
 def write_position_deletes(

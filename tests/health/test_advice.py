@@ -142,12 +142,15 @@ def test_young_snapshots_are_expired_by_a_constant_time(
     sick: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from icesql.health import metadata
-    from icesql.health.facts import Answer, facts_of
+    from icesql.health.facts import Performed, facts_of
+    from icesql.health.policy import TablePolicy
 
     sick.execute("CREATE TABLE ns.t (id BIGINT)")
     Patient(sick).insert(3, "$i")
     table = sick.catalog.load(("ns", "t"))
-    facts = facts_of(("ns", "t"), table, QueryContext(), lambda need: Answer(()))
+    facts = facts_of(
+        ("ns", "t"), table, QueryContext(), lambda statement, keys: Performed(), TablePolicy(), 0
+    )
     monkeypatch.setattr(metadata, "_MANY_SNAPSHOTS", 3)
     (finding,) = metadata.snapshots(facts)
     assert "older_than => TIMESTAMP '" in finding.statement  # Spark refuses now() - INTERVAL 1 DAY

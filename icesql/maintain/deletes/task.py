@@ -23,14 +23,13 @@ from icesql.errors import InternalError
 from icesql.iceberg.manifest.data_file import DataFile
 from icesql.iceberg.metadata.table_metadata import TableMetadata
 from icesql.maintain.deletes.plan import DeletesPlan
-from icesql.maintain.others import write_deletes
 from icesql.maintain.rewrite.task import numbered_file, read_live_rows
 from icesql.read.deletes.positions import PositionDeletes
 from icesql.scan.deletes.delete_index import partition_key
 from icesql.scan.deletes.vectors import Positions
 from icesql.scan.tasks.task import CombinedScanTask, FileScanTask, content_bytes
 from icesql.storage.uncommitted import Uncommitted
-from icesql.write.position_deletes import write_partition_deletes
+from icesql.write.position_deletes import write_deletes, write_partition_deletes
 from icesql.write.written import Written, decoding
 
 # Rows whose files are read together: a byte for each, and eight for each deleted one.

@@ -15,18 +15,15 @@ from icesql.commit.snapshots.branches import Branch, start_of
 from icesql.context import QueryContext
 from icesql.errors import shifted
 from icesql.iceberg.expressions.predicate import ALWAYS_TRUE
-from icesql.iceberg.manifest.data_file import FileContent
+from icesql.maintain.live_rows import live_rows
 from icesql.modify.modified import Modified
 from icesql.modify.rows.changes import NewRows, RowBatch
 from icesql.modify.rows.target import row_target
 from icesql.modify.services import StatementServices
 from icesql.modify.targets import find_target, target_of
 from icesql.modify.tasks.run import change_by_query
-from icesql.read.deletes.delete_relations import DeleteRelations
-from icesql.read.task import read_file
 from icesql.scan.planner import plan, whole_files
 from icesql.scan.table_scan import TableScan
-from icesql.scan.tasks.task import FileScanTask, ScanContext
 from icesql.sql.trees import exp
 from icesql.sql.writes.statements import Delete
 from icesql.storage.new_file import check_writable
@@ -140,26 +137,6 @@ def rows_at(table: Table, snapshot: Snapshot | None, query: QueryContext) -> int
     schema = table.metadata.schema
     planned = plan(TableScan(table, snapshot, schema, schema), query)
     return live_rows(planned.files, planned.context, query)
-
-
-def live_rows(tasks: Sequence[FileScanTask], context: ScanContext, query: QueryContext) -> int:
-    """The number of rows of whole files, without deleted rows.
-
-    Uses the record counts in metadata and the positions in delete files. Reads a data file
-    only if its count is unknown, or for the columns of equality deletes.
-    """
-    relations = DeleteRelations(context, tasks, query)
-    nothing = replace(context, projection=replace(context.projection, fields=()))
-    total = 0
-    for task in tasks:
-        query.check()
-        by_values = any(each.content is FileContent.EQUALITY_DELETES for each in task.deletes)
-        if by_values or task.data_file.record_count < 0:
-            total += sum(batch.num_rows for batch in read_file(task, nothing, query, relations))
-            continue
-        gone = relations.position_array(task)
-        total += task.data_file.record_count - (0 if gone is None else len(gone))
-    return total
 
 
 def _counting(query: Query) -> Query:

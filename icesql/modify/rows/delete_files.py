@@ -16,8 +16,8 @@ from icesql.modify.rows.changes import GoneRows, as_positions
 from icesql.read.deletes.positions import PositionDeletes
 from icesql.storage.open import Storage
 from icesql.storage.uncommitted import Uncommitted
-from icesql.write.deletion_vectors import as_bitmap, write_deletion_vector
-from icesql.write.position_deletes import write_position_deletes
+from icesql.write.deletion_vectors import as_bitmap
+from icesql.write.position_deletes import write_deletes
 from icesql.write.written import Written
 
 if TYPE_CHECKING:
@@ -59,16 +59,8 @@ def write_delete_files(
                 positions = positions | as_bitmap(found)
         if len(positions) == file.record_count:
             return Written(removed=(file, *replaced))
-        number += 1
-        if vectors:
-            made = write_deletion_vector(
-                metadata, storage, file, positions, operation=operation, number=number
-            )
-        else:
-            rows = as_positions(positions)
-            made = write_position_deletes(
-                metadata, storage, file, rows, operation=operation, number=number
-            )
+        rows = as_positions(positions)
+        made = write_deletes(metadata, storage, file, rows, operation, number + 1)
         new.take([made.path])
         return Written(deletes=(made,), removed=replaced, referenced=(file.path,))
 
