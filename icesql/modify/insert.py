@@ -12,12 +12,10 @@ from icesql.commit.schema_change import as_it_is
 from icesql.engine.duckdb.types import column_types
 from icesql.engine.result_schema import ResultColumn
 from icesql.errors import (
-    ColumnNotFoundError,
     DataError,
     IntegrityError,
     ProgrammingError,
     UnsupportedSqlError,
-    similar_names,
 )
 from icesql.iceberg import types as t
 from icesql.iceberg.schema import Schema
@@ -26,7 +24,7 @@ from icesql.modify.modified import Modified
 from icesql.modify.partition_clause import as_defaults, partition_values, with_values
 from icesql.modify.rows.new_files import write_files
 from icesql.modify.services import StatementServices
-from icesql.modify.targets import find_target
+from icesql.modify.targets import column_named, find_target
 from icesql.sql.trees import exp
 from icesql.sql.writes.statements import Insert
 from icesql.write.assignment import constant_array, stored_array
@@ -246,11 +244,12 @@ def column_sources(
     """
     fields = schema.fields
     fixed = [each.name for each in statement.partition if each.value is not None]
-    own = [_column(name, schema, statement) for name in fixed]
+    place = None if statement.by_name else statement.table.offset
+    own = [column_named(name, schema, place) for name in fixed]
     if statement.by_name:
-        targets = [_column(name, schema, statement) for name in given]
+        targets = [column_named(name, schema, place) for name in given]
     elif statement.columns is not None:
-        targets = [_column(name, schema, statement) for name in statement.columns]
+        targets = [column_named(name, schema, place) for name in statement.columns]
     else:
         targets = [each for each in fields if each not in own]
     if counted and len(given) != len(targets):
@@ -273,18 +272,6 @@ def column_sources(
     return tuple(places.get(field.field_id) for field in fields)
 
 
-def _column(name: str, schema: Schema, statement: Insert) -> t.NestedField:
-    found = schema.find_column(name)
-    if found is None:
-        names = [each.name for each in schema.fields]
-        raise ColumnNotFoundError(
-            name,
-            similar=similar_names(name, names),
-            offset=None if statement.by_name else statement.table.offset,
-        )
-    return found
-
-
 def _read_by_columns(statement: Insert, schema: Schema, services: StatementServices) -> Insert:
     """Make the reader use the types of the table's columns, unless options give types."""
     file = statement.copied
@@ -300,7 +287,8 @@ def _read_by_columns(statement: Insert, schema: Schema, services: StatementServi
     elif "csv" in file.function:
         targets = list(schema.fields)
         if statement.columns is not None:
-            targets = [_column(name, schema, statement) for name in statement.columns]
+            place = statement.table.offset
+            targets = [column_named(name, schema, place) for name in statement.columns]
         options = (*options, ("columns", column_types(targets)))
     return _with_options(statement, options)
 

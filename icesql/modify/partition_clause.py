@@ -9,11 +9,12 @@ import pyarrow as pa
 from msgspec import Struct
 from msgspec.structs import replace
 
-from icesql.errors import ColumnNotFoundError, ProgrammingError, similar_names
+from icesql.errors import ProgrammingError
 from icesql.iceberg import types as t
 from icesql.iceberg.metadata.table_metadata import TableMetadata
 from icesql.modify.create import constant_of, constant_value
 from icesql.modify.services import StatementServices
+from icesql.modify.targets import column_named
 from icesql.sql.writes.statements import ColumnDefinition, Insert, PartitionValue, TypeName
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ def partition_values(
     own = {each.source_id for each in metadata.spec.fields if each.transform.lower() == "identity"}
     found = []
     for each in statement.partition:
-        field = _column(each, metadata)
+        field = column_named(each.name, metadata.schema, each.offset)
         if field.field_id not in own:
             raise ProgrammingError(
                 f'PARTITION names "{field.name}", by whose values {statement.table.text} is not '
@@ -48,15 +49,6 @@ def partition_values(
         if each.value is not None:
             found.append(_value(field, each, services))
     return tuple(found)
-
-
-def _column(given: PartitionValue, metadata: TableMetadata) -> t.NestedField:
-    found = metadata.schema.find_column(given.name)
-    if found is None:
-        names = [each.name for each in metadata.schema.fields]
-        near = similar_names(given.name, names)
-        raise ColumnNotFoundError(given.name, similar=near, offset=given.offset)
-    return found
 
 
 def _value(field: t.NestedField, given: PartitionValue, services: StatementServices) -> FixedValue:

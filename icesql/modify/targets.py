@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from icesql.catalog.targets import table_to_change
 from icesql.commit.snapshots.branches import Branch, Staged
 from icesql.errors import (
+    ColumnNotFoundError,
     ProgrammingError,
     SnapshotNotFoundError,
     TableNotFoundError,
@@ -27,6 +28,8 @@ from icesql.storage.new_file import check_writable
 if TYPE_CHECKING:
     from icesql.catalog.table import Catalog, Table
     from icesql.config import Settings
+    from icesql.iceberg.schema import Schema
+    from icesql.iceberg.types import NestedField
     from icesql.scan.table_scan import TableScan
     from icesql.sql.statement import Query, TableReference
 
@@ -93,6 +96,15 @@ def check_branch(table: Table, branch: str) -> None:
             similar=similar_names(branch, branches),
             hint=f"ALTER TABLE {table.name} CREATE BRANCH {branch} makes it",
         )
+
+
+def column_named(name: str, schema: Schema, offset: int | None) -> NestedField:
+    """The column of a name at this offset in the text. Raises ColumnNotFoundError."""
+    found = schema.find_column(name)
+    if found is None:
+        names = [each.name for each in schema.fields]
+        raise ColumnNotFoundError(name, similar=similar_names(name, names), offset=offset)
+    return found
 
 
 def wap_branch(table: Table, settings: Settings) -> Branch:

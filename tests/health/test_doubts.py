@@ -9,6 +9,7 @@ import pytest
 
 import icesql
 from icesql.health import live_rows
+from icesql.maintain import live_rows as counting
 from tests.maintain.rewrite.tables import catalog_of, new_table, rows
 from tests.scenes import Scene, Stage, scenes
 
@@ -123,14 +124,14 @@ def test_the_keys_of_a_file_are_read_once_for_all_snapshots(
         new = [table.position_deletes(places, referenced=True)]
         table.commit(new, [deletes, *held], "overwrite")
         held = new
-    read: list[int] = []
-    real = live_rows.read_live_rows
+    read: list[str] = []
+    real = counting.read_file
 
-    def counted(scan: Any, query: Any) -> Any:
-        read.append(len(scan.tasks))
-        return real(scan, query)
+    def counted(task: Any, *others: Any) -> Any:
+        read.append(task.data_file.path)
+        return real(task, *others)
 
-    monkeypatch.setattr(live_rows, "read_live_rows", counted)
+    monkeypatch.setattr(counting, "read_file", counted)
     with icesql.connect(warehouse=catalog_of(table).folder) as con:
         assert DAMAGE.isdisjoint(each.name for each in con.doctor("ns.t").findings)
-    assert read == [1]
+    assert len(read) == 1

@@ -16,6 +16,7 @@ from icesql.errors import (
 )
 from icesql.iceberg import types as t
 from icesql.iceberg.schema import Schema
+from icesql.modify.targets import column_named
 from icesql.sql.writes.merge.composed import Span
 from icesql.sql.writes.merge.statement import Merge, MergeClause, MergeValue
 
@@ -104,7 +105,7 @@ def _starred(
         case "name":
             found: dict[int, Value] = {}
             for name in source:
-                found[_column(name, schema, clause.offset).field_id] = OfSource(name)
+                found[column_named(name, schema, clause.offset).field_id] = OfSource(name)
             return found
         case "position":
             if len(source) != len(fields):
@@ -132,7 +133,7 @@ def _inserted(
         return tuple(_value(each) for each in values)
     for each in values:
         path = unqualified(each.path, schema, statement)
-        field = _column(path[0], schema, each.offset)
+        field = column_named(path[0], schema, each.offset)
         if len(path) > 1:
             raise ProgrammingError(
                 f"INSERT gives values to whole columns; {'.'.join(path)} is a field of one"
@@ -149,7 +150,7 @@ def _updated(
     inner: dict[int, dict[tuple[int, ...], Value]] = {}
     for each in clause.values:
         path = unqualified(each.path, schema, statement)
-        field = _column(path[0], schema, each.offset)
+        field = column_named(path[0], schema, each.offset)
         below = _path_in(field, path[1:], each.offset)
         others = inner.setdefault(field.field_id, {})
         for other in others:
@@ -188,14 +189,6 @@ def unqualified(path: tuple[str, ...], schema: Schema, statement: Merge) -> tupl
     # A path that starts with no column of the table names a column to be added.
     is_new = statement.evolves and len(path) > 1 and lower[0] == alias
     return path[1:] if is_new and schema.find_column(path[0]) is None else path
-
-
-def _column(name: str, schema: Schema, offset: int | None) -> t.NestedField:
-    found = schema.find_column(name)
-    if found is None:
-        names = [each.name for each in schema.fields]
-        raise ColumnNotFoundError(name, similar=similar_names(name, names), offset=offset)
-    return found
 
 
 def _path_in(field: t.NestedField, path: tuple[str, ...], offset: int | None) -> tuple[int, ...]:
