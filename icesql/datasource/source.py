@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import icesql.errors
 from icesql.datasource.options import CONNECT
 from icesql.datasource.write import SessionFacts
+from icesql.engine.spark.errors import MISSING
 from icesql.engine.spark.releases import (
     OLDEST_WITH_SOURCES,
     register_source,
@@ -77,17 +78,23 @@ def _finder(folder: str) -> Callable[[], None]:
 
 def _planner(find: Callable[[], None]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """A method that runs in Spark's processes, where its errors end with icesql's own line."""
+    missing = MISSING
 
     def planned(method: Callable[..., Any]) -> Callable[..., Any]:
         def called(*given: Any, **named: Any) -> Any:
             find()
-            from icesql.datasource.last_line import ReadError
-            from icesql.errors import Error
-
             try:
-                return method(*given, **named)
-            except Error as error:
-                failed = ReadError(error)
+                from icesql.datasource.last_line import ReadError
+                from icesql.errors import Error, OperationalError
+
+                try:
+                    return method(*given, **named)
+                except Error as error:
+                    failed = ReadError(error)
+                except ModuleNotFoundError as error:
+                    failed = ReadError(OperationalError(f"{error}{missing}"))
+            except ModuleNotFoundError as error:  # icesql itself
+                failed = ModuleNotFoundError(f"{error}{missing}")
             raise failed
 
         return called
@@ -209,11 +216,11 @@ def _writers(find: Callable[[], None]) -> tuple[Any, Any]:
 
 
 def _rows(find: Callable[[], None]) -> Callable[[Any], Iterator[Any]]:
+    @_planner(find)
     def read(partition: Any) -> Iterator[Any]:
         """The batches of a packed job; none for the empty job that Spark adds if there are none."""
         if partition is None or partition.value is None:
             return iter(())
-        find()
         from icesql.engine.spark.worker import unpack
 
         batches: Iterator[Any] = unpack(partition.value)()

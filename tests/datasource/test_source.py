@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import sys
 import traceback
 from types import SimpleNamespace
 from typing import Any
@@ -11,7 +12,7 @@ from typing import Any
 import pytest
 
 from icesql.datasource.last_line import ReadError
-from icesql.datasource.source import register
+from icesql.datasource.source import _rows, register
 from icesql.errors import ProgrammingError
 from tests.spark.conftest import FIELDS as ALL_FIELDS
 from tests.spark.conftest import ROWS as ALL_ROWS
@@ -152,6 +153,27 @@ def test_a_temporary_view_reads_a_table(session: Any, table: TableWriter) -> Non
     options = f"path '{table.folder}', `snapshot-id` '1000'"
     session.sql(f"CREATE TEMPORARY VIEW first USING icesql OPTIONS ({options})")
     assert session.table("first").count() == 3
+
+
+def test_a_python_that_lacks_a_package_names_the_setting(
+    spark_here: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    registered: list[Any] = []
+    register(SimpleNamespace(conf={}, dataSource=SimpleNamespace(register=registered.append)))
+    made = registered[0]({"path": "ns.t"})
+    monkeypatch.setitem(sys.modules, "icesql.datasource.table", None)
+    monkeypatch.setitem(sys.modules, "icesql.engine.spark.worker", None)
+    job = SimpleNamespace(value=b"")
+    read = _rows(lambda: None)
+    for call in (made.schema, lambda: made.writer(None, False), lambda: read(job)):
+        with pytest.raises(ReadError) as raised:
+            call()
+        last = "".join(traceback.format_exception(raised.value)).splitlines()[-1]
+        assert last.startswith("icesql.errors.OperationalError: ")
+        assert last.endswith("in PYSPARK_PYTHON")
+    monkeypatch.setitem(sys.modules, "icesql.errors", None)
+    with pytest.raises(ModuleNotFoundError, match=r"icesql\.errors.*PYSPARK_PYTHON"):
+        made.schema()
 
 
 def test_a_path_is_not_written(table: TableWriter) -> None:

@@ -57,6 +57,10 @@ _MEMORY: Final = (
         "read fewer columns and rows",
     ),
 )
+MISSING: Final = (
+    ": it is missing in the Python of a worker; install icesql there, or name a Python that has it "
+    "in PYSPARK_PYTHON"
+)
 # Messages about Spark itself, matched at the beginning of a text.
 _GONE = re.compile(
     r"SparkContext was shut down|stopped SparkContext|Error while (sending|receiving)|"
@@ -141,19 +145,19 @@ def translate(
         return UnsupportedSqlError(
             f"a result of this type on Spark ({_brief(text)})", hint="run it with engine = 'local'"
         )
-    if planning and condition is not None:
+    # A failure of Python in a worker is not about the statement.
+    of_python = "Traceback (most recent call last)" in text
+    if planning and condition is not None and not of_python:
         return UnsupportedSqlError(
             f"this statement on Spark ({brief})", hint="run it with engine = 'local'"
         )
     if "OPERATION_CANCELED" in text or ("cancelled" in text and "Job" in text):
         return QueryCancelledError("the query was cancelled")
+    of_text = of_text and not of_python
     if of_text and condition is not None and not condition.startswith("INTERNAL_ERROR"):
         return refusal_of_text(error)
     if brief.startswith("ModuleNotFoundError"):
-        brief += (
-            ": it is missing in the Python of a worker; install icesql there, or name a Python "
-            "that has it in PYSPARK_PYTHON"
-        )
+        brief += MISSING
     return OperationalError(f"Spark failed: {brief}")
 
 
