@@ -7,13 +7,16 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 import icesql
+from icesql.context import QueryContext
 from icesql.engine.spark.error_transport import new_mark
 from icesql.engine.spark.errors import is_gone, translate
+from icesql.engine.spark.progress import SparkJobs
 from icesql.engine.spark.scans import TASKS, Scans
 from tests.spark.conftest import NUMBERS
 from tests.spark.processes import run
@@ -197,9 +200,27 @@ def test_what_python_says_in_a_worker_is_the_message(spark_here: None) -> None:
         '  File "/somewhere/worker.py", line 1, in main\n'
         "ModuleNotFoundError: No module named 'icesql'\n"
     )
-    found = translate(PySparkException(text), MARK, cancelled=False)
-    assert str(found).startswith("Spark failed: ModuleNotFoundError: No module named 'icesql': ")
-    assert str(found).endswith("PYSPARK_PYTHON")
+    for condition in (None, "PYTHON_EXCEPTION"):
+        error: Any = PySparkException(text)
+        error.getCondition = lambda condition=condition: condition
+        planning = condition is None
+        found = translate(error, MARK, cancelled=False, planning=planning, of_text=not planning)
+        assert type(found) is icesql.OperationalError
+        assert str(found).startswith("Spark failed: ModuleNotFoundError: No module named 'icesql'")
+        assert str(found).endswith("PYSPARK_PYTHON")
+
+
+def test_a_stage_that_ran_again_may_have_left_files() -> None:
+    stages = {1: SimpleNamespace(currentAttemptId=0), 2: None}
+    jobs = {7: SimpleNamespace(stageIds=[1, 2]), 8: None}
+    tracker = SimpleNamespace(
+        getJobIdsForGroup=lambda tag: [*jobs], getJobInfo=jobs.get, getStageInfo=stages.get
+    )
+    session = SimpleNamespace(sparkContext=SimpleNamespace(statusTracker=lambda: tracker))
+    made = SparkJobs(session, "tag", QueryContext())
+    assert not made.have_retried()
+    stages[1] = SimpleNamespace(currentAttemptId=1)
+    assert made.have_retried()
 
 
 DEAD = """

@@ -369,9 +369,15 @@ class SparkResult(ReadResult):
         frame = self._run(make_frame)
         twice = self._run(lambda: speculates(frame.sparkSession))
         self._open.stream = stream(frame, jobs, expected_bytes=0)
+        last: tuple[bytes, bool] | None = None
         while (batch := self._run(self._next_batch)) is not None:
             for written, repeated in zip(*batch.to_pydict().values(), strict=True):
-                yield written, repeated or twice
+                if last is not None:
+                    yield last
+                last = written, repeated or twice
+        if last is not None:
+            # Now every stage has ended, also one that ran again because its input was lost.
+            yield last[0], last[1] or self._run(jobs.have_retried)
 
     def _check_rows(self, rows: int) -> None:
         if not rows and self._bound.spark is None and must_have_rows(self._bound.tree):

@@ -102,6 +102,19 @@ class SparkJobs:
         if self._canceller is not None:
             self._ended.wait(seconds)
 
+    def have_retried(self) -> bool:
+        """True if Spark ran a stage of these jobs again: its tasks count attempts from 0 again.
+
+        False on Connect, where this is unknown.
+        """
+        if is_connect(self._session):
+            return False
+        tracker = self._session.sparkContext.statusTracker()
+        jobs = [tracker.getJobInfo(each) for each in tracker.getJobIdsForGroup(self.tag)]
+        stages = {stage for job in jobs if job is not None for stage in job.stageIds}
+        attempts = [info for each in stages if (info := tracker.getStageInfo(each)) is not None]
+        return any(info.currentAttemptId > 0 for info in attempts)
+
     # ------------------------------------------------------------------ progress
 
     @contextmanager
