@@ -77,6 +77,12 @@ class Access(Struct, frozen=True):
             service=service,
         )
 
+    @property
+    def is_open(self) -> bool:
+        """Whether SQL may read all that the owner of the connection can name."""
+        limited = self.service or self.catalogs is not None or self.confine is not False
+        return self.tables_by_path is True and not limited
+
     def check_setting(self, name: str) -> None:
         """Raise AccessDeniedError for a setting that SQL cannot change, in any spelling of it."""
         key = setting_key(name)

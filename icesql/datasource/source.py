@@ -83,6 +83,7 @@ def _planner(find: Callable[[], None]) -> Callable[[Callable[..., Any]], Callabl
     def planned(method: Callable[..., Any]) -> Callable[..., Any]:
         def called(*given: Any, **named: Any) -> Any:
             find()
+            failed: Exception
             try:
                 from icesql.datasource.last_line import ReadError
                 from icesql.errors import Error, OperationalError

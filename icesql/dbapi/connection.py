@@ -135,8 +135,10 @@ class Connection:
         dataset, a mapping of columns or anything with ``__arrow_c_stream__``. Arrow data is not
         copied, nor are numbers of pandas and numpy: after a change in place, register them again. A
         LazyFrame is run now; a reader is read to its end, within ``memory_limit``, and only once.
-        Only the local engine reads them.
-        Raises ProgrammingError for a value that is not a table, DataError, OperationalError.
+        Only the local engine reads them. With ``engine`` spark or auto, a DataFrame of Spark stays
+        in Spark, which computes it for each statement that names it, and only Spark reads it.
+        Raises ProgrammingError for a value that is not a table, UnsupportedSqlError for a type of
+        Spark that tables lack, DataError, OperationalError.
         """
         from icesql.dbapi.registered import register
 

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from icesql.dbapi.held_rows import as_arrow
 from icesql.errors import ProgrammingError, TableNotFoundError, similar_names
-from icesql.query.views.temporary import Temporary, TemporaryTable
+from icesql.query.views.temporary import SparkFrame, Temporary, TemporaryTable
 
 if TYPE_CHECKING:
     from icesql.dbapi.connection import Connection
@@ -28,6 +28,8 @@ def register(connection: Connection, session: Session, name: str, rows: Any) -> 
     table = _table(session, made, name, rows)
     made.keep(table)
     session.pipeline.drop_prepared()
+    if isinstance(table, SparkFrame):
+        return
     try:
         quoted = '"' + name.replace('"', '""') + '"'
         with connection.execute(f"SELECT * FROM {quoted} LIMIT 0") as cursor:
@@ -81,9 +83,20 @@ def tables_of(session: Session, tables: Mapping[str, Any] | None) -> dict[str, T
 
 
 def _table(session: Session, made: Temporary, name: str, rows: Any) -> TemporaryTable:
+    if _is_of_spark(rows) and session.state.settings.engine != "local":
+        from icesql.session.frames import spark_frame
+
+        session.engines.spark().check_frame(rows, name)
+        return spark_frame(name, rows)
     limit = session.state.settings.memory_limit
     names, data, size = as_arrow(rows, lambda copied: made.check_room(copied, limit, name))
     return TemporaryTable(name, tuple((column, "", "") for column in names), data, size)
+
+
+def _is_of_spark(rows: Any) -> bool:
+    """True for a DataFrame of PySpark, also of Spark Connect."""
+    kind = type(rows)
+    return kind.__module__.startswith("pyspark.sql.") and kind.__name__ == "DataFrame"
 
 
 def _checked(name: str) -> str:

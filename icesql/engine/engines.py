@@ -32,6 +32,8 @@ def choose_engine(plans: Sequence[ScanPlan], settings: Settings) -> EngineChoice
         return EngineChoice(settings.engine)
     if any(plan.changes is not None for plan in plans):
         return EngineChoice("local", "engine local: it alone has CHANGES")
+    if any(plan.scan.frame is not None for plan in plans):
+        return EngineChoice("spark", "engine spark: it alone reads its DataFrames")
     return engine_for(sum(plan.report.projected_bytes for plan in plans), settings)
 
 

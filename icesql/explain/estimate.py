@@ -54,6 +54,8 @@ def _stored(plan: ScanPlan, leaves: tuple[int, ...]) -> int | None:
 def estimate_text(plan: ScanPlan) -> str:
     """One line about the reads of a scan: rows, files, bytes by column."""
     found = estimate(plan)
+    if plan.scan.frame is not None:
+        return "estimate: unknown, it is a DataFrame"
     if plan.metadata is not None:
         return "estimate: from metadata alone"
     rows = "an unknown number of" if found["rows"] is None else f"at most {found['rows']:,}"

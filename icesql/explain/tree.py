@@ -23,8 +23,11 @@ def tree(bound: BoundQuery, plans: Sequence[ScanPlan], query: QueryContext) -> l
     lines: list[str] = []
     for plan, resolved in zip(plans, bound.resolved, strict=True):
         scan = plan.scan
-        name = f".{scan.metadata_table}" if scan.metadata_table else ""
-        lines.append(f"table {scan.table.name}{name}")
+        name = scan.metadata_table or ""
+        if name == scan.table.name:
+            lines += [f"rows of {name}", f"   {estimate_text(plan)}"]
+            continue
+        lines.append(f"table {scan.table.name}{name and f'.{name}'}")
         lines.append(f"   {estimate_text(plan)}")
         lines.append(f"└─ snapshot {resolved.snapshot or 'none, the table is empty'}")
         children = [_manifest_lines(each, plan) for each in explained_manifests(plan, query)]

@@ -131,11 +131,7 @@ def _check_sources(
             own = services.state.temporary.find(each.parts) is not None
             given = ".".join(each.parts).lower() in services.query.tables
             if own or given or each.path or names._registered_path(each.parts) is not None:
-                raise UnsupportedSqlError(
-                    f"{each.name} in a view of a catalog, which only this session knows",
-                    hint="CREATE TEMP VIEW",
-                    offset=each.offset,
-                )
+                raise _of_session(each.name, each.offset)
             if old is None:
                 continue
             inner = names.open_view(each.parts)
@@ -147,6 +143,14 @@ def _check_sources(
                 raise ProgrammingError(f"the view {statement.view.text} would read itself")
 
 
+def _of_session(name: str, offset: int | None = None) -> UnsupportedSqlError:
+    return UnsupportedSqlError(
+        f"{name} in a view of a catalog, which only this session knows",
+        hint="CREATE TEMP VIEW",
+        offset=offset,
+    )
+
+
 def _new(
     statement: CreateStoredView,
     catalog: Catalog,
@@ -154,8 +158,11 @@ def _new(
     services: StatementServices,
 ) -> NewView:
     with shifted(statement.shift):
-        result = services.run(statement.query)[0]
+        result, scans = services.run(statement.query)
         try:
+            for each in scans:
+                if each.frame is not None:
+                    raise _of_session(each.table.name)
             columns = [each.name for each in result.columns]
             fields = result_fields(result.columns)
         finally:

@@ -38,7 +38,8 @@ class TableScan(Struct, frozen=True):
     represented by one row and their number. ``rows`` returns the rows of a statement in FROM that
     is not a table; then ``metadata_table`` names what the statement shows. ``all_deletes``: a
     remaining file has all its deletes, also of rows that the filter excludes. ``changes`` are read
-    instead of rows; ``schema`` then has the columns of a change, too.
+    instead of rows; ``schema`` then has the columns of a change, too. ``frame`` is the DataFrame of
+    Spark that is read, with the columns of ``schema`` in their order; ``rows`` then only refuses.
     """
 
     table: Table
@@ -59,3 +60,4 @@ class TableScan(Struct, frozen=True):
     rows_alike: bool = False
     all_deletes: bool = False
     rows: Callable[[TableScan, QueryContext], Iterable[tuple[Any, ...]]] | None = None
+    frame: Any = None

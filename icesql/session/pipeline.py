@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
+from functools import partial
 from typing import TYPE_CHECKING, TypeAlias, cast
 
 from msgspec.structs import replace
@@ -295,10 +296,10 @@ class Pipeline:
         try:
             return self._bind(expanded, query, for_explain=for_explain)
         except (TableNotFoundError, UnsupportedTableError):
-            # An unknown table may be a view of a catalog.
+            # An unknown table may be a view of a catalog, or of the user's SparkSession.
             stored = self._with_views(statement, query, for_explain=for_explain, stored=True)
-            if [each.parts for each in stored.references] == [
-                each.parts for each in expanded.references
+            if [(each.parts, each.shown) for each in stored.references] == [
+                (each.parts, each.shown) for each in expanded.references
             ]:
                 raise
         return self._bind(stored, query, for_explain=for_explain)
@@ -421,23 +422,28 @@ class Pipeline:
     ) -> Query:
         """The statement with temporary views and tables, and with rows that need an engine.
 
-        ``stored``: also with the views of catalogs.
+        ``stored``: also with the views of catalogs, and with those of the user's SparkSession.
         """
         from icesql.query.views.create import with_temporary
 
-        find = None
+        find = others = None
         if stored:
             from icesql.query.views.stored import StoredViews
 
             find = StoredViews(
                 self.state, self.dialect, query, lambda read: self.columns_of(read, query)
             ).find
+        if stored and query.settings.engine != "local":
+            from icesql.session.frames import spark_view
+
+            others = partial(spark_view, state=self.state, engines=self.engines, query=query)
         return with_temporary(
             statement,
             self.state.temporary,
             self.dialect,
             lambda shown: self._rows_of(shown, query, for_explain=for_explain, stored=stored),
             find,
+            others,
             tables=query.tables,
             files=self.state.access.files is not False,
         )

@@ -161,8 +161,8 @@ def test_a_python_that_lacks_a_package_names_the_setting(
     registered: list[Any] = []
     register(SimpleNamespace(conf={}, dataSource=SimpleNamespace(register=registered.append)))
     made = registered[0]({"path": "ns.t"})
-    monkeypatch.setitem(sys.modules, "icesql.datasource.table", None)
-    monkeypatch.setitem(sys.modules, "icesql.engine.spark.worker", None)
+    for module in ("datasource.table", "datasource.write", "engine.spark.worker"):
+        monkeypatch.setitem(sys.modules, f"icesql.{module}", None)
     job = SimpleNamespace(value=b"")
     read = _rows(lambda: None)
     for call in (made.schema, lambda: made.writer(None, False), lambda: read(job)):

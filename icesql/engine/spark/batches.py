@@ -45,6 +45,8 @@ def expected_bytes(tree: exp.Expr, plans: Sequence[ScanPlan]) -> int | None:
     """A rough upper bound of the bytes of a query's rows in Arrow; None if there is none."""
     from sqlglot import exp
 
+    if any(plan.scan.frame is not None for plan in plans):
+        return None
     size = _ARROW_BYTES * sum(plan.report.projected_bytes for plan in plans)
     reducing = exp.Where, exp.Join, exp.Group, exp.AggFunc, exp.Distinct, exp.Limit, exp.Having
     return size if size <= WAVE_BYTES or not tree.find(*reducing) else None

@@ -100,6 +100,14 @@ class SparkEngine:
         slots = parallelism(session)
         return TaskRuns(session, jobs(slots), slots, query, new_mark()).results()
 
+    def check_frame(self, frame: Any, name: str) -> None:
+        """Raise ProgrammingError for a DataFrame that this engine's Spark cannot read."""
+        self._sessions.check_frame(frame, name)
+
+    def temporary_view(self, name: str) -> Any:
+        """See ``SparkSessions.temporary_view``."""
+        return self._sessions.temporary_view(name)
+
     def forget(self) -> None:
         """See ``protocol.Engine``. Spark's workers keep footers, by path and length."""
         self._footers, self._frames = FooterCache(), ReaderFrames()
@@ -190,6 +198,9 @@ class SparkResult(ReadResult):
                 tree, self.columns = declared_columns(self._bound, self._plans, cursor, settings)
             session = self._sessions.session(settings.timezone, for_text=text is not None)
             self._sessions.drop_stale()
+            for scan in self._bound.scans:
+                if scan.frame is not None:
+                    self._sessions.check_frame(scan.frame, scan.table.name)
             nonce = secrets.token_hex(8)
             self._open.jobs = jobs = SparkJobs(session, f"icesql-{nonce}", self._query)
             self._open.scans = scans = Scans(

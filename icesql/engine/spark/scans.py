@@ -36,6 +36,7 @@ from icesql.engine.spark.task_memory import task_memory
 from icesql.engine.spark.tasks import SparkTasks, most_at_once, parallelism
 from icesql.engine.spark.text.plan_check import check_plan, declared_columns, placed
 from icesql.engine.spark.types import carrier, quoted, spark_schema
+from icesql.engine.spark.user_sessions import frame_of_scan
 from icesql.engine.spark.worker import ScanJob, pack
 from icesql.errors import UnsupportedSqlError
 from icesql.iceberg.metadata_columns import POS
@@ -87,9 +88,6 @@ class Scans:
         if any(plan.changes is not None for plan in plans):
             raise UnsupportedSqlError("CHANGES on Spark", hint="SET engine = 'local'")
         self._views: list[str] = []
-        if any(plan.metadata is not None for plan in plans):
-            # The driver already has these rows: no task reads them.
-            self.ways = frozenset()
         self.groups: tuple[str, ...] = ()
         self.rest: Rest | None = None
         self._row_questions: tuple[str, ...] = ()
@@ -156,7 +154,9 @@ class Scans:
             self._plan_lazily(tasks)
         for index, (plan, name) in enumerate(zip(self._plans, names, strict=True)):
             self._query.check()
-            if SPARK_READER in self.ways and is_spark_readable(
+            if plan.metadata is not None:
+                way, frame = TASKS, self._metadata_frame(plan, plan.metadata)
+            elif SPARK_READER in self.ways and is_spark_readable(
                 plan, cursor, self._footers, self._frames, self._query
             ):
                 way, frame = SPARK_READER, self._frames.frame(self._session, plan)
@@ -279,6 +279,8 @@ class Scans:
     def _metadata_frame(self, plan: ScanPlan, rows: MetadataRows) -> Any:
         import pyarrow as pa
 
+        if plan.scan.frame is not None:
+            return frame_of_scan(plan.scan, self._session)
         from icesql.read.metadata_table import metadata_table
 
         columns = plan.scan.projection.fields

@@ -1,15 +1,17 @@
-"""A user's own SparkSession: icesql's cache for it, and local rows as its DataFrame."""
+"""A user's own SparkSession: icesql's cache for it, and DataFrames in and out of it."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from icesql.engine.spark.releases import frame_of_rows
+from icesql.engine.spark.releases import frame_of_rows, in_session
 from icesql.engine.spark.session.required import without_warnings
-from icesql.engine.spark.types import quoted
+from icesql.engine.spark.types import quoted, spark_type
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from icesql.scan.table_scan import TableScan
 
 _NAME: Final = "_icesql"
 
@@ -32,3 +34,19 @@ def static_frame(session: Any, rows: pa.Table) -> Any:
     )
     with without_warnings():
         return frame_of_rows(session, rows.rename_columns(names), ddl).toDF(*rows.column_names)
+
+
+def frame_of_scan(scan: TableScan, session: Any) -> Any:
+    """The projected columns of a scan's DataFrame, in icesql's ``session``.
+
+    Spark plans and computes the DataFrame under the settings of the user's session, once for each
+    call of this function: what was computed for an earlier statement is not used again.
+    """
+    from pyspark.sql.functions import col, lit
+
+    named = scan.frame.toDF(*(each.name for each in scan.schema.fields))
+    columns = [
+        col(quoted(each.name)).cast(spark_type(each.type)).alias(each.name)
+        for each in scan.projection.fields
+    ]
+    return in_session(named.select(*(columns or [lit(None).cast("INT").alias("none")])), session)

@@ -35,7 +35,7 @@ from icesql.modify.rows.stored_variants import StoredVariants, planned_files
 from icesql.modify.rows.target import RowTarget, check_row_names, check_same_columns, row_target
 from icesql.modify.services import StatementServices
 from icesql.modify.targets import find_target
-from icesql.modify.tasks.division import Division, Narrow, parts_for, planned_division, same
+from icesql.modify.tasks.division import Division, Narrow, parts_for, planned_division
 from icesql.modify.tasks.run import TaskRun
 from icesql.read.task import read_file
 from icesql.scan.planner import plan
@@ -125,10 +125,17 @@ class _Merge:
         """Run the source on the configured engine, or locally if that engine cannot run it."""
         try:
             return self._services.run(self._statement.source)
-        except UnsupportedSqlError:
+        except UnsupportedSqlError as error:
             if self._services.query.settings.engine == "local":
                 raise
-            return self._services.run_here(self._statement.source, {}, same)
+            refused = error
+
+        def here(scans: tuple[TableScan, ...]) -> tuple[TableScan, ...]:
+            if any(each.frame is not None for each in scans):
+                raise refused
+            return scans
+
+        return self._services.run_here(self._statement.source, {}, here)
 
     def _relation(self, source: SourceRows, part: Part) -> Relation:
         return merge_relation(

@@ -114,8 +114,8 @@ def planned_division(
     if services.query.settings.engine == "auto":
         return None
     raise UnsupportedSqlError(
-        "a condition on a metadata table, on CHANGES or on files of this machine with MERGE on "
-        "the Spark engine",
+        "a condition on a metadata table, on a DataFrame, on CHANGES or on files of this machine "
+        "with MERGE on the Spark engine",
         hint="SET engine = 'local'",
     )
 

@@ -1,10 +1,12 @@
-"""The scan of a statement in FROM, whose rows are not of a table."""
+"""The scan of a statement in FROM or of a DataFrame of Spark, whose rows are not of a table."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec.structs import replace
 
 from icesql.catalog.table import Table
 from icesql.context import QueryContext
@@ -15,6 +17,7 @@ from icesql.iceberg.partitioning import PartitionSpec
 from icesql.iceberg.schema import Schema
 from icesql.query.show_rows.information import COLUMNS, information
 from icesql.query.show_rows.request import Columns
+from icesql.query.views.temporary import SCHEMA, SparkFrame
 from icesql.scan.table_scan import TableScan
 from icesql.sql.positions import unsupported
 from icesql.sql.statement import Query
@@ -40,12 +43,14 @@ _TYPES: Final[dict[str, t.IcebergType]] = {
 
 
 def shown_scan(reference: TableReference, session: SessionState, query: QueryContext) -> TableScan:
-    """The scan of the statement of a reference.
+    """The scan of the statement or the DataFrame of a reference.
 
     A SHOW or DESCRIBE is executed now, a table of information_schema when its rows are read.
     Raises the errors of the statement.
     """
     statement = reference.shown
+    if isinstance(statement, SparkFrame):
+        return _frame_scan(statement, reference)
     assert statement is not None
     assert not isinstance(statement, Query)
     if statement.what == "INFORMATION_SCHEMA":
@@ -85,9 +90,35 @@ def _scan(
             for number, (column, kind) in enumerate(columns, start=1)
         )
     )
+
+    def stored(scan: TableScan, query: QueryContext) -> Iterator[Row]:
+        for row in rows(scan, query):
+            yield tuple(_stored(value, kind) for value, kind in zip(row, kinds, strict=True))
+
+    return _scan_of(name, schema, stored)
+
+
+def _frame_scan(frame: SparkFrame, reference: TableReference) -> TableScan:
+    def refused(scan: TableScan, query: QueryContext) -> Iterable[Row]:
+        if scan.limit != 0:  # DESCRIBE only needs the columns
+            raise unsupported(
+                f"the DataFrame {frame.name} of Spark on the local engine",
+                reference.offset,
+                "SET engine = 'spark', or register its toArrow()",
+            )
+        return ()
+
+    scan = _scan_of(f"{SCHEMA}.{frame.name}", frame.schema, refused)
+    return replace(scan, frame=frame.data)
+
+
+def _scan_of(
+    name: str, schema: Schema, rows: Callable[[TableScan, QueryContext], Iterable[Row]]
+) -> TableScan:
     metadata = TableMetadata(
         format_version=2,
-        table_uuid=None,
+        # No uuid would be equal to that of a table of format version 1 without one.
+        table_uuid="",
         location="",
         last_updated_ms=0,
         last_sequence_number=0,
@@ -97,12 +128,8 @@ def _scan(
         default_spec_id=0,
     )
 
-    def stored(scan: TableScan, query: QueryContext) -> Iterator[Row]:
-        for row in rows(scan, query):
-            yield tuple(_stored(value, kind) for value, kind in zip(row, kinds, strict=True))
-
     table = Table((name,), metadata, "", Storage())
-    return TableScan(table, None, schema, schema, metadata_table=name, rows=stored)
+    return TableScan(table, None, schema, schema, metadata_table=name, rows=rows)
 
 
 def _type(kind: str, number: int) -> t.IcebergType:

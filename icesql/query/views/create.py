@@ -114,6 +114,7 @@ def with_temporary(
     dialect: str | None,
     rows: Callable[[Shown | Query], TemporaryTable | None],
     stored: Find | None = None,
+    others: Callable[[TableReference], TemporaryTable | None] | None = None,
     *,
     tables: Mapping[str, TemporaryTable],
     files: bool,
@@ -121,8 +122,8 @@ def with_temporary(
     """The query with the session's views and temporary tables in place of their names.
 
     ``rows`` returns the rows of a statement in FROM, None if it is answered without an engine.
-    ``stored`` finds the views of catalogs, None to ignore them. ``tables`` are known only to this
-    statement and take precedence.
+    ``stored`` finds the views of catalogs, None to ignore them. ``others`` finds the tables of
+    names that mean nothing else. ``tables`` are known only to this statement and take precedence.
     """
     own = _views(made)
 
@@ -141,7 +142,8 @@ def with_temporary(
         if reference.shown is not None:
             with found_at(reference.offset):
                 return rows(reference.shown)
-        return _own_table(reference, tables) or _table(reference, made)
+        found = _own_table(reference, tables) or _table(reference, made)
+        return others(reference) if found is None and others is not None else found
 
     return with_tables(expanded, find)
 

@@ -9,7 +9,7 @@ from typing import Final
 from msgspec.structs import replace
 from sqlglot import exp
 
-from icesql.query.views.temporary import TemporaryTable
+from icesql.query.views.temporary import SparkFrame, TemporaryTable
 from icesql.sql.positions import unsupported
 from icesql.sql.statement import Query, TableReference
 from icesql.sql.user_text import TABLE, Edit
@@ -20,6 +20,8 @@ _HINT: Final = "SET engine = local"
 
 def with_tables(query: Query, find: Callable[[TableReference], TemporaryTable | None]) -> Query:
     """The query without temporary tables in its references; the same query if it has none.
+
+    A DataFrame of Spark stays a reference: it is scanned.
 
     Raises UnsupportedSqlError for time travel on a temporary table.
     """
@@ -32,16 +34,21 @@ def with_tables(query: Query, find: Callable[[TableReference], TemporaryTable | 
         return query
     names: dict[str, str] = {}
     left: list[TableReference] = []
+    held: list[TemporaryTable] = []
+    first = None
     for reference in query.references:
-        old = f"__scan_{reference.index}"
-        if reference.index in found:
-            if reference.travel is not None or reference.changes is not None:
-                what = f"time travel on the temporary table {reference.name}"
-                raise unsupported(what, reference.offset, "it has no snapshots")
-            names[old] = f"__temp_{list(found).index(reference.index)}"
-        else:
+        old, table = f"__scan_{reference.index}", found.get(reference.index)
+        if table is not None and (reference.travel is not None or reference.changes is not None):
+            what = f"time travel on the temporary table {reference.name}"
+            raise unsupported(what, reference.offset, "it has no snapshots")
+        if table is None or isinstance(table, SparkFrame):
             names[old] = f"__scan_{len(left)}"
-            left.append(replace(reference, index=len(left)))
+            shown = reference.shown if table is None else table
+            left.append(replace(reference, index=len(left), shown=shown))
+        else:
+            names[old] = f"__temp_{len(held)}"
+            held.append(table)
+            first = first or reference
     tree = query.tree.copy()
     for node in tree.find_all(exp.Table):
         if isinstance(node.this, exp.Identifier) and node.name in names:
@@ -50,8 +57,7 @@ def with_tables(query: Query, find: Callable[[TableReference], TemporaryTable | 
     if text is not None:
         text = replace(text, edits=tuple(_renamed(edit, names) for edit in text.edits))
     spark = query.spark
-    if spark is not None:
-        first = next(each for each in query.references if each.index in found)
+    if spark is not None and first is not None:
         spark = unsupported("a temporary table on the Spark engine", first.offset, _HINT)
     return replace(
         query,
@@ -59,7 +65,7 @@ def with_tables(query: Query, find: Callable[[TableReference], TemporaryTable | 
         references=tuple(left),
         user_text=text,
         spark=spark,
-        temporary=tuple(found.values()),
+        temporary=tuple(held),
     )
 
 

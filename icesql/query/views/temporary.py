@@ -50,6 +50,15 @@ class TemporaryTable(Struct, frozen=True):
     kind = "table"
 
 
+class SparkFrame(TemporaryTable, frozen=True):
+    """A DataFrame of Spark under a name: ``data`` is the DataFrame, whose rows stay in Spark.
+
+    ``schema`` has its columns, in order, under unique names.
+    """
+
+    schema: Schema
+
+
 class Temporary:
     """Views and tables by name, in one space as in DuckDB; case is ignored."""
 

@@ -72,6 +72,8 @@ class FragmentChoice:
 
         Using fewer tasks than the scan is packed into means reading the others less often.
         """
+        if not self._are_read_in_tasks(inside):
+            return None
         scan = max(candidates, key=lambda each: self._plans[each].projected_bytes)
         own = self._plans[scan].projected_bytes
         whole = [each for each in inside if each != scan]
@@ -97,10 +99,16 @@ class FragmentChoice:
     def undivided(self, inside: Sequence[int]) -> Division | None:
         """A single task, if it takes less time than Spark would."""
         read = self._bytes(inside)
-        if not self._fits(inside) or read > max(_FREE_BYTES, self._cost_on_spark(read)):
+        if not self._are_read_in_tasks(inside) or not self._fits(inside):
+            return None
+        if read > max(_FREE_BYTES, self._cost_on_spark(read)):
             return None
         scan = max(inside, key=lambda each: self._plans[each].projected_bytes)
         return Division(scan, 1, read)
+
+    def _are_read_in_tasks(self, scans: Sequence[int]) -> bool:
+        """False if the driver has the rows of a scan, or Spark has them as a DataFrame."""
+        return all(self._plans[each].metadata is None for each in scans)
 
     def is_dearer(self, fragments: Sequence[Fragment], left: exp.Expr, alone: Fragment) -> bool:
         """See ``Choice``; compares the bytes that the busiest worker reads, in stored bytes.

@@ -21,6 +21,7 @@ from icesql.engine.spark.session.required import (
     require_pyspark,
 )
 from icesql.engine.spark.session.started import follow, has_ended, has_session, start
+from icesql.engine.spark.types import quoted
 from icesql.errors import OperationalError, ProgrammingError
 
 if TYPE_CHECKING:
@@ -76,21 +77,58 @@ class SparkSessions:
         started again. Raises MissingExtraError, ProgrammingError, OperationalError.
         """
         with self._lock:
-            if self._root is not None and _is_over(self._root):
-                if self._chosen.get("session") is not None:
-                    raise OperationalError(_ENDED)
-                self._root = None
-                self._by_zone.clear()
-            if self._root is None:
-                self._root = self._open()
+            root = self._running()
             key = timezone, for_text
             if key not in self._by_zone:
                 pinned = PINNED_FOR_TEXT if for_text else PINNED
-                self._by_zone[key] = self._pinned({**pinned, TIME_ZONE: timezone})
+                self._by_zone[key] = self._pinned(root, {**pinned, TIME_ZONE: timezone})
             return self._by_zone[key]
 
-    def _pinned(self, settings: Mapping[str, str]) -> Any:
-        root = self._root
+    def check_frame(self, frame: Any, name: str) -> None:
+        """Raise ProgrammingError for a DataFrame that this Spark cannot read."""
+        with self._lock:
+            root = self._running()
+        if is_connect(frame):
+            raise ProgrammingError(
+                f"{name} is a DataFrame of Spark Connect, whose rows SQL of icesql does not reach; "
+                'write it with df.write.format("icesql") and name the table'
+            )
+        if is_connect(root) or frame.sparkSession.sparkContext is not root.sparkContext:
+            raise ProgrammingError(
+                f"{name} is a DataFrame of another Spark than this connection's; "
+                'connect(engine="spark", spark=df.sparkSession) and register it there'
+            )
+
+    def temporary_view(self, name: str) -> Any:
+        """A temporary view of the user's session as a DataFrame; None if there is none.
+
+        Starts no Spark: without one in this process there is no view.
+        """
+        chosen = self._chosen.get("session")
+        if self._chosen.get("remote") or is_connect(chosen):
+            return None
+        if chosen is None and not _is_started():
+            return None
+        with self._lock:
+            root = self._running()
+        try:
+            found = root.catalog.getTable(quoted(name))
+        except spark_exceptions():
+            return None
+        return root.table(quoted(name)) if found.isTemporary else None
+
+    def _running(self) -> Any:
+        """The session that was chosen or is started here. Call it with the lock."""
+        if self._root is not None and _is_over(self._root):
+            if self._chosen.get("session") is not None:
+                raise OperationalError(_ENDED)
+            self._root = None
+            self._by_zone.clear()
+        if self._root is None:
+            self._root = self._open()
+        return self._root
+
+    def _pinned(self, root: Any, settings: Mapping[str, str]) -> Any:
         # The user's limit; it also applies if the server does not give icesql its own session.
         known = (root.conf.get(name, None) for name in (BROADCAST_LIMIT_OF_RUN, BROADCAST_LIMIT))
         limit = next(filter(None, known), "10m")
@@ -157,6 +195,15 @@ class SparkSessions:
         finally:
             self._lock.release()
         leave(opened)
+
+
+def _is_started() -> bool:
+    """True if this process has a Spark, whichever thread started it."""
+    try:
+        from pyspark import SparkContext
+    except ImportError:
+        return False
+    return SparkContext._active_spark_context is not None
 
 
 def _is_over(session: Any) -> bool:
