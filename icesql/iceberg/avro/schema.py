@@ -80,6 +80,21 @@ def parse_avro_schema(text: bytes) -> AvroNode:
     return schema
 
 
+def without_logical_types(schema: Any) -> Any:
+    """The schema with the stored types only."""
+    if isinstance(schema, list):
+        return [without_logical_types(each) for each in schema]
+    if isinstance(schema, dict):
+        return {
+            key: without_logical_types(value)
+            if key in ("type", "items", "values", "fields")
+            else value
+            for key, value in schema.items()
+            if key not in ("logicalType", "default", "aliases")
+        }
+    return schema
+
+
 def _check_expanded(schema: AvroNode) -> None:
     """Limit the expanded size: thirty records that each name the last twice are a billion types."""
     sizes: dict[int, tuple[int, int, AvroNode]] = {}

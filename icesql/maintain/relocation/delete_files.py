@@ -9,10 +9,10 @@ from msgspec import Struct
 
 from icesql.errors import CorruptFileError, UnsupportedTableError
 from icesql.iceberg.avro.container import read_avro_file
-from icesql.iceberg.avro.edits import edited, find_fields
 from icesql.iceberg.avro.schema import OddSchema, parse_avro_schema
 from icesql.iceberg.manifest.edits import ListedPath, NewPath
 from icesql.iceberg.manifest.schema import by_field_id
+from icesql.iceberg.manifest.writing.container import edited
 from icesql.iceberg.metadata.json_fields import Malformed
 from icesql.iceberg.metadata_columns import DELETE_FILE_PATH, DELETE_POS
 from icesql.iceberg.puffin.container import read_puffin_footer
@@ -262,17 +262,14 @@ def _avro(storage: Storage, path: str, change: Change) -> bytes:
     location = storage.location(path)
     file = read_avro_file(storage.read(path, most=_LARGEST), location)
     try:
-        schema = parse_avro_schema(file.schema)
-        field = by_field_id(schema, _NAMES).get(_PATH_ID)
+        field = by_field_id(parse_avro_schema(file.schema), _NAMES).get(_PATH_ID)
         if field is None:
             raise OddSchema("position deletes without paths")
-        from msgspec.structs import replace
+        name = field.name
 
-        fields = tuple(
-            replace(each, field_id=_PATH_ID if each is field else each.field_id)
-            for each in schema.fields
-        )
-        find = find_fields(replace(schema, fields=fields), {_PATH_ID})
+        def edit(record: dict[str, Any]) -> None:
+            record[name] = change(str(record[name]))
+
+        return edited(file, edit)
     except (Malformed, OddSchema) as error:
         raise CorruptFileError(location, f"not position deletes: {error}") from error
-    return edited(file, find, lambda found: {_PATH_ID: change(str(found[_PATH_ID].value))})

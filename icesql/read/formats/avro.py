@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from icesql.errors import CorruptFileError
 from icesql.iceberg.avro.container import AvroBlock, AvroContainer
+from icesql.iceberg.avro.schema import without_logical_types
 from icesql.iceberg.expressions.predicate import Predicate
 from icesql.iceberg.manifest.data_file import DataFile
 from icesql.read.formats.avro_columns import (
@@ -18,7 +19,6 @@ from icesql.read.formats.avro_columns import (
     avro_array,
     avro_record,
     file_fields,
-    without_logical_types,
 )
 from icesql.read.formats.decode_errors import decoding
 from icesql.read.formats.file_fields import FileField, table_fields

@@ -76,21 +76,6 @@ def file_fields(record: AvroColumn) -> tuple[FileField, ...]:
     )
 
 
-def without_logical_types(schema: Any) -> Any:
-    """The schema with the stored types only."""
-    if isinstance(schema, list):
-        return [without_logical_types(each) for each in schema]
-    if isinstance(schema, dict):
-        return {
-            key: without_logical_types(value)
-            if key in ("type", "items", "values", "fields")
-            else value
-            for key, value in schema.items()
-            if key not in ("logicalType", "default", "aliases")
-        }
-    return schema
-
-
 class _Schema(Struct, frozen=True):
     named: dict[str, Any]
 

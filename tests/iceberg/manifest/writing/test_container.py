@@ -1,9 +1,10 @@
-"""Editing Avro changes the requested fields, and no other byte of a record."""
+"""Editing an Avro file changes the requested fields, and no others."""
 
 from __future__ import annotations
 
 import io
 import json
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,8 @@ from msgspec.structs import replace
 
 from icesql.errors import CorruptFileError
 from icesql.iceberg.avro.container import AvroFile, read_avro_file
-from icesql.iceberg.avro.edits import edited, find_fields
 from icesql.iceberg.avro.schema import OddSchema, parse_avro_schema
+from icesql.iceberg.manifest.writing.container import edited
 
 SCHEMA = json.loads(Path(__file__).with_name("edited.avsc").read_text())
 RECORDS = [
@@ -35,44 +36,37 @@ def written(codec: str = "deflate", interval: int = 60) -> AvroFile:
     return read_avro_file(out.getvalue(), "f")
 
 
-def node() -> Any:
-    return parse_avro_schema(json.dumps(SCHEMA).encode())
-
-
 def read(data: bytes) -> list[Any]:
     return list(fastavro.reader(io.BytesIO(data)))
+
+
+def keep(record: Any) -> None:
+    """Change nothing."""
 
 
 @pytest.mark.parametrize("codec", ["null", "deflate", "bzip2", "xz"])
 @pytest.mark.parametrize("interval", [1, 60, 10**6])
 def test_what_is_not_changed_stays(codec: str, interval: int) -> None:
     file = written(codec, interval)
-    for wanted in ((), (1, 2, 3, 4)):
-        data = edited(file, find_fields(node(), wanted), lambda found: {})
-        again = read_avro_file(data, "f")
-        assert again.data == file.data
-        assert [each[:2] for each in again.blocks] == [each[:2] for each in file.blocks]
-        assert {**again.metadata, "avro.codec": b""} == {**file.metadata, "avro.codec": b""}
-        assert read(data) == RECORDS
-        assert edited(file, find_fields(node(), wanted), lambda found: {}) == data
+    data = edited(file, keep)
+    again = read_avro_file(data, "f")
+    assert again.metadata["k"] == b"v"
+    assert parse_avro_schema(again.schema) == parse_avro_schema(file.schema)
+    assert (again.metadata["avro.codec"] == b"null") == (codec == "null")
+    assert read(data) == RECORDS
+    assert edited(file, keep) == data
 
 
 def test_fields_change() -> None:
-    def edit(found: Any) -> dict[int, Any]:
-        assert set(found) == {1, 2, 3, 4}
-        pairs = found[3].value
-        return {
-            1: None if found[1].value is None else found[1].value + "!",
-            2: -found[2].value,
-            3: None if pairs is None else [{**each, "value": b"!"} for each in pairs],
-            4: "END" * 100,
-        }
+    def edit(record: Any) -> None:
+        record["i"] = -record["i"]
+        record["last"] = "END" * 100
+        for each in record["pairs"] or ():
+            each["value"] = b"!"
 
-    data = edited(written(), find_fields(node(), (1, 2, 3, 4)), edit)
-    assert read(data) == [
+    assert read(edited(written(), edit)) == [
         {
             **each,
-            "a": None if each["a"] is None else each["a"] + "!",
             "i": -each["i"],
             "pairs": each["pairs"] and [{**pair, "value": b"!"} for pair in each["pairs"]],
             "last": "END" * 100,
@@ -81,17 +75,28 @@ def test_fields_change() -> None:
     ]
 
 
-def test_every_cut_is_told() -> None:
+def test_every_cut_is_an_error() -> None:
     file = written("null", 10**6)
     ((count, end, _),) = file.blocks
     for cut in range(end):
         broken = replace(file, data=file.data[:cut], blocks=((count, cut, 0),))
         with pytest.raises(CorruptFileError, match="f"):
-            edited(broken, find_fields(node(), (4,)), lambda found: {})
+            edited(broken, keep)
+
+
+def test_wrong_bytes_are_an_error_or_other_values() -> None:
+    file = written("null", 10**6)
+    for place in range(len(file.data)):
+        for byte in (0, 1, 0x7F, 0x80, 0xFF):
+            data = bytearray(file.data)
+            data[place] = byte
+            with suppress(CorruptFileError):
+                edited(replace(file, data=bytes(data)), keep)
 
 
 def test_arrays_without_bytes_are_refused() -> None:
     schema = {"type": "record", "name": "r", "fields": [
         {"name": "a", "type": {"type": "array", "items": "null"}}]}  # fmt: skip
+    file = replace(written(), metadata={"avro.schema": json.dumps(schema).encode()})
     with pytest.raises(OddSchema):
-        find_fields(parse_avro_schema(json.dumps(schema).encode()), ())
+        edited(file, keep)
