@@ -6,51 +6,29 @@ NULL is a missing variant; the text ``null`` a variant that holds null. Source: 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, Final
 
 import pyarrow as pa
-from msgspec import Struct
 
 from icesql.iceberg.variant.nodes import (
     NULL,
     BadVariant,
+    Node,
     decode_node,
     encode_node,
     read_dictionary,
 )
 from icesql.read.columns.arrow_schema import VARIANT_BYTES
 from icesql.read.columns.convert import ArrayReader
-from icesql.read.columns.variant_encoding import (
-    Json,
-    binary_text,
-    date_text,
-    decode,
-    float32_text,
-    float_text,
-    json_string,
-    time_text,
-    timestamp_text,
-    to_text,
-    uuid_text,
-)
+from icesql.read.columns.variant_encoding import to_text
+from icesql.read.columns.variant_leaves import leaf_nodes
 from icesql.read.formats.file_fields import is_list
 
 Names = tuple[str, ...]
 # A field that is neither in ``value`` nor in ``typed_value`` is not in the object.
 _ABSENT: Final = None
-Formatter = Callable[[pa.Array], Iterable[Any]]
-
-
-class _Form(Struct, frozen=True):
-    """The Arrow form of a variant's parts: ``decode`` makes it of bytes and names, ``leaves`` of
-    values of a type, ``array`` of items; an object is a dict."""
-
-    decode: Callable[[bytes, Names], Any]
-    leaves: Callable[[pa.DataType], Formatter | None]
-    array: Callable[[list[Any]], Any]
-    null: Any
 
 
 def variant_reader(source: pa.DataType, *, binary: bool = False) -> ArrayReader | None:
@@ -84,7 +62,7 @@ def _readable(group: pa.DataType) -> bool:
     elif is_list(type):
         children = [type.value_type]
     else:
-        return _formatter(type) is not None
+        return _is_leaf(type)
     return all(
         pa.types.is_struct(child) and _is_shredded_group(child) and _readable(child)
         for child in children
@@ -92,10 +70,13 @@ def _readable(group: pa.DataType) -> bool:
 
 
 def _texts(array: pa.Array) -> pa.Array:
-    valid, found = _variants(array, _text_form())
-    texts = [
-        None if not present else to_text(value) for value, present in zip(found, valid, strict=True)
-    ]
+    valid, found = _variants(array)
+    try:
+        texts = [
+            to_text(node) if present else None for node, present in zip(found, valid, strict=True)
+        ]
+    except BadVariant as error:
+        raise _invalid(error) from error
     return pa.array(texts, pa.string())
 
 
@@ -110,7 +91,7 @@ def _bytes(array: pa.Array) -> pa.Array:
             each.cast(pa.binary()).fill_null(b"") for each in (metadata, value) if each is not None
         ]
     else:
-        valid, found = _variants(array, _node_form())
+        valid, found = _variants(array)
         made = [
             (b"", b"") if not present else encode_node(each)
             for each, present in zip(found, valid, strict=True)
@@ -120,7 +101,7 @@ def _bytes(array: pa.Array) -> pa.Array:
     return pa.StructArray.from_arrays(arrays, fields=list(VARIANT_BYTES), mask=mask)
 
 
-def _variants(array: pa.Array, form: _Form) -> tuple[list[bool], list[Any]]:
+def _variants(array: pa.Array) -> tuple[list[bool], list[Node]]:
     """Whether each row has a variant, and the variants."""
     if isinstance(array, pa.ExtensionArray):
         array = array.storage
@@ -132,11 +113,15 @@ def _variants(array: pa.Array, form: _Form) -> tuple[list[bool], list[Any]]:
             _names(raw) if present else ()
             for raw, present in zip(metadata.to_pylist(), valid, strict=True)
         ]
-        found = _group(array, names, valid, form)
+        found = _group(array, names, valid)
     except BadVariant as error:
-        raise pa.ArrowInvalid(f"bad variant: {error}") from error
+        raise _invalid(error) from error
     # Both parts missing is invalid at the top; the specification reads it as null.
-    return valid, [form.null if each is None else each for each in found]
+    return valid, [NULL if each is None else each for each in found]
+
+
+def _invalid(error: BadVariant) -> pa.ArrowInvalid:
+    return pa.ArrowInvalid(f"bad variant: {error}")
 
 
 @lru_cache(maxsize=256)
@@ -151,20 +136,18 @@ def _child(group: pa.Array, name: str) -> pa.Array | None:
     return None if place < 0 else group.field(place)
 
 
-def _group(
-    group: pa.Array, names: Sequence[Names], wanted: Sequence[bool], form: _Form
-) -> list[Any]:
+def _group(group: pa.Array, names: Sequence[Names], wanted: Sequence[bool]) -> list[Node | None]:
     """The variants of a group of ``value`` and ``typed_value``; None where both are missing."""
     count = len(group)
     value, typed = _child(group, "value"), _child(group, "typed_value")
     values: list[Any] = [None] * count if value is None else value.to_pylist()
-    shredded = [_ABSENT] * count if typed is None else _typed(typed, names, wanted, form)
-    found: list[Any] = []
+    shredded = [_ABSENT] * count if typed is None else _typed(typed, names, wanted)
+    found: list[Node | None] = []
     for raw, other, dictionary, needed in zip(values, shredded, names, wanted, strict=True):
         if not needed or raw is None:
             found.append(other if needed else None)
             continue
-        plain = form.decode(raw, dictionary)
+        plain = decode_node(raw, dictionary)
         if other is None:
             found.append(plain)
         elif isinstance(plain, dict) and isinstance(other, dict):
@@ -174,9 +157,7 @@ def _group(
     return found
 
 
-def _typed(
-    array: pa.Array, names: Sequence[Names], wanted: Sequence[bool], form: _Form
-) -> list[Any]:
+def _typed(array: pa.Array, names: Sequence[Names], wanted: Sequence[bool]) -> list[Node | None]:
     if isinstance(array, pa.ExtensionArray):
         array = array.storage if not _is_uuid(array.type) else array
     there = [
@@ -184,18 +165,16 @@ def _typed(
         for needed, present in zip(wanted, array.is_valid().to_pylist(), strict=True)
     ]
     if pa.types.is_struct(array.type):
-        return _objects(array, names, there, form)
+        return _objects(array, names, there)
     if is_list(array.type):
-        return _arrays(array, names, there, form)
-    formatter = form.leaves(array.type)
-    assert formatter is not None
-    return [made if needed else None for made, needed in zip(formatter(array), there, strict=True)]
+        return _arrays(array, names, there)
+    nodes = leaf_nodes(array)
+    assert nodes is not None
+    return [node if needed else None for node, needed in zip(nodes, there, strict=True)]
 
 
-def _objects(
-    array: pa.Array, names: Sequence[Names], there: Sequence[bool], form: _Form
-) -> list[Any]:
-    objects: list[dict[str, Any]] = [{} for _ in there]
+def _objects(array: pa.Array, names: Sequence[Names], there: Sequence[bool]) -> list[Node | None]:
+    objects: list[dict[str, Node]] = [{} for _ in there]
     for index in range(array.type.num_fields):
         name = array.type.field(index).name
         group = array.field(index)
@@ -203,15 +182,13 @@ def _objects(
             needed and valid
             for needed, valid in zip(there, group.is_valid().to_pylist(), strict=True)
         ]
-        for members, value in zip(objects, _group(group, names, present, form), strict=True):
+        for members, value in zip(objects, _group(group, names, present), strict=True):
             if value is not None:
                 members[name] = value
     return [members if needed else None for members, needed in zip(objects, there, strict=True)]
 
 
-def _arrays(
-    array: pa.Array, names: Sequence[Names], there: Sequence[bool], form: _Form
-) -> list[Any]:
+def _arrays(array: pa.Array, names: Sequence[Names], there: Sequence[bool]) -> list[Node | None]:
     if not pa.types.is_list(array.type):
         array = array.cast(pa.list_(array.type.value_field))
     offsets = array.offsets.to_pylist()
@@ -225,30 +202,12 @@ def _arrays(
         array.values.slice(begin, end - begin),
         [owner for owner, _ in owners],
         [needed for _, needed in owners],
-        form,
     )
-    items = [form.null if item is None else item for item in items]
+    items = [NULL if item is None else item for item in items]
     return [
-        form.array(items[offsets[row] - begin : offsets[row + 1] - begin]) if there[row] else None
+        items[offsets[row] - begin : offsets[row + 1] - begin] if there[row] else None
         for row in range(len(array))
     ]
-
-
-def _joined(items: list[Json]) -> str:
-    return "[" + ",".join(map(to_text, items)) + "]"
-
-
-def _text_form() -> _Form:
-    return _Form(decode, _formatter, _joined, "null")
-
-
-def _node_form() -> _Form:
-    from icesql.read.columns.variant_leaves import leaf_nodes
-
-    return _Form(decode_node, lambda _: lambda array: leaf_nodes(array) or (), list, NULL)
-
-
-# ------------------------------------------------------------------ shredded leaves
 
 
 def _plain(type: pa.DataType) -> pa.DataType:
@@ -261,39 +220,26 @@ def _is_uuid(type: pa.DataType) -> bool:
     return isinstance(type, pa.UuidType)
 
 
-def _formatter(type: pa.DataType) -> Formatter | None:
-    """How leaves of a ``typed_value`` type become JSON; None for a type variants do not have."""
-    if _is_uuid(type):
-        return lambda array: _each(array.storage, uuid_text)
-    if pa.types.is_fixed_size_binary(type) and type.byte_width == 16:
-        return lambda array: _each(array, uuid_text)
-    if pa.types.is_boolean(type):
-        return lambda array: _each(array, lambda value: "true" if value else "false")
-    if pa.types.is_signed_integer(type):
-        return lambda array: _each(array, str)
-    if pa.types.is_float64(type):
-        return lambda array: _each(array, float_text)
-    if pa.types.is_float32(type):
-        return lambda array: _each(array, float32_text)
-    if pa.types.is_decimal(type):
-        # Arrow gives Decimals of the type's scale, whose plain form has all digits.
-        return lambda array: _each(array, lambda value: format(value, "f"))
-    if pa.types.is_string(type) or pa.types.is_large_string(type):
-        return lambda array: _each(array, json_string)
-    if pa.types.is_binary(type) or pa.types.is_large_binary(type):
-        return lambda array: _each(array, binary_text)
-    if pa.types.is_date32(type):
-        return lambda array: _each(array.view(pa.int32()), date_text)
-    if pa.types.is_time(type) and type.unit == "us":
-        return lambda array: _each(array.view(pa.int64()), time_text)
-    if pa.types.is_timestamp(type) and type.unit in ("us", "ns"):
-        nanos, instant = type.unit == "ns", type.tz is not None
-        return lambda array: _each(
-            array.view(pa.int64()),
-            lambda value: timestamp_text(value, nanos=nanos, instant=instant),
-        )
-    return None
+def _is_leaf(type: pa.DataType) -> bool:
+    """Whether variants have primitives of a ``typed_value`` type."""
+    if pa.types.is_fixed_size_binary(type):
+        return bool(type.byte_width == 16)
+    if pa.types.is_time(type):
+        return bool(type.unit == "us")
+    if pa.types.is_timestamp(type):
+        return type.unit in ("us", "ns")
+    return _is_uuid(type) or any(is_kind(type) for is_kind in _LEAVES)
 
 
-def _each(array: pa.Array, text: Callable[[Any], str]) -> list[str | None]:
-    return [None if value is None else text(value) for value in array.to_pylist()]
+_LEAVES: Final = (
+    pa.types.is_boolean,
+    pa.types.is_signed_integer,
+    pa.types.is_float64,
+    pa.types.is_float32,
+    pa.types.is_decimal128,
+    pa.types.is_string,
+    pa.types.is_large_string,
+    pa.types.is_binary,
+    pa.types.is_large_binary,
+    pa.types.is_date32,
+)

@@ -1,4 +1,4 @@
-"""Decode the binary form of variants to JSON.
+"""The JSON text of variants.
 
 What each becomes: null, true and false; numbers as JSON numbers (decimals with all their digits);
 NaN and the infinities as the strings "NaN", "Infinity" and "-Infinity"; binary as base64; dates,
@@ -12,99 +12,63 @@ import base64
 import json
 import math
 import struct
-import uuid
 from collections.abc import Callable
-from typing import Final, TypeAlias
+from typing import Final
 
-from icesql.iceberg.variant.nodes import (
-    DEEPEST,
-    BadVariant,
-    items_of,
-    members_of,
-    part,
-    unsigned,
-)
+from icesql.iceberg import calendar
+from icesql.iceberg.bounds import MICROS_PER_DAY, NANOS_PER_DAY
+from icesql.iceberg.transforms import uuid_text
+from icesql.iceberg.variant.nodes import BadVariant, Node
 
-# Finished JSON text, or an object whose members may still be merged.
-Json: TypeAlias = "str | dict[str, Json]"
-
-_MICROS_PER_DAY: Final = 86_400_000_000
+# Bytes of the kind and the length before a binary or a text.
+_HEAD: Final = 5
+_BINARY, _TEXT = 15, 16
 
 
-def to_text(value: Json) -> str:
-    """The JSON text of a decoded variant, without spaces."""
-    if isinstance(value, str):
-        return value
-    members = (f"{json_string(name)}:{to_text(member)}" for name, member in value.items())
+def to_text(node: Node) -> str:
+    """The JSON text of a variant, without spaces. Raises BadVariant."""
+    if isinstance(node, bytes):
+        return _primitive(node)
+    if isinstance(node, list):
+        return "[" + ",".join(map(to_text, node)) + "]"
+    members = (f"{_string(name)}:{to_text(member)}" for name, member in node.items())
     return "{" + ",".join(members) + "}"
 
 
-def json_string(text: str) -> str:
-    """A string as JSON."""
+def _string(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)
 
 
-def decode(value: bytes, names: tuple[str, ...]) -> Json:
-    """The variant in ``value``. Raises BadVariant."""
-    return _decode(value, 0, names, 0)
-
-
-def _decode(data: bytes, at: int, names: tuple[str, ...], depth: int) -> Json:
-    if depth > DEEPEST:
-        raise BadVariant("nested too deeply")
-    head = unsigned(data, at, 1)
-    kind, header = head & 3, head >> 2
-    match kind:
-        case 0:
-            return _primitive(data, at + 1, header)
-        case 1:
-            return _text(part(data, at + 1, header))
-        case 2:
-            return _object(data, at + 1, header, names, depth)
-        case _:
-            return _array(data, at + 1, header, names, depth)
-
-
-def _object(data: bytes, at: int, header: int, names: tuple[str, ...], depth: int) -> Json:
-    members: dict[str, Json] = {}
-    for number, begin in members_of(data, at, header):
-        if number >= len(names):
-            raise BadVariant("a field name is not in the dictionary")
-        members[names[number]] = _decode(data, begin, names, depth + 1)
-    return members
-
-
-def _array(data: bytes, at: int, header: int, names: tuple[str, ...], depth: int) -> str:
-    items = (_decode(data, begin, names, depth + 1) for begin in items_of(data, at, header))
-    return "[" + ",".join(map(to_text, items)) + "]"
-
-
-def _primitive(data: bytes, at: int, kind: int) -> str:
+def _primitive(raw: bytes) -> str:
+    kind, is_short_text = raw[0] >> 2, raw[0] & 3 == 1
+    if is_short_text:
+        return _text(raw[1:])
     if kind in _LITERALS:
         return _LITERALS[kind]
-    if kind in _SIZES:
-        size, read = _SIZES[kind]
-        return read(part(data, at, size))
-    if kind in (15, 16):
-        raw = part(data, at + 4, unsigned(data, at, 4))
-        return binary_text(raw) if kind == 15 else _text(raw)
-    raise BadVariant(f"unknown primitive type {kind}")
+    if kind == _BINARY:
+        return f'"{base64.b64encode(raw[_HEAD:]).decode()}"'
+    if kind == _TEXT:
+        return _text(raw[_HEAD:])
+    return _OF_KIND[kind](raw[1:])
 
 
-def _integer(raw: bytes) -> str:
-    return str(int.from_bytes(raw, "little", signed=True))
-
-
-def _decimal(raw: bytes) -> str:
-    return decimal_text(int.from_bytes(raw[1:], "little", signed=True), raw[0])
+def _text(raw: bytes) -> str:
+    try:
+        return _string(raw.decode())
+    except UnicodeDecodeError as error:
+        raise BadVariant("a string is not UTF-8") from error
 
 
 def _signed(raw: bytes) -> int:
     return int.from_bytes(raw, "little", signed=True)
 
 
-def decimal_text(unscaled: int, scale: int) -> str:
-    """A decimal as a JSON number with all its digits."""
+def _integer(raw: bytes) -> str:
+    return str(_signed(raw))
+
+
+def _decimal(raw: bytes) -> str:
+    unscaled, scale = _signed(raw[1:]), raw[0]
     if scale > 38:
         raise BadVariant("a decimal of more than 38 digits after the point")
     digits = str(abs(unscaled)).rjust(scale + 1, "0")
@@ -132,78 +96,42 @@ def float32_text(value: float) -> str:
     return repr(value)
 
 
-def binary_text(value: bytes) -> str:
-    """Bytes as a base64 string."""
-    return f'"{base64.b64encode(value).decode()}"'
+def _date(raw: bytes) -> str:
+    return f'"{calendar.date_text(_signed(raw))}"'
 
 
-def uuid_text(value: bytes) -> str:
-    """16 bytes as a UUID string."""
-    return f'"{uuid.UUID(bytes=value)}"'
+def _time(raw: bytes) -> str:
+    return f'"{_clock(_signed(raw), 6)}"'
 
 
-def date_text(days: int) -> str:
-    """Days since 1970 as "YYYY-MM-DD"."""
-    return f'"{_date(days)}"'
-
-
-def time_text(micros: int) -> str:
-    """Microseconds of the day as "HH:MM:SS.ffffff"."""
-    return f'"{_clock(micros, 6)}"'
-
-
-def timestamp_text(value: int, *, nanos: bool, instant: bool) -> str:
-    """Micro- or nanoseconds since 1970 as an ISO 8601 string."""
-    scale = 1000 if nanos else 1
-    days, rest = divmod(value, _MICROS_PER_DAY * scale)
+def _timestamp(raw: bytes, *, nanos: bool = False, instant: bool = False) -> str:
+    days, rest = divmod(_signed(raw), NANOS_PER_DAY if nanos else MICROS_PER_DAY)
     clock = _clock(rest, 9 if nanos else 6)
-    return f'"{_date(days)}T{clock}{"+00:00" if instant else ""}"'
+    return f'"{calendar.date_text(days)}T{clock}{"+00:00" if instant else ""}"'
 
 
-def _clock(fraction: int, digits: int) -> str:
-    seconds, rest = divmod(fraction, 10**digits)
-    minutes, second = divmod(seconds, 60)
-    hour, minute = divmod(minutes, 60)
-    return f"{hour:02}:{minute:02}:{second:02}.{rest:0{digits}}"
-
-
-def _date(days: int) -> str:
-    # Civil date from days (H. Hinnant), since Python's dates end at the years 1 and 9999.
-    era, day_of_era = divmod(days + 719_468, 146_097)
-    year_of_era = (
-        day_of_era - day_of_era // 1460 + day_of_era // 36_524 - day_of_era // 146_096
-    ) // 365
-    day_of_year = day_of_era - (365 * year_of_era + year_of_era // 4 - year_of_era // 100)
-    shifted = (5 * day_of_year + 2) // 153
-    day = day_of_year - (153 * shifted + 2) // 5 + 1
-    month = shifted + 3 if shifted < 10 else shifted - 9
-    year = year_of_era + era * 400 + (month <= 2)
-    return f"{year:04}-{month:02}-{day:02}"
-
-
-def _text(raw: bytes) -> str:
-    try:
-        return json_string(raw.decode())
-    except UnicodeDecodeError as error:
-        raise BadVariant("a string is not UTF-8") from error
+def _clock(units: int, digits: int) -> str:
+    """A time of day with all its digits."""
+    seconds, fraction = divmod(units, 10**digits)
+    return f"{calendar.time_text(seconds, 0)}.{fraction:0{digits}}"
 
 
 _LITERALS: Final = {0: "null", 1: "true", 2: "false"}
-_SIZES: Final[dict[int, tuple[int, Callable[[bytes], str]]]] = {
-    3: (1, _integer),
-    4: (2, _integer),
-    5: (4, _integer),
-    6: (8, _integer),
-    7: (8, lambda raw: float_text(struct.unpack("<d", raw)[0])),
-    8: (5, _decimal),
-    9: (9, _decimal),
-    10: (17, _decimal),
-    11: (4, lambda raw: date_text(_signed(raw))),
-    12: (8, lambda raw: timestamp_text(_signed(raw), nanos=False, instant=True)),
-    13: (8, lambda raw: timestamp_text(_signed(raw), nanos=False, instant=False)),
-    14: (4, lambda raw: float32_text(struct.unpack("<f", raw)[0])),
-    17: (8, lambda raw: time_text(_signed(raw))),
-    18: (8, lambda raw: timestamp_text(_signed(raw), nanos=True, instant=True)),
-    19: (8, lambda raw: timestamp_text(_signed(raw), nanos=True, instant=False)),
-    20: (16, uuid_text),
+_OF_KIND: Final[dict[int, Callable[[bytes], str]]] = {
+    3: _integer,
+    4: _integer,
+    5: _integer,
+    6: _integer,
+    7: lambda raw: float_text(struct.unpack("<d", raw)[0]),
+    8: _decimal,
+    9: _decimal,
+    10: _decimal,
+    11: _date,
+    12: lambda raw: _timestamp(raw, instant=True),
+    13: _timestamp,
+    14: lambda raw: float32_text(struct.unpack("<f", raw)[0]),
+    17: _time,
+    18: lambda raw: _timestamp(raw, nanos=True, instant=True),
+    19: lambda raw: _timestamp(raw, nanos=True),
+    20: lambda raw: f'"{uuid_text(raw)}"',
 }

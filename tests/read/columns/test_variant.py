@@ -12,12 +12,9 @@ import pytest
 
 from icesql.errors import CorruptFileError
 from icesql.iceberg.types import VariantType
-from icesql.iceberg.variant.nodes import BadVariant, read_dictionary
-from icesql.read.columns.variant_encoding import (
-    decode,
-    timestamp_text,
-    to_text,
-)
+from icesql.iceberg.variant.nodes import BadVariant, decode_node, read_dictionary
+from icesql.iceberg.variant.primitives import of_timestamp
+from icesql.read.columns.variant_encoding import to_text
 from tests.read.read_tables import (
     arrow_field,
     column,
@@ -35,30 +32,33 @@ def test_each_primitive_has_its_text(value: str, text: str) -> None:
     raw = bytes.fromhex(value)
     if text == "bad":
         with pytest.raises(BadVariant):
-            decode(raw, ())
+            to_text(decode_node(raw, ()))
     else:
-        assert to_text(decode(raw, ())) == text
+        assert to_text(decode_node(raw, ())) == text
 
 
 def test_objects_take_names_from_the_dictionary() -> None:
     names = read_dictionary(b"\x11\x02\x00\x03\x07agename")
     value = b"\x02\x02\x00\x01\x00\x05\x0b\x14\x1e\x00\x00\x00\x15Alice"
-    assert to_text(decode(value, names)) == '{"age":30,"name":"Alice"}'
+    assert to_text(decode_node(value, names)) == '{"age":30,"name":"Alice"}'
 
 
 def test_timestamps_reach_beyond_the_years_of_python() -> None:
-    assert timestamp_text(-(2**63), nanos=False, instant=False) == '"-290308-12-21T19:59:05.224192"'
-    assert timestamp_text(253_402_300_800_000_000, nanos=False, instant=True) == (
+    assert (
+        to_text(of_timestamp(-(2**63), nanos=False, instant=False))
+        == '"-290308-12-21T19:59:05.224192"'
+    )
+    assert to_text(of_timestamp(253_402_300_800_000_000, nanos=False, instant=True)) == (
         '"10000-01-01T00:00:00.000000+00:00"'
     )
-    assert timestamp_text(-1, nanos=True, instant=False) == '"1969-12-31T23:59:59.999999999"'
+    assert to_text(of_timestamp(-1, nanos=True, instant=False)) == '"1969-12-31T23:59:59.999999999"'
 
 
 def test_cut_variants_are_bad_variants() -> None:
     value = b"\x02\x02\x00\x01\x00\x05\x0b\x14\x1e\x00\x00\x00\x15Alice"
     for size in range(len(value)):
         with pytest.raises(BadVariant):
-            decode(value[:size], ("age", "name"))
+            decode_node(value[:size], ("age", "name"))
 
 
 def shredded(folder: Path, type: pa.DataType, stored: list[Any]) -> list[Any]:
@@ -67,7 +67,9 @@ def shredded(folder: Path, type: pa.DataType, stored: list[Any]) -> list[Any]:
     # Its bytes, as writers read them, give the same.
     as_bytes = values(context([column(1, "v", VariantType(binary=True))]), path)
     assert found == [
-        None if each is None else to_text(decode(each["value"], read_dictionary(each["metadata"])))
+        None
+        if each is None
+        else to_text(decode_node(each["value"], read_dictionary(each["metadata"])))
         for each in as_bytes
     ]
     return found

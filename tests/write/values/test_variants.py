@@ -9,8 +9,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from icesql.iceberg.variant.nodes import read_dictionary
-from icesql.read.columns.variant_encoding import decode, to_text
+from icesql.iceberg.variant.nodes import decode_node, read_dictionary
+from icesql.read.columns.variant_encoding import to_text
 from icesql.write.values.misfit import Misfit
 from icesql.write.values.variants import variant_array
 from tests.tables import read_table
@@ -18,7 +18,9 @@ from tests.tables import read_table
 
 def texts(values: pa.Array) -> list[str | None]:
     return [
-        None if each is None else to_text(decode(each["value"], read_dictionary(each["metadata"])))
+        None
+        if each is None
+        else to_text(decode_node(each["value"], read_dictionary(each["metadata"])))
         for each in variant_array(values).to_pylist()
     ]
 
