@@ -5,14 +5,13 @@ from __future__ import annotations
 import os
 import re
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
-from urllib.parse import quote, unquote
+from urllib.parse import unquote
 
 from icesql.catalog.current_metadata import is_parsed, read_where_it_is
 from icesql.catalog.identifiers import matching, not_found
-from icesql.catalog.sqlite_reader import SqliteReader, WouldWait, connect, undo_unfinished
+from icesql.catalog.sqlite_reader import SqliteReader, WouldWait, opened
 from icesql.catalog.table import Identifier, Table, confining_roots, table_from_metadata
 from icesql.errors import (
     CatalogError,
@@ -86,7 +85,7 @@ def _holds_catalog(path: str) -> bool:
         with open(path, "rb") as file:
             if file.read(len(_HEADER)) != _HEADER:
                 return False
-        with _opened(path) as database:
+        with opened(path) as database:
             return _has_table(database, "iceberg_tables")
     except (OSError, CatalogError):
         return False
@@ -124,7 +123,7 @@ class SqliteCatalog:
                 f"SQLite catalog {file} not found; CREATE SCHEMA, where uri names the file, or the "
                 f"property {_INIT}=true makes a new one"
             )
-        with _opened(file) as database:
+        with opened(file) as database:
             if not _has_table(database, "iceberg_tables"):
                 raise CatalogError(
                     f"{file} is not an Iceberg catalog: it has no table iceberg_tables"
@@ -148,14 +147,14 @@ class SqliteCatalog:
 
     def namespaces(self) -> list[Identifier]:
         """As ``Catalog.namespaces``; "a.b" in the file is the namespace (a, b)."""
-        with _opened(self.file) as database:
+        with opened(self.file) as database:
             texts = self._namespace_texts(database)
         names = [tuple(text.split(".")) for text in texts]
         return sorted({name[:depth] for name in names for depth in range(1, len(name) + 1)})
 
     def tables(self, namespace: Sequence[str] | None = None) -> list[Identifier]:
         """As ``Catalog.tables``; views are not tables."""
-        with _opened(self.file) as database:
+        with opened(self.file) as database:
             found = self._tables(database)
         if namespace is None:
             return found
@@ -167,7 +166,7 @@ class SqliteCatalog:
         if (table := self.load_without_waiting(identifier)) is not None:
             return table
         wanted = tuple(identifier)
-        with _opened(self.file) as database:
+        with opened(self.file) as database:
             row = self._row(database, wanted)
             if row is None:
                 found = matching(wanted, self._tables(database))
@@ -200,7 +199,7 @@ class SqliteCatalog:
 
     def _table(self, wanted: Identifier, row: _Row | None) -> Table:
         def look() -> _Row | None:
-            with _opened(self.file) as database:
+            with opened(self.file) as database:
                 return self._row(database, wanted)
 
         return read_where_it_is(row or (None, None), lambda row: self._read(wanted, row), look)
@@ -224,7 +223,7 @@ class SqliteCatalog:
 
     def views(self, namespace: Sequence[str] | None = None) -> list[Identifier]:
         """As ``HasViews.views``; none in a file of schema V0, which has no views."""
-        with _opened(self.file) as database:
+        with opened(self.file) as database:
             found = self._views(database) if self._typed else []
         here = None if namespace is None else tuple(namespace)
         return [identifier for identifier in found if here is None or identifier[:-1] == here]
@@ -233,7 +232,7 @@ class SqliteCatalog:
         """As ``HasViews.load_view``."""
         from icesql.catalog.view import StoredView, read_view
 
-        with _opened(self.file) as database:
+        with opened(self.file) as database:
             found = matching(identifier, self._views(database)) if self._typed else None
             row = None if found is None else self._row(database, found)
         if found is None or row is None or row[0] is None:
@@ -247,7 +246,7 @@ class SqliteCatalog:
 
         In a copied catalog the metadata lies near the catalog's file, not at the recorded path.
         """
-        with _opened(self.file) as database:
+        with opened(self.file) as database:
             row = self._row(database, tuple(identifier))
         if row is not None and row[0] is not None and is_local(row[0]):
             _check_place(row[0], self, ".".join(identifier))
@@ -297,10 +296,10 @@ class SqliteCatalog:
             raise CatalogError(f"namespace {'.'.join(namespace)} not found")
         self._jdbc().drop_namespace(tuple(namespace))
 
-    def _jdbc(self) -> JdbcCatalog:
+    def _jdbc(self, kind: str = "TABLE") -> JdbcCatalog:
         from icesql.catalog.writes.sqlite import JdbcCatalog
 
-        return JdbcCatalog(self.file, self._catalog, self._typed, self._find)
+        return JdbcCatalog(self.file, self._catalog, self._typed, self._find, kind)
 
     def close(self) -> None:
         """Close the file."""
@@ -325,17 +324,16 @@ class SqliteCatalog:
         return {str(row[0]) for row in rows if row[0]}
 
     def _tables(self, database: sqlite3.Connection) -> list[Identifier]:
-        rows = database.execute(
-            "SELECT table_namespace, table_name FROM iceberg_tables WHERE catalog_name = ? "
-            + self._only_tables(),
-            (self._catalog,),
-        )
-        return sorted(_identifier(above, name) for above, name in rows)
+        tables = "AND upper(coalesce(iceberg_type, 'TABLE')) <> 'VIEW'"
+        return self._listed(database, tables if self._typed else "")
 
     def _views(self, database: sqlite3.Connection) -> list[Identifier]:
+        return self._listed(database, "AND upper(iceberg_type) = 'VIEW'")
+
+    def _listed(self, database: sqlite3.Connection, condition: str) -> list[Identifier]:
         rows = database.execute(
-            "SELECT table_namespace, table_name FROM iceberg_tables "
-            "WHERE catalog_name = ? AND upper(iceberg_type) = 'VIEW'",
+            "SELECT table_namespace, table_name FROM iceberg_tables WHERE catalog_name = ? "
+            + condition,
             (self._catalog,),
         )
         return sorted(_identifier(above, name) for above, name in rows)
@@ -353,9 +351,6 @@ class SqliteCatalog:
             return None
         location, kind = (None if each is None else str(each) for each in found)
         return location, kind
-
-    def _only_tables(self) -> str:
-        return "AND upper(coalesce(iceberg_type, 'TABLE')) <> 'VIEW'" if self._typed else ""
 
     def _find(self, location: str) -> str:
         """The present path of a metadata file, near the catalog's file if copied together with it.
@@ -441,7 +436,7 @@ def place_of(catalog: SqliteCatalog, identifier: Sequence[str], change: TableCha
     from icesql.catalog.writes.new_places import default_location, requested_location
 
     wanted, name = tuple(identifier), ".".join(identifier)
-    with _opened(catalog.file) as database:
+    with opened(catalog.file) as database:
         if catalog._row(database, wanted) is not None:
             raise CatalogError(f"{name} already exists")
     if wanted[:-1] and wanted[:-1] not in catalog.namespaces():
@@ -468,18 +463,6 @@ def _identifier(namespace: object, name: object) -> Identifier:
     """The identifier in a row; SQLite's values may be of any type."""
     above = str(namespace).split(".") if namespace else ()
     return (*above, str(name))
-
-
-@contextmanager
-def _opened(file: str) -> Iterator[sqlite3.Connection]:
-    uri = f"file:{quote(file)}?mode=ro"
-    undo_unfinished(file, 10)
-    try:
-        with closing(connect(uri, uri=True, timeout=10)) as database:
-            yield database
-    except (sqlite3.Error, UnicodeDecodeError) as error:
-        # SQLite's messages contain damaged names without escaping.
-        raise CatalogError(f"SQLite catalog {file}: {error}") from error
 
 
 def _has_table(database: sqlite3.Connection, name: str) -> bool:

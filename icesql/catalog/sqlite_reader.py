@@ -7,8 +7,13 @@ import sqlite3
 import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
-from typing import Any
+from typing import Any, Final
 from urllib.parse import quote
+
+from icesql.errors import CatalogError
+
+# How long a reader waits for a writer to finish.
+_BUSY_SECONDS: Final = 10.0
 
 
 class WouldWait(Exception):
@@ -75,7 +80,20 @@ def connect(place: str, **options: Any) -> sqlite3.Connection:
     return database
 
 
-def undo_unfinished(file: str, seconds: float) -> None:
+@contextmanager
+def opened(file: str) -> Iterator[sqlite3.Connection]:
+    """A connection to a SQLite file, read-only. Raises CatalogError, also for failing queries."""
+    uri = f"file:{quote(file)}?mode=ro"
+    _undo_unfinished(file, _BUSY_SECONDS)
+    try:
+        with closing(connect(uri, uri=True, timeout=_BUSY_SECONDS)) as database:
+            yield database
+    except (sqlite3.Error, UnicodeDecodeError) as error:
+        # SQLite's messages contain damaged names without escaping.
+        raise CatalogError(f"SQLite catalog {file}: {error}") from error
+
+
+def _undo_unfinished(file: str, seconds: float) -> None:
     """Roll back the unfinished commit of a writer that was killed.
 
     SQLite does so on any read, but a read-only connection may not, and fails. If the rollback

@@ -8,13 +8,7 @@ from msgspec.structs import replace
 
 from icesql.catalog.targets import new_place
 from icesql.catalog.view import with_views
-from icesql.catalog.writes.views import (
-    change_view_properties,
-    drop_view,
-    put_view,
-    refused,
-    rename_view,
-)
+from icesql.catalog.writes.views import refused, view_changes
 from icesql.commit.snapshots.branches import engine_summary
 from icesql.errors import CatalogError, ProgrammingError, UnsupportedSqlError, shifted
 from icesql.iceberg.evolution.fresh_ids import with_fresh_ids
@@ -55,7 +49,11 @@ def create_view(statement: CreateStoredView, services: StatementServices) -> Mod
         raise CatalogError(f"there is a view {statement.view.text} already")
     _check_sources(statement, catalog, old, services)
     new = _new(statement, catalog, identifier, services)
-    put_view(catalog, identifier, new, old)
+    views = view_changes(catalog, "CREATE VIEW")
+    if old is None:
+        views.create_view(catalog, identifier, new)
+    else:
+        views.replace_view(catalog, old, new)
     return Modified()
 
 
@@ -78,14 +76,15 @@ def alter_view(statement: AlterStoredView, services: StatementServices) -> Modif
             raise ProgrammingError(f"the view has no property {missing[0]}")
         there = [key for key in statement.unset if key not in missing]
         if statement.set or there:
-            change_view_properties(catalog, old, dict(statement.set), there)
+            views = view_changes(catalog, "ALTER VIEW")
+            views.change_properties(catalog, old, dict(statement.set), there)
         return Modified()
     new: Identifier = (*old.identifier[:-1], *statement.new)
     if len(statement.new) > 1:
         target, new = new_place(services.state.names, statement.new)
         if target is not catalog:
             raise ProgrammingError("a view cannot be renamed into another catalog")
-    rename_view(catalog, old.identifier, new)
+    view_changes(catalog, "ALTER VIEW").rename_view(catalog, old.identifier, new)
     return Modified()
 
 
@@ -102,7 +101,8 @@ def drop_stored_view(statement: DropStoredView, services: StatementServices) -> 
             return Modified(note=f"there is no view {name}; nothing was done")
         raise ProgrammingError(f"there is no view {name}")
     catalog, _ = new_place(services.state.names, statement.view.parts)
-    if not drop_view(catalog, found[0].identifier) and not statement.if_exists:
+    gone = view_changes(catalog, "DROP VIEW").drop_view(catalog, found[0].identifier)
+    if not gone and not statement.if_exists:
         raise ProgrammingError(f"there is no view {name} any more")
     return Modified()
 

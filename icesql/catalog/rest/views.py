@@ -16,7 +16,7 @@ from icesql.catalog.view import StoredView
 from icesql.errors import CatalogError, CommitConflictError
 from icesql.iceberg.metadata.json_writer import schema_json
 from icesql.iceberg.metadata.view_changes import NewView, version_json
-from icesql.iceberg.metadata.view_metadata import ViewMetadata, parse_view
+from icesql.iceberg.metadata.view_metadata import parse_view
 from icesql.storage.credentials import redact_urls
 
 _LIST: Final = "GET /v1/{prefix}/namespaces/{namespace}/views"
@@ -102,11 +102,11 @@ def create_view(server: Server, identifier: Identifier, new: NewView) -> None:
         raise
 
 
-def replace_view(server: Server, identifier: Identifier, new: NewView, old: ViewMetadata) -> None:
+def replace_view(server: Server, old: StoredView, new: NewView) -> None:
     """Add a version to a view. Raises CommitConflictError if another view has its name now."""
     refuse_missing(server, _REPLACE, f"changes of views in catalog {server.name}")
     now_ms = time.time_ns() // 1_000_000
-    version = version_json(new, old.version_id + 1, -1, now_ms)
+    version = version_json(new, old.metadata.version_id + 1, -1, now_ms)
     updates: list[dict[str, Any]] = [
         {"action": "add-schema", "schema": schema_json(new.schema)},
         {"action": "add-view-version", "view-version": version},
@@ -114,15 +114,11 @@ def replace_view(server: Server, identifier: Identifier, new: NewView, old: View
     ]
     if new.properties:
         updates.append({"action": "set-properties", "updates": dict(new.properties)})
-    _change(server, identifier, updates, old)
+    _change(server, old, updates)
 
 
 def change_properties(
-    server: Server,
-    identifier: Identifier,
-    given: Mapping[str, str],
-    removed: Sequence[str],
-    old: ViewMetadata,
+    server: Server, old: StoredView, given: Mapping[str, str], removed: Sequence[str]
 ) -> None:
     """Set and remove properties. Raises CommitConflictError as ``replace_view``."""
     refuse_missing(server, _REPLACE, f"changes of views in catalog {server.name}")
@@ -131,7 +127,7 @@ def change_properties(
         updates.append({"action": "set-properties", "updates": dict(given)})
     if removed:
         updates.append({"action": "remove-properties", "removals": [*removed]})
-    _change(server, identifier, updates, old)
+    _change(server, old, updates)
 
 
 def rename_view(server: Server, identifier: Identifier, new: Identifier) -> None:
@@ -149,12 +145,11 @@ def rename_view(server: Server, identifier: Identifier, new: Identifier) -> None
         raise
 
 
-def _change(
-    server: Server, identifier: Identifier, updates: list[dict[str, Any]], old: ViewMetadata
-) -> None:
+def _change(server: Server, old: StoredView, updates: list[dict[str, Any]]) -> None:
+    identifier = old.identifier
     body = {
         "identifier": {"namespace": [*identifier[:-1]], "name": identifier[-1]},
-        "requirements": [{"type": "assert-view-uuid", "uuid": old.uuid}],
+        "requirements": [{"type": "assert-view-uuid", "uuid": old.metadata.uuid}],
         "updates": updates,
     }
     path = "namespaces", server.joined(identifier[:-1]), "views", identifier[-1]

@@ -13,31 +13,40 @@ from urllib.parse import quote
 
 from msgspec import Struct
 
-from icesql.catalog.sqlite_reader import connect, undo_unfinished
+from icesql.catalog.sqlite_reader import connect, opened
 from icesql.catalog.table import Identifier
 from icesql.catalog.writes.change import Conflict, Done, Swap, TableChange, Unknown, swap_file
 from icesql.errors import CatalogError, TableNotFoundError
 
 # How long a writer waits for another one to finish.
 _BUSY_SECONDS: Final = 10.0
-_ONLY_TABLES: Final = "AND (iceberg_type = 'TABLE' OR iceberg_type IS NULL)"
+# The conditions on rows of schema V1.
+_ONLY: Final = {
+    "TABLE": "AND (iceberg_type = 'TABLE' OR iceberg_type IS NULL)",
+    "VIEW": "AND upper(iceberg_type) = 'VIEW'",
+}
 
 
 class JdbcCatalog(Struct, frozen=True):
-    """A catalog of a SQLite file; ``typed`` is schema V1, which distinguishes tables from views.
+    """The tables, or of the kind "VIEW" the views, of a catalog in a SQLite file.
 
-    ``find`` returns the present path of the metadata file that a row names.
+    ``typed`` is schema V1, which distinguishes the two. ``find`` returns the present path of the
+    metadata file that a row names.
     """
 
     file: str
     name: str
     typed: bool
     find: Callable[[str], str]
+    kind: str = "TABLE"
 
     @property
-    def only_tables(self) -> str:
-        """The condition that excludes rows of views."""
-        return _ONLY_TABLES if self.typed else ""
+    def only_kind(self) -> str:
+        """The condition that excludes rows of the other kind."""
+        return _ONLY[self.kind] if self.typed else ""
+
+    def _named(self, identifier: Sequence[str]) -> str:
+        return f"the {self.kind.lower()} {'.'.join(identifier)}"
 
     # ------------------------------------------------------------------ tables
 
@@ -46,14 +55,15 @@ class JdbcCatalog(Struct, frozen=True):
     ) -> Swap:
         """As ``Catalog.swap``."""
         return swap_file(
-            change, base_location, lambda new: self._set_location(identifier, base_location, new)
+            change, base_location, lambda new: self.set_location(identifier, base_location, new)
         )
 
     def register(self, identifier: Sequence[str], location: str) -> Swap:
         """Insert a row for an existing metadata file."""
-        return self._set_location(identifier, None, location)
+        return self.set_location(identifier, None, location)
 
-    def _set_location(self, identifier: Sequence[str], base: str | None, new: str) -> Swap:
+    def set_location(self, identifier: Sequence[str], base: str | None, new: str) -> Swap:
+        """Insert a row, or set its metadata location if that still is ``base``."""
         # The outcome, from the moment at which COMMIT is sent.
         found: list[Swap] = []
         try:
@@ -83,7 +93,7 @@ class JdbcCatalog(Struct, frozen=True):
     def _insert(
         self, database: sqlite3.Connection, identifier: Sequence[str], new: str
     ) -> Conflict | None:
-        kind = (", iceberg_type", ", 'TABLE'") if self.typed else ("", "")
+        kind = (", iceberg_type", f", '{self.kind}'") if self.typed else ("", "")
         try:
             database.execute(
                 "INSERT INTO iceberg_tables (catalog_name, table_namespace, table_name, "
@@ -92,55 +102,55 @@ class JdbcCatalog(Struct, frozen=True):
                 (*self._key(identifier), new),
             )
         except sqlite3.IntegrityError:
-            return Conflict(f"the table {'.'.join(identifier)} was created meanwhile")
+            return Conflict(f"{self._named(identifier)} was created meanwhile")
         return None
 
     def _update(
         self, database: sqlite3.Connection, identifier: Sequence[str], base: str, new: str
     ) -> Conflict | None:
         """Compare and set, inside one transaction that excludes other writers."""
-        name = ".".join(identifier)
+        name = self._named(identifier)
         row = database.execute(
             "SELECT metadata_location FROM iceberg_tables WHERE catalog_name = ? AND "
-            f"table_namespace = ? AND table_name = ? {self.only_tables}",
+            f"table_namespace = ? AND table_name = ? {self.only_kind}",
             self._key(identifier),
         ).fetchone()
         if row is None:
-            return Conflict(f"the table {name} is gone")
+            return Conflict(f"{name} is gone")
         written = str(row[0])
         # The base is the path at which the file was found, which may differ from the row's text.
         if base != written and self.find(written) != base:
-            return Conflict(f"the table {name} is no longer at {base}")
+            return Conflict(f"{name} is no longer at {base}")
         changed = database.execute(
             "UPDATE iceberg_tables SET metadata_location = ?, previous_metadata_location = ? "
             "WHERE catalog_name = ? AND table_namespace = ? AND table_name = ? "
-            f"AND metadata_location = ? {self.only_tables}",
+            f"AND metadata_location = ? {self.only_kind}",
             (new, written, *self._key(identifier), written),
         ).rowcount
-        return None if changed == 1 else Conflict(f"the table {name} is no longer at {base}")
+        return None if changed == 1 else Conflict(f"{name} is no longer at {base}")
 
     def _key(self, identifier: Sequence[str]) -> tuple[str, str, str]:
         return self.name, ".".join(identifier[:-1]), identifier[-1]
 
     def drop(self, identifier: Sequence[str]) -> None:
-        """Remove the row of a table. Raises TableNotFoundError, CatalogError."""
+        """Remove a row. Raises TableNotFoundError, CatalogError."""
         with self._changing() as database:
             gone = database.execute(
                 "DELETE FROM iceberg_tables WHERE catalog_name = ? AND table_namespace = ? "
-                f"AND table_name = ? {self.only_tables}",
+                f"AND table_name = ? {self.only_kind}",
                 self._key(identifier),
             ).rowcount
             if gone != 1:
                 raise TableNotFoundError(".".join(identifier))
 
     def rename(self, identifier: Sequence[str], new: Sequence[str]) -> None:
-        """Change the names in the row of a table. Raises TableNotFoundError, CatalogError."""
+        """Change the names in a row. Raises TableNotFoundError, CatalogError."""
         with self._changing() as database:
             try:
                 changed = database.execute(
                     "UPDATE iceberg_tables SET table_namespace = ?, table_name = ? "
                     "WHERE catalog_name = ? AND table_namespace = ? AND table_name = ? "
-                    + self.only_tables,
+                    + self.only_kind,
                     (".".join(new[:-1]), new[-1], *self._key(identifier)),
                 ).rowcount
             except sqlite3.IntegrityError as error:
@@ -187,7 +197,7 @@ class JdbcCatalog(Struct, frozen=True):
 
     def namespace_property(self, namespace: Identifier, key: str) -> str | None:
         """A property of a namespace; None if it is not set."""
-        with _reading(self.file) as database:
+        with opened(self.file) as database:
             row = database.execute(
                 "SELECT property_value FROM iceberg_namespace_properties WHERE catalog_name = ? "
                 "AND namespace = ? AND property_key = ?",
@@ -265,14 +275,3 @@ def writing(file: str) -> Iterator[sqlite3.Connection]:
     with closing(connect(uri, uri=True, timeout=_BUSY_SECONDS, isolation_level=None)) as database:
         database.execute("BEGIN IMMEDIATE")
         yield database
-
-
-@contextmanager
-def _reading(file: str) -> Iterator[sqlite3.Connection]:
-    uri = f"file:{quote(file)}?mode=ro"
-    undo_unfinished(file, _BUSY_SECONDS)
-    try:
-        with closing(connect(uri, uri=True, timeout=_BUSY_SECONDS)) as database:
-            yield database
-    except sqlite3.Error as error:
-        raise CatalogError(f"SQLite catalog {file}: {error}") from error

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 import time
 import uuid
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from icesql.catalog.sqlite_reader import opened
 from icesql.catalog.table import confining_roots
 from icesql.catalog.writes.change import Conflict, TableChange, Unknown
-from icesql.catalog.writes.sqlite import JdbcCatalog, _committed, writing
-from icesql.errors import CatalogError, CommitConflictError, CommitStateUnknownError, Error
+from icesql.errors import (
+    CatalogError,
+    CommitConflictError,
+    CommitStateUnknownError,
+    Error,
+    TableNotFoundError,
+)
 from icesql.iceberg.metadata.file_names import next_metadata_name
 from icesql.iceberg.metadata.view_changes import NewView, view_document
 from icesql.storage.new_file import NewFile, remove_file
@@ -21,6 +26,7 @@ from icesql.storage.open import METADATA_BYTES, Storage
 if TYPE_CHECKING:
     from icesql.catalog.sqlite import SqliteCatalog
     from icesql.catalog.table import Identifier
+    from icesql.catalog.view import StoredView
 
 
 def create_view(catalog: SqliteCatalog, identifier: Identifier, new: NewView) -> None:
@@ -31,26 +37,26 @@ def create_view(catalog: SqliteCatalog, identifier: Identifier, new: NewView) ->
     _put(catalog, identifier, new, place.location, place.storage, None)
 
 
-def replace_view(catalog: SqliteCatalog, identifier: Identifier, new: NewView) -> None:
+def replace_view(catalog: SqliteCatalog, view: StoredView, new: NewView) -> None:
     """Add a version to a view.
 
     Raises CommitConflictError if another writer changed the view meanwhile.
     """
-    catalog.check_own(identifier)
-    old, base, storage = _current(catalog, identifier)
-    _put(catalog, identifier, new, str(base["location"]), storage, (old, base))
+    catalog.check_own(view.identifier)
+    old, base, storage = _current(catalog, view.identifier)
+    _put(catalog, view.identifier, new, str(base["location"]), storage, (old, base))
 
 
 def change_properties(
-    catalog: SqliteCatalog, identifier: Identifier, given: Mapping[str, str], removed: Sequence[str]
+    catalog: SqliteCatalog, view: StoredView, given: Mapping[str, str], removed: Sequence[str]
 ) -> None:
     """Set and remove properties of a view. Raises CommitConflictError as ``replace_view``."""
-    catalog.check_own(identifier)
-    old, base, storage = _current(catalog, identifier)
+    catalog.check_own(view.identifier)
+    old, base, storage = _current(catalog, view.identifier)
     properties = {**base.get("properties", {}), **given}
     kept = {key: value for key, value in properties.items() if key not in removed}
     document = {**base, "properties": kept}
-    _write(catalog, identifier, document, str(base["location"]), storage, old)
+    _write(catalog, view.identifier, document, str(base["location"]), storage, old)
 
 
 def rename_view(catalog: SqliteCatalog, identifier: Identifier, new: Identifier) -> None:
@@ -59,36 +65,24 @@ def rename_view(catalog: SqliteCatalog, identifier: Identifier, new: Identifier)
     Raises CatalogError if the new name is taken or its namespace is missing.
     """
     catalog.check_own(identifier)
-    jdbc = catalog._jdbc()
-    text = ".".join(new[:-1])
     if tuple(new[:-1]) not in set(catalog.namespaces()):
-        raise CatalogError(f"namespace {text} not found")
-    key = ".".join(identifier[:-1]), identifier[-1]
+        raise CatalogError(f"namespace {'.'.join(new[:-1])} not found")
     try:
-        with writing(jdbc.file) as database:
-            changed = database.execute(
-                "UPDATE iceberg_tables SET table_namespace = ?, table_name = ? WHERE "
-                "catalog_name = ? AND table_namespace = ? AND table_name = ? "
-                "AND upper(iceberg_type) = 'VIEW'",
-                (text, new[-1], jdbc.name, *key),
-            ).rowcount
-            database.execute("COMMIT")
-    except sqlite3.IntegrityError as error:
-        raise CatalogError(f"{'.'.join(new)} already exists") from error
-    except sqlite3.Error as error:
-        raise CatalogError(f"SQLite catalog {jdbc.file}: {error}") from error
-    if changed != 1:
-        raise CommitConflictError(f"the view {'.'.join(identifier)} is gone; run it again")
+        catalog._jdbc("VIEW").rename(identifier, new)
+    except TableNotFoundError as error:
+        raise _gone(identifier) from error
+
+
+def _gone(identifier: Identifier) -> CommitConflictError:
+    return CommitConflictError(f"the view {'.'.join(identifier)} is gone; run it again")
 
 
 def _current(catalog: SqliteCatalog, identifier: Identifier) -> tuple[str, dict[str, Any], Storage]:
     """The metadata location of a view, its JSON, and the storage for its files."""
-    from icesql.catalog.sqlite import _opened
-
-    with _opened(catalog.file) as database:
+    with opened(catalog.file) as database:
         row = catalog._row(database, identifier)
     if row is None or row[0] is None:
-        raise CommitConflictError(f"the view {'.'.join(identifier)} is gone; run it again")
+        raise _gone(identifier)
     old = row[0]
     found = catalog._find(old)
     roots = confining_roots(catalog.confine, found)
@@ -119,70 +113,34 @@ def _write(
     old: str | None,
 ) -> None:
     """Write a document as the new metadata file of a view, replacing the file ``old``."""
+    jdbc = catalog._jdbc("VIEW")
+    if not jdbc.typed:
+        raise CatalogError(f"catalog {jdbc.name} is of a schema before views")
     name = next_metadata_name(old, str(uuid.uuid4()), gzipped=False)
     path = f"{location.rstrip('/')}/metadata/{name}"
     with NewFile(storage, path) as file:
         file.write(json.dumps(document, separators=(",", ":"), ensure_ascii=False).encode())
     try:
-        _set(catalog._jdbc(), identifier, old, path)
-    except CommitStateUnknownError:
-        raise  # the view may use that file
+        ended = jdbc.set_location(identifier, old, path)
     except Error:
         remove_file(storage, path)
         raise
-
-
-def _set(jdbc: JdbcCatalog, identifier: Identifier, old: str | None, new: str) -> None:
-    text = ".".join(identifier)
-    if not jdbc.typed:
-        raise CatalogError(f"catalog {jdbc.name} is of a schema before views")
-    key = jdbc.name, ".".join(identifier[:-1]), identifier[-1]
-    try:
-        with writing(jdbc.file) as database:
-            if old is None:
-                database.execute(
-                    "INSERT INTO iceberg_tables (catalog_name, table_namespace, table_name, "
-                    "metadata_location, previous_metadata_location, iceberg_type) "
-                    "VALUES (?, ?, ?, ?, NULL, 'VIEW')",
-                    (*key, new),
-                )
-            elif (
-                database.execute(
-                    "UPDATE iceberg_tables SET metadata_location = ?, "
-                    "previous_metadata_location = ? WHERE catalog_name = ? AND table_namespace = ? "
-                    "AND table_name = ? AND metadata_location = ? AND upper(iceberg_type) = 'VIEW'",
-                    (new, old, *key, old),
-                ).rowcount
-                != 1
-            ):
-                raise CommitConflictError(f"the view {text} was changed meanwhile; run it again")
-            ended = _committed(database, new)
-    except sqlite3.IntegrityError as error:
-        raise CatalogError(f"{text} already exists") from error
-    except sqlite3.Error as error:
-        raise CatalogError(f"SQLite catalog {jdbc.file}: {error}") from error
     if isinstance(ended, Conflict):
-        raise CatalogError(f"SQLite catalog {jdbc.file}: {ended.reason}")
+        remove_file(storage, path)
+        raise CommitConflictError(f"{ended.reason}; run it again")
     if isinstance(ended, Unknown):
         raise CommitStateUnknownError(
-            f"the change of the view {text} was sent and its outcome is unknown: {ended.reason}; "
-            "look at it before running the statement again",
-            files=[new],
+            f"the change of the view {'.'.join(identifier)} was sent and its outcome is unknown: "
+            f"{ended.reason}; look at it before running the statement again",
+            files=[path],
         )
 
 
 def drop_view(catalog: SqliteCatalog, identifier: Identifier) -> bool:
     """Remove a view from the catalog, its files stay; False if there was none."""
     catalog.check_own(identifier)
-    jdbc = catalog._jdbc()
     try:
-        with writing(jdbc.file) as database:
-            gone = database.execute(
-                "DELETE FROM iceberg_tables WHERE catalog_name = ? AND table_namespace = ? "
-                "AND table_name = ? AND upper(iceberg_type) = 'VIEW'",
-                (jdbc.name, ".".join(identifier[:-1]), identifier[-1]),
-            ).rowcount
-            database.execute("COMMIT")
-    except sqlite3.Error as error:
-        raise CatalogError(f"SQLite catalog {jdbc.file}: {error}") from error
-    return bool(gone == 1)
+        catalog._jdbc("VIEW").drop(identifier)
+    except TableNotFoundError:
+        return False
+    return True
