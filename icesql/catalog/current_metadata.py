@@ -6,15 +6,12 @@ import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from icesql.errors import CorruptFileError, Error, ScanLimitError, StorageError
-from icesql.iceberg.metadata.table_metadata import TableMetadata, parse_metadata
+from icesql.iceberg.metadata.table_metadata import TableMetadata, parse_document, parse_metadata
 from icesql.storage.cache import kept
 from icesql.storage.open import METADATA_BYTES, VERSION_HINT_BYTES, Storage
-
-if TYPE_CHECKING:
-    from icesql.iceberg.metadata.written import EncodedMetadata, WrittenMetadata
 
 _METADATA: Final = re.compile(r"(?!\.).*\.metadata\.json(?:\.gz)?|metadata\.json(?:\.gz)?")
 _ENDS: Final = (".json", ".gz")
@@ -241,10 +238,13 @@ def read_metadata(path: str, storage: Storage) -> TableMetadata:
     return kept(storage.cache, _key(path, storage, _PARSED), read)
 
 
-def written_metadata(path: str, storage: Storage) -> WrittenMetadata | None:
-    """The metadata that ``keep_written`` kept of ``path``, if the file is still the same."""
+def written_document(path: str, storage: Storage) -> dict[str, Any] | None:
+    """The JSON that ``keep_written`` kept of ``path``, if the file is still the same.
+
+    Nothing in it may be changed.
+    """
     key = _key(path, storage, _WRITTEN)
-    found: WrittenMetadata | None = (
+    found: dict[str, Any] | None = (
         None if storage.cache is None or key is None else storage.cache.get(key)
     )
     return found
@@ -253,15 +253,16 @@ def written_metadata(path: str, storage: Storage) -> WrittenMetadata | None:
 def keep_written(
     path: str,
     storage: Storage,
-    made: EncodedMetadata,
+    document: dict[str, Any],
+    size: int,
     version: tuple[str, int, int] | None = None,
 ) -> None:
     """Cache the content of a metadata file that was just written, so that it need not be read.
 
-    ``version`` identifies the written file, as ``Storage.version_of`` does. None takes the identity
-    of the file that is at ``path`` now, for names that no other writer uses.
+    ``size`` is that of its text. ``version`` identifies the written file, as
+    ``Storage.version_of`` does. None takes the identity of the file that is at ``path`` now, for
+    names that no other writer uses.
     """
-    size = len(made.data)
     if storage.cache is None or _PARSED_SIZE * size > storage.cache.max_bytes:
         return
     with suppress(Error):  # an unreadable file is reported by the next read
@@ -269,10 +270,10 @@ def keep_written(
             _key(path, storage, kind) if version is None else (kind, *version)
             for kind in (_PARSED, _WRITTEN)
         )
-        written = None if parsed is None else made.written(path)
-        if written is not None:
-            storage.cache.put(parsed, written.metadata, _PARSED_SIZE * size)
-            storage.cache.put(whole, written, size)
+        if parsed is not None:
+            metadata = parse_document(document, path)
+            storage.cache.put(parsed, metadata, _PARSED_SIZE * size)
+            storage.cache.put(whole, document, size)
 
 
 def is_parsed(path: str, storage: Storage) -> bool:

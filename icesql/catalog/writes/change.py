@@ -2,29 +2,34 @@
 
 from __future__ import annotations
 
+import gzip
 import uuid
 from collections.abc import Callable
 from typing import Any
 
 from msgspec import Struct
 
-from icesql.catalog.current_metadata import keep_written, written_metadata
+from icesql.catalog.current_metadata import keep_written, written_document
 from icesql.errors import CommitConflictError
 from icesql.iceberg.metadata.changes.apply import apply_updates
 from icesql.iceberg.metadata.changes.requirements import AssertTableUuid, Requirement
 from icesql.iceberg.metadata.changes.updates import Update
 from icesql.iceberg.metadata.file_names import metadata_folder, next_metadata_name, wants_gzip
+from icesql.iceberg.metadata.json_writer import metadata_bytes
 from icesql.iceberg.metadata.table_metadata import metadata_document
-from icesql.iceberg.metadata.written import EncodedMetadata, encoded
 from icesql.storage.new_file import NewFile, remove_file
 from icesql.storage.open import METADATA_BYTES, Storage
 
 
 class MadeMetadata(Struct, frozen=True):
-    """The JSON of a new metadata file, and its bytes."""
+    """The JSON of a new metadata file, and its bytes without gzip."""
 
     document: dict[str, Any]
-    file: EncodedMetadata
+    data: bytes
+
+    def packed(self, *, gzipped: bool) -> bytes:
+        """The bytes of the file."""
+        return gzip.compress(self.data) if gzipped else self.data
 
 
 class TableChange(Struct, frozen=True):
@@ -46,20 +51,18 @@ class TableChange(Struct, frozen=True):
         Raises as ``apply_updates`` does, and CommitConflictError if ``base_location`` belongs to
         another table by now: a table that is dropped and created again starts at v1 again.
         """
-        base = written = None
+        base = None
         if base_location is not None:
-            written = written_metadata(base_location, self.storage)
-            if written is None:
+            base = written_document(base_location, self.storage)
+            if base is None:
                 base = metadata_document(
                     self.storage.read(base_location, most=METADATA_BYTES), base_location
                 )
-            else:
-                base = written.document
             self._check_table(base)
         document = apply_updates(
             base, self.updates, now_ms=self.now_ms, base_location=base_location
         )
-        return MadeMetadata(document, encoded(document, written))
+        return MadeMetadata(document, metadata_bytes(document))
 
     def _check_table(self, base: dict[str, Any]) -> None:
         found = str(base.get("table-uuid") or "").lower()
@@ -70,7 +73,7 @@ class TableChange(Struct, frozen=True):
     def write(self, made: MadeMetadata, path: str, *, gzipped: bool) -> None:
         """Write a metadata file under a new name. Raises OperationalError."""
         with NewFile(self.storage, path) as file:
-            file.write(made.file.packed(gzipped=gzipped))
+            file.write(made.packed(gzipped=gzipped))
 
 
 class Done(Struct, frozen=True):
@@ -128,7 +131,7 @@ def swap_file(change: TableChange, base_location: str | None, point: Callable[[s
     if isinstance(found, Conflict):
         remove_file(change.storage, location)
     elif isinstance(found, Done):
-        keep_written(location, change.storage, made.file)
+        keep_written(location, change.storage, document, len(made.data))
     return found
 
 

@@ -94,7 +94,7 @@ def swap(
     final = os.path.join(metadata, f"v{version + 1}{'.gz' if gzipped else ''}.metadata.json")
     if base is None:
         _make_folder(metadata)
-    linked, stamp = _link_new(made.file.packed(gzipped=gzipped), final)
+    linked, stamp = _link_new(made.packed(gzipped=gzipped), final)
     if linked is None:
         return Unknown(f"the file system does not tell whether it made {final}", final)
     if not linked:
@@ -111,7 +111,7 @@ def swap(
         return Unknown(f"{final} was made, and what others made cannot be read: {error}", final)
     if isinstance(outcome, Done) and stamp is not None:
         place = change.storage.location(final)
-        keep_written(final, change.storage, made.file, (place, *stamp))
+        keep_written(final, change.storage, made.document, len(made.data), (place, *stamp))
     return outcome
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from operator import is_
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 import msgspec
@@ -62,11 +61,6 @@ def as_list(value: Any, where: str) -> list[Any]:
     if not isinstance(value, list):
         raise Malformed(f"{where} is {_kind(value)}, not an array")
     return value
-
-
-def goes_on(items: Sequence[Any], before: Sequence[Any]) -> bool:
-    """Whether a list begins with the very objects of another one."""
-    return len(items) >= len(before) and all(map(is_, items, before))
 
 
 def as_int(value: Any, where: str, bits: int = 64) -> int:

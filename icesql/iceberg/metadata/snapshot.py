@@ -81,17 +81,7 @@ class LazySnapshots(Mapping[int, Snapshot]):
         self._path = path
         self._raw: dict[int, dict[str, Any]] = {}
         self._parsed: dict[int, Snapshot] = {}
-        self._add(raw)
-
-    def followed_by(self, raw: list[Any], path: str) -> LazySnapshots:
-        """These and the ones of a later metadata file that follow them in it."""
-        found = type(self)([], path)
-        found._raw, found._parsed = self._raw.copy(), self._parsed.copy()
-        found._add(raw)
-        return found
-
-    def _add(self, raw: list[Any]) -> None:
-        for index, each in enumerate(raw, len(self._raw)):
+        for index, each in enumerate(raw):
             # Tables have thousands of them, and each commit and each open reads all.
             if type(each) is dict and type(snapshot_id := each.get("snapshot-id")) is int:
                 self._raw[snapshot_id] = each

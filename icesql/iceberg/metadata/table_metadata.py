@@ -21,7 +21,6 @@ from icesql.iceberg.metadata.json_fields import (
     as_object,
     as_text,
     as_time,
-    goes_on,
     load_json,
     objects,
     optional_id,
@@ -230,17 +229,10 @@ def parse_metadata(data: bytes, path: str) -> TableMetadata:
     return parse_document(metadata_document(data, path), path)
 
 
-def parse_document(
-    document: Mapping[str, Any],
-    path: str,
-    before: tuple[Mapping[str, Any], TableMetadata] | None = None,
-) -> TableMetadata:
-    """As ``parse_metadata`` of the JSON that a file holds.
-
-    ``before`` is another version with what it was parsed to: what both have is not parsed again.
-    """
+def parse_document(document: Mapping[str, Any], path: str) -> TableMetadata:
+    """As ``parse_metadata`` of the JSON that a file holds."""
     try:
-        return _parse(document, path, before)
+        return _parse(document, path)
     except Malformed as error:
         raise CorruptFileError(path, str(error)) from error
     except UnsupportedTableError as error:
@@ -278,9 +270,7 @@ def _plain(data: bytes, path: str) -> bytes:
     return b"".join(parts)
 
 
-def _parse(
-    node: Mapping[str, Any], path: str, before: tuple[Mapping[str, Any], TableMetadata] | None
-) -> TableMetadata:
+def _parse(node: Mapping[str, Any], path: str) -> TableMetadata:
     version = required_int(node, "format-version", "metadata")
     if version > NEWEST_FORMAT:
         raise UnsupportedTableError(
@@ -290,7 +280,7 @@ def _parse(
         raise Malformed(f"metadata format-version is {version}")
     schemas, current_schema_id = _schemas(node)
     specs, default_spec_id = _specs(node)
-    snapshots = _snapshots(node, path, before)
+    snapshots = LazySnapshots(as_list(node.get("snapshots") or [], "snapshots"), path)
     current, refs = _current(node, snapshots)
     return TableMetadata(
         format_version=version,
@@ -307,7 +297,7 @@ def _parse(
         properties=text_map(node, "properties", "metadata"),
         current_snapshot_id=current,
         snapshots=snapshots,
-        snapshot_log=_snapshot_log(node, before),
+        snapshot_log=parse_snapshot_log(node.get("snapshot-log")),
         metadata_log=_metadata_log(node),
         refs=refs,
         statistics=_statistics(node, "statistics"),
@@ -317,28 +307,6 @@ def _parse(
         stated_last_column_id=_for_writers(node, "last-column-id"),
         stated_last_partition_id=_for_writers(node, "last-partition-id"),
     )
-
-
-def _snapshots(
-    node: Mapping[str, Any], path: str, before: tuple[Mapping[str, Any], TableMetadata] | None
-) -> LazySnapshots:
-    listed = as_list(node.get("snapshots") or [], "snapshots")
-    if before is not None and isinstance(before[1].snapshots, LazySnapshots):
-        known = before[0].get("snapshots") or []
-        if goes_on(listed, known):
-            return before[1].snapshots.followed_by(listed[len(known) :], path)
-    return LazySnapshots(listed, path)
-
-
-def _snapshot_log(
-    node: Mapping[str, Any], before: tuple[Mapping[str, Any], TableMetadata] | None
-) -> tuple[SnapshotLogEntry, ...]:
-    entries = node.get("snapshot-log")
-    if before is not None and isinstance(entries, list):
-        known = before[0].get("snapshot-log") or []
-        if goes_on(entries, known):
-            return before[1].snapshot_log + parse_snapshot_log(entries[len(known) :])
-    return parse_snapshot_log(entries)
 
 
 def _for_writers(node: Mapping[str, Any], key: str) -> int | None:

@@ -8,54 +8,67 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import msgspec
 from msgspec import Struct
 
 from icesql.iceberg.metadata.changes import updates as u
 from icesql.iceberg.metadata.table_metadata import MAIN, TableMetadata
 
 
-class AssertCreate(Struct, frozen=True):
+class _Requirement(Struct, frozen=True, tag_field="type", tag=u.kebab_case, rename="kebab"):
+    """Its JSON in a request has the name of the class as type, and the fields."""
+
+
+class AssertCreate(_Requirement, frozen=True):
     """There is no such table."""
 
 
-class AssertTableUuid(Struct, frozen=True):
+class AssertTableUuid(_Requirement, frozen=True):
     """The table has this uuid: it is not another one of its name."""
 
     uuid: str
 
 
-class AssertRefSnapshotId(Struct, frozen=True):
+class AssertRefSnapshotId(
+    _Requirement, frozen=True, rename={"name": "ref", "snapshot_id": "snapshot-id"}
+):
     """A ref points at this snapshot; None: there is no such ref."""
 
     name: str
     snapshot_id: int | None
 
 
-class AssertLastAssignedFieldId(Struct, frozen=True):
+class AssertLastAssignedFieldId(
+    _Requirement, frozen=True, rename={"field_id": "last-assigned-field-id"}
+):
     """No column was added meanwhile."""
 
     field_id: int
 
 
-class AssertCurrentSchemaId(Struct, frozen=True):
+class AssertCurrentSchemaId(_Requirement, frozen=True, rename={"schema_id": "current-schema-id"}):
     """The current schema is this one."""
 
     schema_id: int
 
 
-class AssertLastAssignedPartitionId(Struct, frozen=True):
+class AssertLastAssignedPartitionId(
+    _Requirement, frozen=True, rename={"field_id": "last-assigned-partition-id"}
+):
     """No partition field was added meanwhile."""
 
     field_id: int
 
 
-class AssertDefaultSpecId(Struct, frozen=True):
+class AssertDefaultSpecId(_Requirement, frozen=True, rename={"spec_id": "default-spec-id"}):
     """The default partition spec is this one."""
 
     spec_id: int
 
 
-class AssertDefaultSortOrderId(Struct, frozen=True):
+class AssertDefaultSortOrderId(
+    _Requirement, frozen=True, rename={"order_id": "default-sort-order-id"}
+):
     """The default sort order is this one."""
 
     order_id: int
@@ -146,51 +159,5 @@ def requirement_json(requirement: Requirement) -> dict[str, Any]:
     >>> requirement_json(AssertRefSnapshotId("main", None))
     {'type': 'assert-ref-snapshot-id', 'ref': 'main', 'snapshot-id': None}
     """
-    match requirement:
-        case AssertCreate():
-            return {"type": "assert-create"}
-        case AssertTableUuid(uuid):
-            return {"type": "assert-table-uuid", "uuid": uuid}
-        case AssertRefSnapshotId(name, snapshot_id):
-            return {"type": "assert-ref-snapshot-id", "ref": name, "snapshot-id": snapshot_id}
-        case AssertLastAssignedFieldId(field_id):
-            return {
-                "type": "assert-last-assigned-field-id",
-                "last-assigned-field-id": field_id,
-            }
-        case AssertCurrentSchemaId(schema_id):
-            return {"type": "assert-current-schema-id", "current-schema-id": schema_id}
-        case AssertLastAssignedPartitionId(field_id):
-            return {
-                "type": "assert-last-assigned-partition-id",
-                "last-assigned-partition-id": field_id,
-            }
-        case AssertDefaultSpecId(spec_id):
-            return {"type": "assert-default-spec-id", "default-spec-id": spec_id}
-        case AssertDefaultSortOrderId(order_id):
-            return {"type": "assert-default-sort-order-id", "default-sort-order-id": order_id}
-
-
-def unmet(requirement: Requirement, table: TableMetadata | None) -> str | None:
-    """The reason why a requirement does not hold of a table, None if it holds."""
-    if isinstance(requirement, AssertCreate):
-        return None if table is None else "the table was created meanwhile"
-    if table is None:
-        return "the table is gone"
-    match requirement:
-        case AssertTableUuid(uuid):
-            same = table.table_uuid is None or table.table_uuid.lower() == uuid.lower()
-            return None if same else "the table was replaced by another one of its name"
-        case AssertRefSnapshotId(name):
-            return None if _ref(table, name) == requirement else f"ref {name!r} was changed"
-        case AssertLastAssignedFieldId(field_id):
-            return None if table.last_column_id == field_id else "a column was added"
-        case AssertCurrentSchemaId(schema_id):
-            return None if table.current_schema_id == schema_id else "the schema was changed"
-        case AssertLastAssignedPartitionId(field_id):
-            return None if table.last_partition_id == field_id else "a partition field was added"
-        case AssertDefaultSpecId(spec_id):
-            return None if table.default_spec_id == spec_id else "the partitioning was changed"
-        case AssertDefaultSortOrderId(order_id):
-            same = table.default_sort_order_id == order_id
-            return None if same else "the sort order was changed"
+    found: dict[str, Any] = msgspec.to_builtins(requirement)
+    return found

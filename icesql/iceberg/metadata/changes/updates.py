@@ -5,9 +5,11 @@ Source: Iceberg REST catalog specification, ``TableUpdate``; Java ``MetadataUpda
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any, Final
 
+import msgspec
 from msgspec import Struct
 
 from icesql.iceberg.metadata.json_writer import (
@@ -26,128 +28,141 @@ from icesql.iceberg.schema import Schema
 LAST_ADDED: Final = -1
 
 
-class AssignUuid(Struct, frozen=True):
+def kebab_case(name: str) -> str:
+    """The name of a class with lower-case words and dashes.
+
+    >>> kebab_case("SetCurrentSchema")
+    'set-current-schema'
+    """
+    return re.sub(r"(?<!^)(?=[A-Z])", "-", name).lower()
+
+
+class _Update(Struct, frozen=True, tag_field="action", tag=kebab_case, rename="kebab"):
+    """Its JSON in a request has the name of the class as action, and the fields."""
+
+
+class AssignUuid(_Update, frozen=True):
     """Give the table its uuid, once."""
 
     uuid: str
 
 
-class UpgradeFormatVersion(Struct, frozen=True):
+class UpgradeFormatVersion(_Update, frozen=True):
     """Raise the format version; nothing else is rewritten."""
 
     format_version: int
 
 
-class AddSchema(Struct, frozen=True):
+class AddSchema(_Update, frozen=True):
     """Add a schema; one that is there already, under any id, is used again."""
 
     schema: Schema
 
 
-class SetCurrentSchema(Struct, frozen=True):
+class SetCurrentSchema(_Update, frozen=True):
     """Make a schema the current one."""
 
     schema_id: int = LAST_ADDED
 
 
-class AddPartitionSpec(Struct, frozen=True):
+class AddPartitionSpec(_Update, frozen=True, tag="add-spec"):
     """Add a partition spec; one that is there already is used again."""
 
     spec: PartitionSpec
 
 
-class SetDefaultSpec(Struct, frozen=True):
+class SetDefaultSpec(_Update, frozen=True):
     """Make a partition spec the one that writers use."""
 
     spec_id: int = LAST_ADDED
 
 
-class AddSortOrder(Struct, frozen=True):
+class AddSortOrder(_Update, frozen=True):
     """Add a sort order; one that is there already is used again."""
 
     order: SortOrder
 
 
-class SetDefaultSortOrder(Struct, frozen=True):
+class SetDefaultSortOrder(_Update, frozen=True, rename={"order_id": "sort-order-id"}):
     """Make a sort order the one that writers use."""
 
     order_id: int = LAST_ADDED
 
 
-class SetLocation(Struct, frozen=True):
+class SetLocation(_Update, frozen=True):
     """Where new files of the table go."""
 
     location: str
 
 
-class SetProperties(Struct, frozen=True):
+class SetProperties(_Update, frozen=True):
     """Set properties, keeping the others."""
 
     properties: Mapping[str, str]
 
 
-class RemoveProperties(Struct, frozen=True):
+class RemoveProperties(_Update, frozen=True, rename={"names": "removals"}):
     """Remove properties; those that are not there do not matter."""
 
     names: tuple[str, ...]
 
 
-class AddSnapshot(Struct, frozen=True):
+class AddSnapshot(_Update, frozen=True):
     """Add a snapshot, which no ref points at yet."""
 
     snapshot: Snapshot
 
 
-class SetSnapshotRef(Struct, frozen=True):
+class SetSnapshotRef(_Update, frozen=True):
     """Point a branch or tag at a snapshot, making it where it is not there."""
 
     name: str
     ref: SnapshotRef
 
 
-class RemoveSnapshotRef(Struct, frozen=True):
+class RemoveSnapshotRef(_Update, frozen=True, rename={"name": "ref-name"}):
     """Remove a branch or tag."""
 
     name: str
 
 
-class RemoveSnapshots(Struct, frozen=True):
+class RemoveSnapshots(_Update, frozen=True):
     """Remove snapshots, with the refs that point at them and their statistics."""
 
     snapshot_ids: tuple[int, ...]
 
 
-class SetStatistics(Struct, frozen=True):
+class SetStatistics(_Update, frozen=True):
     """Set the statistics file of a snapshot; ``file`` is its JSON in table metadata."""
 
     file: Mapping[str, Any]
 
 
-class RemoveStatistics(Struct, frozen=True):
+class RemoveStatistics(_Update, frozen=True):
     """Remove the statistics file of a snapshot."""
 
     snapshot_id: int
 
 
-class SetPartitionStatistics(Struct, frozen=True):
+class SetPartitionStatistics(_Update, frozen=True):
     """Set the partition statistics file of a snapshot; ``file`` is its JSON in table metadata."""
 
     file: Mapping[str, Any]
 
 
-class RemovePartitionStatistics(Struct, frozen=True):
+class RemovePartitionStatistics(_Update, frozen=True):
     """Remove the partition statistics file of a snapshot."""
 
     snapshot_id: int
 
 
-class RemovePartitionSpecs(Struct, frozen=True):
+class RemovePartitionSpecs(_Update, frozen=True):
     """Remove partition specs that no file uses; never the default one."""
 
     spec_ids: tuple[int, ...]
 
 
-class RemoveSchemas(Struct, frozen=True):
+class RemoveSchemas(_Update, frozen=True):
     """Remove schemas that no snapshot uses; never the current one."""
 
     schema_ids: tuple[int, ...]
@@ -184,64 +199,25 @@ def update_json(update: Update) -> dict[str, Any]:
     >>> update_json(SetCurrentSchema(2))
     {'action': 'set-current-schema', 'schema-id': 2}
     """
+    action = {"action": update.__struct_config__.tag}
     match update:
-        case AssignUuid(uuid):
-            return {"action": "assign-uuid", "uuid": uuid}
-        case UpgradeFormatVersion(version):
-            return {"action": "upgrade-format-version", "format-version": version}
         case AddSchema(schema):
             highest = max(schema.field_by_id, default=0)
-            return {
-                "action": "add-schema",
-                "schema": schema_json(schema),
-                "last-column-id": highest,
-            }
-        case SetCurrentSchema(schema_id):
-            return {"action": "set-current-schema", "schema-id": schema_id}
+            return {**action, "schema": schema_json(schema), "last-column-id": highest}
         case AddPartitionSpec(spec):
-            return {"action": "add-spec", "spec": spec_json(spec)}
-        case SetDefaultSpec(spec_id):
-            return {"action": "set-default-spec", "spec-id": spec_id}
+            return {**action, "spec": spec_json(spec)}
         case AddSortOrder(order):
-            return {"action": "add-sort-order", "sort-order": sort_order_json(order)}
-        case SetDefaultSortOrder(order_id):
-            return {"action": "set-default-sort-order", "sort-order-id": order_id}
-        case SetLocation(location):
-            return {"action": "set-location", "location": location}
+            return {**action, "sort-order": sort_order_json(order)}
         case SetProperties(properties):
-            return {"action": "set-properties", "updates": dict(properties)}
-        case RemoveProperties(names):
-            return {"action": "remove-properties", "removals": [*names]}
-        case _:
-            return _of_snapshots(update)
-
-
-def _of_snapshots(update: Update) -> dict[str, Any]:
-    match update:
+            return {**action, "updates": dict(properties)}
         case AddSnapshot(snapshot):
-            return {"action": "add-snapshot", "snapshot": snapshot_json(snapshot)}
+            return {**action, "snapshot": snapshot_json(snapshot)}
         case SetSnapshotRef(name, ref):
-            return {"action": "set-snapshot-ref", "ref-name": name, **ref_json(ref)}
-        case RemoveSnapshotRef(name):
-            return {"action": "remove-snapshot-ref", "ref-name": name}
-        case RemoveSnapshots(snapshot_ids):
-            return {"action": "remove-snapshots", "snapshot-ids": [*snapshot_ids]}
+            return {**action, "ref-name": name, **ref_json(ref)}
         case SetStatistics(file):
-            snapshot_id = file["snapshot-id"]
-            return {
-                "action": "set-statistics",
-                "snapshot-id": snapshot_id,
-                "statistics": dict(file),
-            }
-        case RemoveStatistics(snapshot_id):
-            return {"action": "remove-statistics", "snapshot-id": snapshot_id}
+            return {**action, "snapshot-id": file["snapshot-id"], "statistics": dict(file)}
         case SetPartitionStatistics(file):
-            return {"action": "set-partition-statistics", "partition-statistics": dict(file)}
-        case RemovePartitionStatistics(snapshot_id):
-            return {"action": "remove-partition-statistics", "snapshot-id": snapshot_id}
-        case RemovePartitionSpecs(spec_ids):
-            return {"action": "remove-partition-specs", "spec-ids": [*spec_ids]}
-        case RemoveSchemas(schema_ids):
-            return {"action": "remove-schemas", "schema-ids": [*schema_ids]}
+            return {**action, "partition-statistics": dict(file)}
         case _:
-            raise TypeError(f"{update!r} is no update of table metadata")
+            found: dict[str, Any] = msgspec.to_builtins(update)
+            return found

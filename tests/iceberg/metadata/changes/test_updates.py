@@ -120,17 +120,3 @@ def test_each_update_asks_for_what_java_asks_for() -> None:
     assert needed(*replaced, replaces=True) == {
         r.AssertLastAssignedFieldId(2), r.AssertLastAssignedPartitionId(1000),
     }  # fmt: skip
-
-
-def test_what_does_not_hold_is_told() -> None:
-    table = metadata(appended(created(), 1))
-    for each in r.requirements_for(
-        table, [u.SetSnapshotRef("main", SnapshotRef(1)), u.AddSchema(TWO), u.SetCurrentSchema(),
-                u.AddPartitionSpec(PartitionSpec()), u.SetDefaultSpec(), u.SetDefaultSortOrder()],
-    ):  # fmt: skip
-        assert r.unmet(each, table) is None
-    told = [r.unmet(each, table) for each in REQUIREMENTS if each != r.AssertTableUuid(UUID)]
-    assert all(told)
-    assert r.unmet(r.AssertTableUuid(UUID), None) == "the table is gone"
-    assert r.unmet(r.AssertCreate(), None) is None
-    assert r.unmet(r.AssertTableUuid("x"), table)
