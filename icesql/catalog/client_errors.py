@@ -42,17 +42,6 @@ _KINDS: Final = {
     "google": "gcp-auth", "entra": "entra-auth",
 }  # fmt: skip
 
-# Errors of a REST catalog → the status to report, and advice for the user.
-_REFUSALS: Final = {
-    "UnauthorizedError": ("401 Unauthorized", "check its token or credential"),
-    "OAuthError": ("the token request was refused", "check its credential"),
-    "ForbiddenError": ("403 Forbidden", "these credentials may not do that"),
-    "AuthorizationExpiredError": ("419", "the token has expired"),
-    "TooManyRequestsError": ("429 Too Many Requests", "try again later"),
-    "ServiceUnavailableError": ("503 Service Unavailable", "try again later"),
-    "ServerError": ("the catalog failed", ""),
-    "BadRequestError": ("400 Bad Request", ""),
-}
 _LONGEST: Final = 300
 
 
@@ -89,71 +78,54 @@ def _message(error: BaseException, text: str, properties: Mapping[str, Any]) -> 
     if "SQLAlchemyError" in names:
         below = getattr(error, "orig", None)
         text = redact(str(below), properties) if below is not None else text
-        return _short(text.split("(Background on")[0])
+        return short(text.split("(Background on")[0])
     if module in ("requests", "urllib3") or isinstance(error, ConnectionError | TimeoutError):
         return _unreachable(error, text, properties)
-    for name, (status, advice) in _REFUSALS.items():
-        if name in names:
-            return "; ".join(filter(None, (f"{status}: {_answer(text)}", advice)))
-    return _answer(text) or type(error).__name__
+    return short(text) or type(error).__name__
 
 
 def _malformed(error: Any, properties: Mapping[str, Any]) -> str:
     """Why Pydantic rejected a response, without its link and its list of inputs."""
     found = error.errors(include_url=False)[0]
-    if found["type"] == "json_invalid":
-        start = _short(redact(str(found.get("input", "")), properties), 60)
-        page = " (an HTML page)" if start.lower().startswith("<") else ""
-        uri = properties.get("uri")
-        remedy = (
-            f"; is {redact(str(uri), properties)} the address of an Iceberg REST catalog?"
-            if uri
-            else ""
-        )
-        return f"its answer is not JSON{page}: {start}{remedy}"
     where = ".".join(str(part) for part in found["loc"])
     problem = redact(f"{where}: {found['msg']}", properties)
-    return f"invalid response: {_short(problem)}"
-
-
-def _answer(text: str) -> str:
-    """The reason in the text of a REST error; a page of HTML is its title."""
-    body = re.search(
-        r"(?s)^RESTError (\d+): (?:Could not decode json payload|Received unexpected JSON Payload)"
-        r": (.*?)(?:, errors: [^<]*)?$",
-        text,
-    )
-    if body:
-        title = re.search(r"(?i)<title>([^<]*+)</title>", body[2])
-        plain = title[1] if title else re.sub(r"<[^<>]*+>", " ", body[2])
-        text = plain if title else f"status {body[1]}, {plain}"
-    return _short(re.sub(r"^(\w+Error): RestError: ", "", text))
+    return f"invalid response: {short(problem)}"
 
 
 def _unreachable(error: BaseException, text: str, properties: Mapping[str, Any]) -> str:
-    """The unreachable address and the system's reason, without the connection pool's message."""
+    """The unreachable address and the reason."""
     place = properties.get("uri")
     url = getattr(getattr(error, "request", None), "url", None)
     if isinstance(url, str) and "://" in url:
         place = "/".join(url.split("/", 3)[:3])
-    for below in _chain(error):
-        if isinstance(below, OSError) and below.strerror and below.errno is not None:
-            reason = below.strerror
-            reason = reason[:1].lower() + reason[1:]
-            break
-    else:
-        name = type(error).__name__
-        if "Timeout" in name or isinstance(error, TimeoutError):
-            reason = "it did not answer in time"
-        elif re.search(r"Connection aborted|RemoteDisconnected|IncompleteRead", text):
-            reason = "it closed the connection"
-        elif "refused" in text.lower():
-            reason = "connection refused"
-        elif re.search(r"[Nn]ame or service not known|NameResolution|nodename", text):
-            reason = "unknown host"
-        else:
-            reason = _short(re.sub(r"^\w+Pool\(.*?\): ", "", text))
+    reason = no_answer(error, text)
     return f"cannot reach {redact(str(place), properties)}: {reason}" if place else reason
+
+
+def no_answer(error: BaseException, text: str) -> str:
+    """Why there was no response: the system's reason, not the connection pool's ``text``."""
+    reason = next(
+        (
+            below.strerror
+            for below in _chain(error)
+            if isinstance(below, OSError) and below.strerror and below.errno is not None
+        ),
+        None,
+    )
+    name = type(error).__name__
+    if re.search(r"not known|NameResolution|nodename", reason or f"{name} {text}"):
+        return "unknown host"
+    if reason is not None:
+        return reason[:1].lower() + reason[1:]
+    if "Timeout" in name:
+        return "it did not answer in time"
+    if "Protocol" in name or re.search(
+        r"Connection aborted|RemoteDisconnected|IncompleteRead", f"{name} {text}"
+    ):
+        return "it closed the connection"
+    if "refused" in text.lower():
+        return "connection refused"
+    return short(re.sub(r"^\w+Pool\(.*?\): ", "", text))
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
@@ -191,9 +163,10 @@ def _missing_extra(
         extra = named[1] if named else None
     if module:
         return MissingExtraError(f"{what}: the package {module} that it needs", extra=extra)
-    return MissingExtraError(what, extra=extra, hint=_short(redact(str(error), properties)))
+    return MissingExtraError(what, extra=extra, hint=short(redact(str(error), properties)))
 
 
-def _short(text: str, most: int = _LONGEST) -> str:
+def short(text: str, most: int = _LONGEST) -> str:
+    """A text in one line of at most ``most`` characters."""
     text = " ".join(text.split())
     return text if len(text) <= most else text[: most - 1] + "…"

@@ -12,6 +12,7 @@ from urllib.parse import quote, urlencode
 import msgspec
 from msgspec.structs import replace
 
+from icesql.catalog.client_errors import no_answer, short
 from icesql.catalog.rest.answers import Answer, NoAnswer, Refusal, Request
 from icesql.catalog.rest.auth import Auth, Bearer, TableToken
 from icesql.catalog.rest.origins import redirected
@@ -184,7 +185,7 @@ class RestClient:
                     response.release_conn()
         except (HTTPError, OSError, ValueError) as error:
             place = redact("/".join(request.url.split("/", 3)[:3]), self.properties)
-            reason = redact(_reason(error), self.properties)
+            reason = redact(no_answer(error, str(error)), self.properties)
             if ending.is_over:
                 reason = f"its answer did not come in {_ANSWER_SECONDS:.0f} seconds"
             problem = f"catalog {self.name}: cannot reach {place}: {reason}"
@@ -212,7 +213,7 @@ class RestClient:
         """The exception for a response that is no success."""
         known = self._secrets(auth or self._auth)
         message, kind = _message(answer.body)
-        message = _short(redact(message, known))
+        message = short(redact(message, known))
         status, advice = _ADVICE.get(answer.status, ("", ""))
         if not status and answer.status >= 500:
             status = "the catalog failed"
@@ -226,9 +227,9 @@ class RestClient:
 
     def _malformed(self, body: bytes, error: Exception) -> str:
         known = self._secrets(self._auth)
-        start = _short(redact(body[:400].decode("utf-8", "replace"), known), 60)
+        start = short(redact(body[:400].decode("utf-8", "replace"), known), 60)
         if body.lstrip()[:1] in (b"{", b"["):
-            return f"invalid response: {_short(redact(str(error), known))}"
+            return f"invalid response: {short(redact(str(error), known))}"
         page = " (an HTML page)" if start.lower().startswith("<") else ""
         uri = redact(self.uri, known)
         return (
@@ -299,35 +300,9 @@ def _message(body: bytes) -> tuple[str, str]:
     return "", ""
 
 
-def _reason(error: BaseException) -> str:
-    """Why there was no response, without the connection pool's message."""
-    below: BaseException | None = error
-    for _ in range(6):
-        if below is None:
-            break
-        if isinstance(below, OSError) and below.errno is not None and below.strerror:
-            if "not known" in below.strerror or "nodename" in below.strerror:
-                return "unknown host"
-            return below.strerror[:1].lower() + below.strerror[1:]
-        below = getattr(below, "reason", None) or below.__cause__ or below.__context__
-    name = type(error).__name__
-    if "Timeout" in name:
-        return "it did not answer in time"
-    if "NameResolution" in name or "NameResolution" in str(error):
-        return "unknown host"
-    if "Protocol" in name or "IncompleteRead" in name:
-        return "it closed the connection"
-    return _short(re.sub(r"^\w+Pool\(.*?\): ", "", str(error)))
-
-
 def _was_sent(error: BaseException) -> bool:
     """False if no connection was made, so that the request cannot have had an effect."""
     from urllib3.exceptions import ConnectTimeoutError, MaxRetryError, NewConnectionError
 
     below = error.reason if isinstance(error, MaxRetryError) else error
     return not isinstance(below, NewConnectionError | ConnectTimeoutError)
-
-
-def _short(text: str, most: int = 300) -> str:
-    text = " ".join(text.split())
-    return text if len(text) <= most else text[: most - 1] + "…"
