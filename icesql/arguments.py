@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any, Final, NoReturn
 
-from icesql.errors import similar_names
+from icesql.errors import near_or_all
 
 # The formats that ``repl.results`` writes; the last two are for files.
 FORMATS: Final = (
@@ -257,9 +257,7 @@ def _place_of_command(given: Sequence[str]) -> int | None:
 def _refuse(parser: argparse.ArgumentParser, word: str) -> NoReturn:
     if " " in word:
         parser.error(f"unexpected argument {word!r}; statements come after -c or query")
-    near = similar_names(word, COMMANDS)
-    hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(COMMANDS)}"
-    parser.error(f"unknown command {word!r}; {hint}")
+    parser.error(f"unknown command {word!r}; {near_or_all(word, COMMANDS)}")
 
 
 def _check_words(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:

@@ -12,7 +12,7 @@ from typing import Any, Final
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from icesql.errors import ProgrammingError, similar_names
+from icesql.errors import ProgrammingError, near_or_all, similar_names
 
 _PREFIX: Final = "ICESQL_"
 # Settings by their names in other systems, such as Spark.
@@ -334,9 +334,7 @@ def _key(name: str) -> str:
 
 
 def _unknown(name: str) -> ProgrammingError:
-    near = similar_names(_key(name), _PARSERS)
-    hint = f"; did you mean {near[0]}?" if near else f"; there are: {', '.join(_PARSERS)}"
-    return ProgrammingError(f'unknown setting "{name}"{hint}')
+    return ProgrammingError(f'unknown setting "{name}"; {near_or_all(_key(name), _PARSERS)}')
 
 
 _PARSERS: Final[dict[str, Callable[[str], Any]]] = {

@@ -512,6 +512,12 @@ def similar_names(name: str, candidates: Iterable[str], most: int = 3) -> tuple[
     return tuple(by_lower[lower] for lower in found)
 
 
+def near_or_all(name: str, names: Iterable[str]) -> str:
+    """The hint for a wrong name: the nearest of the right ones, else all of them."""
+    near = similar_names(name, names)
+    return f"did you mean {near[0]}?" if near else f"there are: {', '.join(names)}"
+
+
 def _did_you_mean(similar: Iterable[str]) -> str:
     words = list(similar)
     return f"; did you mean {_either(words)}?" if words else ""
@@ -541,7 +547,7 @@ def _snippet(sql: str | None, position: tuple[int, int] | None) -> str:
         return ""
     text, at = lines[line - 1].rstrip("\r"), max(column - 1, 0)
     left, right = _one_line(text[:at]), _one_line(text[at:])
-    return f"\n  {left}{right}\n  {' ' * _cells(left)}^"
+    return f"\n  {left}{right}\n  {' ' * display_width(left)}^"
 
 
 def mark_in(error: Error, sql: str) -> str:
@@ -567,15 +573,15 @@ def _cut_around_caret(message: str) -> str:
     if not caret.endswith("^") or caret.strip(" ") != "^":
         return message
     at, cells = 0, len(caret) - 3
-    while at < len(line) and _cells(line[at]) <= cells:
-        cells -= _cells(line[at])
+    while at < len(line) and display_width(line[at]) <= cells:
+        cells -= display_width(line[at])
         at += 1
         if not cells:
             break
     start, end = max(at - _BEFORE, 0), at + _BEHIND
     left = ("…" if start else "") + line[start:at]
     right = line[at:end] + ("…" if end < len(line) else "")
-    return f"{before}\n  {left}{right}\n  {' ' * _cells(left)}^"
+    return f"{before}\n  {left}{right}\n  {' ' * display_width(left)}^"
 
 
 _BEFORE: Final = 60
@@ -616,8 +622,8 @@ def _one_line(text: str) -> str:
     return printable(text.replace("\t", " "))
 
 
-def _cells(text: str) -> int:
-    """The number of terminal cells of the text."""
+def display_width(text: str) -> int:
+    """The width of a text in terminal cells; East Asian wide characters take two."""
     if text.isascii():
         return len(text)
     from unicodedata import combining, east_asian_width

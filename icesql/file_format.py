@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from icesql.errors import ProgrammingError, UnsupportedSqlError, similar_names
+from icesql.errors import ProgrammingError, UnsupportedSqlError, near_or_all, similar_names
 
 Value = str | int | bool | tuple[str, ...]
 
@@ -61,8 +61,7 @@ def named_format(name: str) -> FileFormat:
     """The format of a name such as ``parquet`` or ``tsv``. Raises ProgrammingError."""
     found = _NAMES.get(name.lower())
     if found is None:
-        near = similar_names(name.lower(), _NAMES)
-        hint = f"did you mean {near[0]}?" if near else f"there are: {', '.join(_NAMES)}"
+        hint = near_or_all(name.lower(), _NAMES)
         raise ProgrammingError(f'unknown file format "{name}"; {hint}')
     return found
 

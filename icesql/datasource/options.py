@@ -25,7 +25,7 @@ from typing import Any, Final
 from msgspec import Struct, field
 
 from icesql.config import Settings
-from icesql.errors import ProgrammingError, UnsupportedSqlError, similar_names
+from icesql.errors import ProgrammingError, UnsupportedSqlError, near_or_all
 
 CONNECT: Final = ("catalog", "uri", "warehouse")
 _SIZES: Final = {
@@ -171,8 +171,7 @@ def _named(options: Mapping[str, str]) -> dict[str, str]:
 
 def unknown_option(spelled: str, known: Sequence[str]) -> ProgrammingError:
     """The error for an option that is not in ``known``; its value may be a secret."""
-    near = similar_names(spelled.lower(), known)
-    hint = f"did you mean {near[0]}?" if near else f"there are: {', '.join(sorted(known))}"
+    hint = near_or_all(spelled.lower(), sorted(known))
     return ProgrammingError(f'format("icesql") has no option "{spelled}"; {hint}')
 
 

@@ -12,7 +12,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from icesql.config import parse_bytes
-from icesql.errors import ProgrammingError, similar_names
+from icesql.errors import ProgrammingError, near_or_all
 from icesql.health.durations import Window, parse_seconds
 
 # In the order in which they are carried out.
@@ -178,9 +178,7 @@ def read_actions(names: Sequence[str]) -> tuple[str, ...]:
     """The actions with these names, in the order in which they are done. Raises ValueError."""
     for each in names:
         if each not in ACTIONS:
-            near = similar_names(each, ACTIONS)
-            hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(ACTIONS)}"
-            raise ValueError(f"{each!r} is no action; {hint}")
+            raise ValueError(f"{each!r} is no action; {near_or_all(each, ACTIONS)}")
     return tuple(each for each in ACTIONS if each in names)
 
 
@@ -266,8 +264,7 @@ def _values(
     values = {}
     for key, value in given.items():
         if key not in _KEYS:
-            near = similar_names(key, (*_KEYS, *others))
-            hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(_KEYS)}"
+            hint = near_or_all(key, (*_KEYS, *others))
             raise ProgrammingError(f"{path}{_line(text, key)}: {where}unknown key {key!r}; {hint}")
         read, kind = _KEYS[key]
         try:

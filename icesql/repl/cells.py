@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import unicodedata
 from datetime import datetime
 from typing import Any
 
@@ -10,6 +9,7 @@ from msgspec import Struct
 
 from icesql.engine.values import json_of as json_of
 from icesql.engine.values import text_of as whole_text
+from icesql.errors import display_width as display_width
 from icesql.errors import printable as printable
 
 
@@ -27,20 +27,6 @@ def text_of(value: Any) -> str:
     exact = "auto" if value.microsecond % 1000 or not value.microsecond else "milliseconds"
     text = value.isoformat(" ", exact)
     return text.removesuffix(":00") if value.tzinfo is not None else text
-
-
-def display_width(text: str) -> int:
-    """The width of a text in terminal cells; East Asian wide characters take two."""
-    if text.isascii():
-        return len(text)
-    return sum(
-        0
-        if unicodedata.combining(character)
-        else 2
-        if unicodedata.east_asian_width(character) in "WF"
-        else 1
-        for character in text
-    )
 
 
 def shortened(text: str, width: int) -> str:

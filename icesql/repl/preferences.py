@@ -12,7 +12,7 @@ from typing import Annotated, Any, Final, Literal
 from msgspec import Meta, Struct, ValidationError, convert
 
 from icesql.config import Settings, config_path, setting_key
-from icesql.errors import Error, ProgrammingError, similar_names
+from icesql.errors import Error, ProgrammingError, near_or_all
 
 # The arguments of ``connect`` that the top of the file may set.
 CONNECT: Final = ("catalog", "uri", "warehouse", "dialect", "timezone")
@@ -87,8 +87,7 @@ def _checked(path: str, given: dict[str, Any], environment: Mapping[str, str]) -
     shell, settings = given.pop("shell", {}), given.pop("settings", {})
     for name in given:
         if name not in CONNECT:
-            near = similar_names(name, (*CONNECT, "shell", "settings"))
-            hint = f"did you mean {near[0]}?" if near else f"there are: {', '.join(CONNECT)}"
+            hint = near_or_all(name, (*CONNECT, "shell", "settings"))
             raise ProgrammingError(f'{path}: unknown key "{name}"; {hint}')
     for name, table in (("shell", shell), ("settings", settings)):
         if not isinstance(table, dict):
@@ -119,8 +118,7 @@ def _checked(path: str, given: dict[str, Any], environment: Mapping[str, str]) -
 def _preferences(path: str, given: Mapping[str, Any]) -> ShellPreferences:
     for name, value in given.items():
         if name not in _VALUES:
-            near = similar_names(name, _VALUES)
-            hint = f"did you mean {near[0]}?" if near else f"there are: {', '.join(_VALUES)}"
+            hint = near_or_all(name, _VALUES)
             raise ProgrammingError(f'{path}: unknown key "{name}" in [shell]; {hint}')
         try:
             convert({name: value}, ShellPreferences)

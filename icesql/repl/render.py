@@ -86,7 +86,7 @@ def write_rows(
 
     ``output_format`` is a key of ``LAYOUTS``. Rows are put out as they come.
     """
-    counted = _Counted(rows)
+    counted = Counted(rows)
     LAYOUTS[output_format](out, columns, counted, style)
     return counted.count
 
@@ -103,14 +103,16 @@ def write_result(
     EXPLAIN (FORMAT json) and (FORMAT html) give one: a single column of type json or html.
     """
     if [column[1] for column in description] in (["json"], ["html"]):
-        counted = _Counted(rows)
+        counted = Counted(rows)
         for (document,) in counted:
             out.write(f"{document}\n")
         return counted.count
     return write_rows(out, output_format, [column[0] for column in description], rows, style)
 
 
-class _Counted:
+class Counted:
+    """Counts the rows that pass through it."""
+
     def __init__(self, rows: Iterable[Row]) -> None:
         self._rows, self.count = rows, 0
 

@@ -11,7 +11,7 @@ from typing import Any, Final, Literal
 
 from msgspec import Struct
 
-from icesql.errors import ProgrammingError, similar_names
+from icesql.errors import ProgrammingError, near_or_all
 from icesql.iceberg.metadata.property_numbers import number_property
 from icesql.iceberg.metadata.table_metadata import TableMetadata
 
@@ -99,9 +99,8 @@ def rewrite_options(
         procedure, target_name, target_size = _OF_DELETE_FILES
     for name in given:
         if name not in known:
-            near = similar_names(name, known)
-            hint = f"; did you mean {near[0]}?" if near else f"; there are {', '.join(known)}"
-            raise ProgrammingError(f"{procedure} has no option {name!r} ({strategy}){hint}")
+            hint = near_or_all(name, known)
+            raise ProgrammingError(f"{procedure} has no option {name!r} ({strategy}); {hint}")
     values: dict[str, Any] = {known[name]: _value(name, text) for name, text in given.items()}
     usual = number_property(metadata.properties, target_name, target_size)
     target = values.setdefault("target_file_size_bytes", usual)

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from icesql.errors import ProgrammingError, UnsupportedSqlError, similar_names
+from icesql.errors import ProgrammingError, UnsupportedSqlError, near_or_all
 from icesql.file_format import FileFormat, compressed_by_ending, format_of_path, named_format
 from icesql.sql.cursor import TokenCursor
 from icesql.sql.lexer import CLOSING, OPENING, TEXT, Token, closing
@@ -102,8 +102,7 @@ def _format(path: str, name: Any, at: int) -> FileFormat:
     if str(name).lower() == "json":
         name = "jsonl"
     if not isinstance(name, str) or name.lower() not in _ENDINGS:
-        near = similar_names(str(name).lower(), _ENDINGS)
-        hint = f"did you mean {near[0]}?" if near else f"there are: {', '.join(_ENDINGS)}"
+        hint = near_or_all(str(name).lower(), _ENDINGS)
         raise UnsupportedSqlError(f"COPY … TO in the format {name}", hint=hint, offset=at)
     return compressed_by_ending(named_format(name), path)
 
