@@ -16,6 +16,7 @@ from typing import Any
 import pyarrow as pa
 
 from icesql.iceberg import types as t
+from icesql.iceberg.metadata.json_writer import type_json
 from icesql.iceberg.metadata.schema_json import parse_type
 from icesql.iceberg.single_value import parse_single_value
 from icesql.write.parquet_schema import written_type
@@ -28,7 +29,7 @@ def columns(text: str, first: int = 1) -> tuple[t.NestedField, ...]:
 
 def json_columns(text: str, first: int = 1) -> list[dict[str, Any]]:
     """The columns of a line as metadata has them."""
-    found: Any = t.type_to_json(t.StructType(columns(text, first)))
+    found: Any = type_json(t.StructType(columns(text, first)))
     return list(found["fields"])
 
 

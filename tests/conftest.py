@@ -175,10 +175,11 @@ def _schema(text: str) -> Any:
     """PyIceberg's schema of the columns of a line."""
     from pyiceberg.schema import Schema
 
-    from icesql.iceberg.types import StructType, type_to_json
+    from icesql.iceberg.metadata.json_writer import type_json
+    from icesql.iceberg.types import StructType
     from tests.columns import columns
 
-    return Schema.model_validate(type_to_json(StructType(columns(text))))
+    return Schema.model_validate(type_json(StructType(columns(text))))
 
 
 def _write_types(catalog: Any) -> None:

@@ -81,9 +81,7 @@ def matched_files(
     ]
     whole: list[DataFile] = []
     partly: list[str] = []
-    for manifest, entries in reader.entries_of(
-        kept, lambda each: (spec_of(each).spec, spec_of(each).types)
-    ):
+    for manifest, entries in reader.entries_of(kept):
         spec = spec_of(manifest)
         concerned = _concerned(table, entries, predicate, spec)
         sure = _surely(table, entries, predicate, spec, concerned)

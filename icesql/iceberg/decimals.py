@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import math
 from decimal import Decimal
+from struct import Struct
+from typing import Final
+
+_SINGLE: Final = Struct("<f")
 
 
 def unscaled(value: Decimal, scale: int) -> int:
@@ -35,11 +39,7 @@ def java_float(value: float, *, single: bool) -> str:
     """A number as Java writes it: the fewest digits, with an exponent from 1e7 and below 1e-3."""
     if math.isnan(value) or math.isinf(value):
         return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
-    short = repr(value)
-    if single:
-        texts = (f"{value:.{digits}g}" for digits in range(1, 10))
-        short = next((each for each in texts if _as_single(float(each)) == value), short)
-    decimal = Decimal(short)
+    decimal = Decimal(repr(shortest_single(value) if single else value))
     if decimal and not Decimal("0.001") <= abs(decimal) < 10_000_000:
         sign, digits, exponent = decimal.normalize().as_tuple()
         assert isinstance(exponent, int)
@@ -49,11 +49,14 @@ def java_float(value: float, *, single: bool) -> str:
     return plain if "." in plain else f"{plain}.0"
 
 
-def _as_single(value: float) -> float:
-    import struct
-
-    try:
-        found: float = struct.unpack("<f", struct.pack("<f", value))[0]
-    except OverflowError:
-        return math.inf
-    return found
+def shortest_single(value: float) -> float:
+    """The number with the fewest digits that is ``value`` in single precision."""
+    packed = _SINGLE.pack(value)
+    for digits in range(1, 10):  # nine distinguish any two
+        text = f"{value:.{digits}g}"
+        try:
+            if _SINGLE.pack(float(text)) == packed:
+                return float(text)
+        except OverflowError:
+            continue  # rounded up beyond the largest number
+    return value

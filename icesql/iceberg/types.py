@@ -13,7 +13,7 @@ Source: Iceberg spec, "Schemas and Data Types".
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any, Final
 
 from msgspec import Struct
@@ -295,39 +295,3 @@ def leaf_ids(fields: tuple[NestedField, ...]) -> tuple[int, ...]:
 def is_floating(node: IcebergType) -> bool:
     """Whether values of this type can be NaN."""
     return isinstance(node, FloatType | DoubleType)
-
-
-def type_to_json(node: IcebergType) -> str | Mapping[str, Any]:
-    """The metadata JSON form of a type, without defaults."""
-    match node:
-        case StructType(fields):
-            return {
-                "type": "struct",
-                "fields": [
-                    {
-                        "id": child.field_id,
-                        "name": child.name,
-                        "required": child.required,
-                        "type": type_to_json(child.type),
-                    }
-                    for child in fields
-                ],
-            }
-        case ListType():
-            return {
-                "type": "list",
-                "element-id": node.element_id,
-                "element": type_to_json(node.element),
-                "element-required": node.element_required,
-            }
-        case MapType():
-            return {
-                "type": "map",
-                "key-id": node.key_id,
-                "key": type_to_json(node.key),
-                "value-id": node.value_id,
-                "value": type_to_json(node.value),
-                "value-required": node.value_required,
-            }
-        case _:
-            return str(node)

@@ -7,21 +7,16 @@ from itertools import islice
 from typing import Any, Final
 
 import pyarrow as pa
-from msgspec.structs import replace
 
 from icesql.context import QueryContext
 from icesql.errors import UnsupportedTableError
 from icesql.iceberg import types as t
-from icesql.iceberg.expressions.predicate import ALWAYS_TRUE
 from icesql.iceberg.manifest.data_file import DataFile
-from icesql.iceberg.metadata.name_mapping import MappedField, NameMapping
 from icesql.iceberg.metadata_columns import DELETE_FILE_PATH, DELETE_POS
 from icesql.iceberg.schema import Schema
 from icesql.read.columns.arrow_schema import arrow_schema, arrow_type
-from icesql.read.columns.projection import column_reader
 from icesql.read.columns.values import column_of, one_value, repeated
-from icesql.read.formats.decode_errors import converting
-from icesql.read.formats.open import open_reader
+from icesql.read.deletes.positions import stored_columns
 from icesql.scan.deletes.vectors import read_vector
 from icesql.scan.metadata_tables.rows import MetadataRows, PositionDeleteFile
 from icesql.scan.metadata_tables.schemas import stored_row
@@ -115,21 +110,5 @@ def _of_file(
     columns = [DELETE_FILE_PATH, DELETE_POS]
     if row is not None:
         columns.append(t.NestedField(_ROW_ID, "row", stored_row(row.type)))
-    schema = Schema(tuple(columns))
-    names = NameMapping(tuple(MappedField(each.field_id, (each.name,)) for each in columns))
-    context = replace(context, schema=schema, file_schema=schema, name_mapping=names)
-    location = context.storage.location(file.path)
-    opened = open_reader(file, context)
-    try:
-        stored = {each.field_id for each in opened.fields}
-        kept = [each for each in columns if each.field_id in stored or each.required]
-        readers = [column_reader(each, opened.fields, {}, location) for each in kept]
-        wanted = [reader.source for reader in readers if reader.source is not None]
-        for batch in opened.batches(wanted, start=0, length=0, whole=True, predicate=ALWAYS_TRUE):
-            arrays = []
-            for reader, array in zip(readers, batch.arrays, strict=True):
-                with converting(location, reader.column.name):
-                    arrays.append(reader(array, batch.count))
-            yield arrays[0], arrays[1], arrays[2] if len(arrays) > 2 else None
-    finally:
-        opened.close()
+    for arrays in stored_columns(file, Schema(tuple(columns)), context):
+        yield arrays[0], arrays[1], arrays[2] if len(arrays) > 2 else None

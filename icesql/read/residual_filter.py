@@ -49,7 +49,7 @@ def matching(
     """
     match predicate:
         case And(left, right):
-            return _both(matching(left, column_of), matching(right, column_of))
+            return both(matching(left, column_of), matching(right, column_of))
         case Or(left, right):
             return _either(matching(left, column_of), matching(right, column_of))
         case Leaf():
@@ -59,7 +59,8 @@ def matching(
             return predicate is ALWAYS_TRUE
 
 
-def _both(left: pa.Array | bool, right: pa.Array | bool) -> pa.Array | bool:
+def both(left: pa.Array | bool, right: pa.Array | bool) -> pa.Array | bool:
+    """The rows of two masks, where True and False mean all rows and none."""
     if isinstance(left, bool):
         return right if left else False
     if isinstance(right, bool):

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 from msgspec import Struct
 
 from icesql.context import QueryContext
@@ -24,7 +23,7 @@ from icesql.read.deletes.equality_keys import EqualityGroup, KeyColumn, leaf_col
 from icesql.read.formats.decode_errors import converting
 from icesql.read.formats.open import open_reader
 from icesql.read.formats.reader import FileBatch, FileReader
-from icesql.read.residual_filter import evaluable, matching
+from icesql.read.residual_filter import both, evaluable, matching
 from icesql.scan.tasks.task import CombinedScanTask, FileScanTask, ScanContext
 
 _NO_END = 1 << 62
@@ -65,17 +64,11 @@ def read_file(
     if task.residual is ALWAYS_FALSE:
         return
     relations = relations or DeleteRelations(context, (task,), query)
-    start, end = byte_range(task)
+    part = None if task.is_whole_file else byte_range(task)
     opened = open_reader(task.data_file, context)
     try:
         reader = _FileReader(task, context, relations, opened)
-        for batch in opened.batches(
-            reader.wanted,
-            start=start,
-            length=end - start,
-            whole=task.is_whole_file,
-            predicate=task.residual,
-        ):
+        for batch in opened.batches(reader.wanted, part, task.residual):
             query.check()
             rows = reader.rows(batch)
             if rows.num_rows:
@@ -175,7 +168,7 @@ class _FileReader:
             if deleted.all():
                 return _empty(self._schema)
             keep = pa.array(~deleted)
-        keep = _and(keep, self._matches(view))
+        keep = both(keep, self._matches(view))
         if keep is False:
             return _empty(self._schema)
         arrays = []
@@ -218,16 +211,6 @@ class _FileReader:
             return key.values(view.column(reader, self._location)), key.leaf.type
 
         return matching(self._task.residual, column_of)
-
-
-def _and(left: pa.Array | bool, right: pa.Array | bool) -> pa.Array | bool:
-    if left is True:
-        return right
-    if right is True:
-        return left
-    if left is False or right is False:
-        return False
-    return pc.and_(left, right)
 
 
 def _empty(schema: pa.Schema) -> pa.RecordBatch:

@@ -7,7 +7,7 @@ import shlex
 import shutil
 import subprocess
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from itertools import chain, islice
 from typing import IO, TYPE_CHECKING, Any, Final, TextIO
@@ -17,7 +17,7 @@ from msgspec import Struct, field
 from icesql.dbapi.cursor import result_types
 from icesql.repl.cells import Style
 from icesql.repl.preferences import ShellPreferences
-from icesql.repl.render import ROWS_MEASURED, table_room, write_rows
+from icesql.repl.render import ROWS_MEASURED, Counted, table_room, write_rows
 from icesql.repl.results import show
 from icesql.repl.single_floats import as_written
 from icesql.repl.terminal import Output, coloured, draws_lines
@@ -161,23 +161,11 @@ class Display(Struct):
         *,
         colour: bool,
     ) -> Shown:
-        counted = _Counter(rows)
+        counted = Counted(rows)
         style = Style(None, colour)
         self.out.flush()
         ended = page(command, lambda pipe: write_rows(pipe, form, names, counted, style))
         return Shown(counted.count, counted=ended >= 0)
-
-
-class _Counter:
-    """Counts the rows that pass through it."""
-
-    def __init__(self, rows: Iterable[Sequence[Any]]) -> None:
-        self._rows, self.count = rows, 0
-
-    def __iter__(self) -> Iterator[Sequence[Any]]:
-        for row in self._rows:
-            self.count += 1
-            yield row
 
 
 def _rest(seen: int, cursor: Cursor) -> tuple[int, bool]:

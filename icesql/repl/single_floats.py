@@ -6,16 +6,13 @@ whose shortest text is the shortest text of the float.
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
+
+from icesql.iceberg.decimals import shortest_single
 
 if TYPE_CHECKING:
     from icesql.engine.result_schema import ResultType
-
-_SINGLE: Final = struct.Struct("<f")
-# Nine digits distinguish any two floats.
-_DIGITS: Final = range(1, 10)
 
 
 def as_written(
@@ -39,7 +36,7 @@ def _changed(
 def _converter(declared: ResultType) -> Callable[[Any], Any] | None:
     """A converter of the FLOAT values in a value of a type, None if there can be none."""
     if declared.kind == "float":
-        return _shortest
+        return _or_null(shortest_single)
     inner = [_converter(child) for _, child in declared.children]
     if not any(inner):
         return None
@@ -63,7 +60,7 @@ def _converter(declared: ResultType) -> Callable[[Any], Any] | None:
             # The member of the union that a value came from is no longer known.
             if any(child.kind == "double" or child.is_nested for _, child in declared.children):
                 return None
-            return lambda value: _shortest(value) if isinstance(value, float) else value
+            return lambda value: shortest_single(value) if isinstance(value, float) else value
 
 
 def _or_null(convert: Callable[[Any], Any]) -> Callable[[Any], Any]:
@@ -71,18 +68,4 @@ def _or_null(convert: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 
 def _unchanged(value: Any) -> Any:
-    return value
-
-
-def _shortest(value: float | None) -> float | None:
-    if value is None or value != value:
-        return value
-    packed = _SINGLE.pack(value)
-    for digits in _DIGITS:
-        text = f"{value:.{digits}g}"
-        try:
-            if _SINGLE.pack(float(text)) == packed:
-                return float(text)
-        except OverflowError:
-            continue  # rounded up beyond the largest float
     return value

@@ -144,7 +144,7 @@ class ManifestReader:
     ) -> Iterator[tuple[ManifestFile, ManifestEntries]]:
         """Each manifest with its entries, in the order given, read on iteration.
 
-        ``spec_of`` is not given where all specs have the types of the current schema. Raises
+        ``spec_of`` is needed for partition values of the types of another schema. Raises
         UnsupportedTableError for an encrypted manifest, CorruptFileError for a spec that the table
         does not have, QueryCancelledError between two manifests.
         """

@@ -5,20 +5,16 @@ Other engines do not check any of this, and neither does icesql without this set
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from icesql.context import QueryContext
 from icesql.errors import CorruptFileError, UnsupportedTableError
-from icesql.iceberg.expressions.predicate import ALWAYS_TRUE
 from icesql.iceberg.manifest.data_file import FileContent
 from icesql.iceberg.manifest.entries import ADDED, DELETED, EXISTING, ManifestEntries
 from icesql.iceberg.manifest.manifest import ManifestContent, ManifestFile
 from icesql.iceberg.metadata.property_numbers import whole_number
 from icesql.iceberg.metadata.snapshot import Snapshot
-from icesql.iceberg.partitioning import PartitionSpec
-from icesql.iceberg.types import IcebergType
 from icesql.scan.manifest_reader import ManifestReader
-from icesql.scan.spec_scan import SpecScan
 from icesql.scan.table_scan import TableScan
 
 
@@ -39,13 +35,8 @@ def verify_snapshot(scan: TableScan, query: QueryContext) -> int:
     reader = ManifestReader(scan.table, query)
     manifests = reader.manifests_of(snapshot)
 
-    def spec_of(manifest: ManifestFile) -> tuple[PartitionSpec, Sequence[IcebergType]]:
-        metadata = scan.table.metadata
-        spec = metadata.specs.get(manifest.partition_spec_id, PartitionSpec())
-        return spec, SpecScan(spec, ALWAYS_TRUE, scan.schema, metadata).types
-
     totals = _Totals()
-    for manifest, entries in reader.entries_of(manifests, spec_of):
+    for manifest, entries in reader.entries_of(manifests):
         path = storage.location(manifest.manifest_path)
         length = storage.size(manifest.manifest_path)
         if manifest.manifest_length not in (None, length):

@@ -13,7 +13,7 @@ from icesql.storage.credentials import names_password, redact
 from icesql.storage.open import VANISHED, check_size, split_path
 from icesql.storage.stores.azure import account_of
 from icesql.storage.stores.client import Body
-from icesql.storage.stores.options import check_signing
+from icesql.storage.stores.options import check_signing, first, flag
 
 _S3_REASON: Final = re.compile(
     r"HTTP status (\d+)\).*?Unable to parse ExceptionName: (\w+) Message: (.*)", re.DOTALL
@@ -188,21 +188,21 @@ class ArrowFiles:
         check_signing(given)
         options: dict[str, Any] = {
             "endpoint_override": given.get("s3.endpoint"),
-            "access_key": _first(given, "s3.access-key-id", "client.access-key-id"),
-            "secret_key": _first(given, "s3.secret-access-key", "client.secret-access-key"),
-            "session_token": _first(given, "s3.session-token", "client.session-token"),
-            "region": _first(given, "s3.region", "client.region"),
-            "role_arn": _first(given, "s3.role-arn", "client.role-arn"),
-            "session_name": _first(given, "s3.role-session-name", "client.role-session-name"),
+            "access_key": first(given, "s3.access-key-id", "client.access-key-id"),
+            "secret_key": first(given, "s3.secret-access-key", "client.secret-access-key"),
+            "session_token": first(given, "s3.session-token", "client.session-token"),
+            "region": first(given, "s3.region", "client.region"),
+            "role_arn": first(given, "s3.role-arn", "client.role-arn"),
+            "session_name": first(given, "s3.role-session-name", "client.role-session-name"),
             "proxy_options": given.get("s3.proxy-uri"),
             "connect_timeout": _seconds(given, "s3.connect-timeout"),
             "request_timeout": _seconds(given, "s3.request-timeout"),
         }
         if "s3.path-style-access" in given:
-            options["force_virtual_addressing"] = not _flag(given, "s3.path-style-access")
+            options["force_virtual_addressing"] = not flag(given, "s3.path-style-access")
         if "s3.force-virtual-addressing" in given:
-            options["force_virtual_addressing"] = _flag(given, "s3.force-virtual-addressing")
-        if _flag(given, "s3.anonymous"):
+            options["force_virtual_addressing"] = flag(given, "s3.force-virtual-addressing")
+        if flag(given, "s3.anonymous"):
             options["anonymous"] = True
         if options["region"] is None and options["endpoint_override"] is None:
             options["region"] = region_of(bucket)
@@ -226,7 +226,7 @@ class ArrowFiles:
         if host := given.get("gcs.service.host"):
             options["scheme"], _, rest = host.partition("://")
             options["endpoint_override"] = rest
-        if _flag(given, "gcs.anonymous"):
+        if flag(given, "gcs.anonymous"):
             options["anonymous"] = True
         return GcsFileSystem(**options)
 
@@ -267,14 +267,6 @@ def region_of(bucket: str) -> str:
     from pyarrow import fs
 
     return str(fs.resolve_s3_region(bucket))
-
-
-def _first(properties: Mapping[str, str], *names: str) -> str | None:
-    return next((properties[name] for name in names if properties.get(name)), None)
-
-
-def _flag(properties: Mapping[str, str], name: str) -> bool:
-    return str(properties.get(name, "")).lower() in ("true", "1")
 
 
 def _seconds(properties: Mapping[str, str], name: str) -> float | None:

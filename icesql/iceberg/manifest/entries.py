@@ -6,13 +6,16 @@ import re
 from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Any, Final, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias
 
 from msgspec import Struct, field
 
 from icesql.errors import CorruptFileError
 from icesql.iceberg.avro.values import BadAvro, read_block_count, read_bytes, read_varint
 from icesql.iceberg.manifest.data_file import DataFile, FileContent
+
+if TYPE_CHECKING:
+    from icesql.iceberg.manifest.narrow_entries import NarrowEntries
 
 # Maps and arrays of a manifest left in their Avro bytes, decoded for one field id at a time.
 #
@@ -349,6 +352,10 @@ DELETED: Final = 2
 _LOOKED_UP: Final = ("_columns", "live", "unknown_counts")
 
 
+# The columns of a manifest that pruning uses: lists with one item for each entry.
+FilterColumns: TypeAlias = "ManifestEntries | NarrowEntries"
+
+
 class IntKeyedColumn(Protocol):
     """A column of maps from field id to a count or a bound; None for an entry without the map."""
 
@@ -358,64 +365,6 @@ class IntKeyedColumn(Protocol):
 
     def __getitem__(self, index: int) -> Mapping[int, Any] | None:
         """The whole map of one entry."""
-        ...
-
-
-class FilterColumns(Protocol):
-    """The columns of a manifest that pruning uses: lists with one item for each entry."""
-
-    @property
-    def count(self) -> int:
-        """The number of entries."""
-        ...
-
-    @property
-    def live(self) -> list[bool]:
-        """Whether each entry is part of the table."""
-        ...
-
-    @property
-    def partition(self) -> list[tuple[Any, ...]]:
-        """The partition of each file."""
-        ...
-
-    @property
-    def record_count(self) -> list[int]:
-        """The rows of each file."""
-        ...
-
-    @property
-    def unknown_counts(self) -> Sequence[int]:
-        """The entries of unknown record counts, those below 0."""
-        ...
-
-    def lower_bound(self, field_id: int) -> list[bytes | None]:
-        """The lower bound of one column in every file."""
-        ...
-
-    def upper_bound(self, field_id: int) -> list[bytes | None]:
-        """The upper bound of one column in every file."""
-        ...
-
-    def value_count(self, field_id: int) -> list[int | None]:
-        """The number of values of one column in every file."""
-        ...
-
-    def null_value_count(self, field_id: int) -> list[int | None]:
-        """The number of nulls of one column in every file."""
-        ...
-
-    def nan_value_count(self, field_id: int) -> list[int | None]:
-        """The number of NaN of one column in every file."""
-        ...
-
-    @property
-    def whole(self) -> ManifestEntries:
-        """All entries with everything they say."""
-        ...
-
-    def narrowed_to(self, indexes: Sequence[int]) -> tuple[ManifestEntries, Sequence[int]]:
-        """Entries with everything they say, and where in them those of ``indexes`` are."""
         ...
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from enum import IntEnum
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
@@ -26,22 +26,11 @@ from icesql.iceberg.metadata.property_numbers import of_file, whole_number
 from icesql.iceberg.metadata.snapshot import Snapshot, has_files
 from icesql.iceberg.types import IcebergType
 
+if TYPE_CHECKING:
+    from icesql.iceberg.manifest.narrow_entries import NarrowEntries
+
 # The first bytes of a file under Iceberg's AES GCM stream encryption.
 _ENCRYPTED: Final = b"AGS1"
-
-
-class Counted(Protocol):
-    """Entries by status and record count."""
-
-    @property
-    def status(self) -> list[int]:
-        """EXISTING, ADDED or DELETED."""
-        ...
-
-    @property
-    def record_count(self) -> list[int]:
-        """Rows of each file, below 0 unknown."""
-        ...
 
 
 class ManifestContent(IntEnum):
@@ -433,7 +422,7 @@ def _file_sequence_numbers(columns: ManifestColumns, manifest: ManifestFile) -> 
 
 
 def first_row_ids(
-    columns: Counted, given: Mapping[int, int], manifest: ManifestFile
+    columns: ManifestColumns | NarrowEntries, given: Mapping[int, int], manifest: ManifestFile
 ) -> dict[int, int]:
     """The first row id of each entry; ``given`` are those recorded in the entries themselves."""
     following = manifest.first_row_id

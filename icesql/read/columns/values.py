@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -72,7 +72,7 @@ def _child(value: Any, child: t.NestedField) -> Any:
 
 
 def _pairs(value: Any) -> Iterable[Any]:
-    return value.items() if isinstance(value, dict) else value or ()
+    return value.items() if isinstance(value, Mapping) else value or ()
 
 
 def _offsets(values: Sequence[Any]) -> pa.Array:

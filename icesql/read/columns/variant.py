@@ -198,12 +198,12 @@ def _arrays(array: pa.Array, names: Sequence[Names], there: Sequence[bool]) -> l
         for row in range(len(array))
         for _ in range(offsets[row + 1] - offsets[row])
     ]
-    items = _group(
+    found = _group(
         array.values.slice(begin, end - begin),
         [owner for owner, _ in owners],
         [needed for _, needed in owners],
     )
-    items = [NULL if item is None else item for item in items]
+    items: list[Node] = [NULL if item is None else item for item in found]
     return [
         items[offsets[row] - begin : offsets[row + 1] - begin] if there[row] else None
         for row in range(len(array))

@@ -17,6 +17,7 @@ from typing import Final
 
 from icesql.iceberg import calendar
 from icesql.iceberg.bounds import MICROS_PER_DAY, NANOS_PER_DAY
+from icesql.iceberg.decimals import shortest_single
 from icesql.iceberg.transforms import uuid_text
 from icesql.iceberg.variant.nodes import BadVariant, Node
 
@@ -76,23 +77,12 @@ def _decimal(raw: bytes) -> str:
     return f"{sign}{digits[:-scale]}.{digits[-scale:]}" if scale else sign + digits
 
 
-def float_text(value: float) -> str:
+def _float(value: float) -> str:
     """A number; JSON has no NaN and no infinity, so these become strings."""
     if math.isnan(value):
         return '"NaN"'
     if math.isinf(value):
         return '"Infinity"' if value > 0 else '"-Infinity"'
-    return repr(value)
-
-
-def float32_text(value: float) -> str:
-    """The shortest decimal that is this single-precision number."""
-    if not math.isfinite(value):
-        return float_text(value)
-    for digits in range(6, 10):
-        text = f"{value:.{digits}g}"
-        if struct.unpack("<f", struct.pack("<f", float(text)))[0] == value:
-            return repr(float(text))
     return repr(value)
 
 
@@ -122,14 +112,14 @@ _OF_KIND: Final[dict[int, Callable[[bytes], str]]] = {
     4: _integer,
     5: _integer,
     6: _integer,
-    7: lambda raw: float_text(struct.unpack("<d", raw)[0]),
+    7: lambda raw: _float(struct.unpack("<d", raw)[0]),
     8: _decimal,
     9: _decimal,
     10: _decimal,
     11: _date,
     12: lambda raw: _timestamp(raw, instant=True),
     13: _timestamp,
-    14: lambda raw: float32_text(struct.unpack("<f", raw)[0]),
+    14: lambda raw: _float(shortest_single(struct.unpack("<f", raw)[0])),
     17: _time,
     18: lambda raw: _timestamp(raw, nanos=True, instant=True),
     19: lambda raw: _timestamp(raw, nanos=True),

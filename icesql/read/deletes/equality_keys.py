@@ -21,9 +21,7 @@ from msgspec.structs import replace
 from icesql.context import QueryContext
 from icesql.errors import CorruptFileError, UnsupportedTableError
 from icesql.iceberg import types as t
-from icesql.iceberg.expressions.predicate import ALWAYS_TRUE
 from icesql.iceberg.manifest.data_file import DataFile, FileContent
-from icesql.iceberg.manifest.partition_values import UNSTORED
 from icesql.iceberg.schema import Schema
 from icesql.read.columns.arrow_schema import arrow_type
 from icesql.read.columns.partition_constants import partition_constants
@@ -32,20 +30,14 @@ from icesql.read.deletes.key_index import KeyIndex, build_key_index
 from icesql.read.deletes.pairing import Chain, chains
 from icesql.read.formats.decode_errors import converting
 from icesql.read.formats.open import open_reader
+from icesql.scan.deletes.delete_index import partition_key
 from icesql.scan.tasks.task import FileScanTask, ScanContext, distinct_deletes
 
 PartitionKey: TypeAlias = tuple[int, tuple[Any, ...]]
 
 
-def partition_key(file: DataFile) -> PartitionKey:
-    """A file's spec and partition, equal when Java says so: NaN equals NaN, -0.0 is not 0.0."""
-    return file.spec_id, tuple(map(_comparable, file.partition))
-
-
-def _comparable(value: Any) -> Any:
-    if isinstance(value, float):
-        return "nan" if value != value else value.hex()
-    return None if value is UNSTORED else value
+def _partition_of(file: DataFile) -> PartitionKey:
+    return file.spec_id, partition_key(file.partition)
 
 
 _NO_KEYS = (t.UnknownType, t.VariantType, t.GeometryType, t.GeographyType)
@@ -146,7 +138,7 @@ class EqualityGroup(Struct, frozen=True):
         """The ordinal of a file's partition, None when no delete of the group is in it."""
         if self.partitions is None:
             return None
-        return self.partitions.get(partition_key(file))
+        return self.partitions.get(_partition_of(file))
 
     def delete_number(self, file: DataFile) -> int:
         """The sequence number of a delete file of the group."""
@@ -239,9 +231,7 @@ class EqualityGroup(Struct, frozen=True):
                     )
             wanted = list({r.source.index: r.source for r in readers if r.source}.values())
             places = {each.index: place for place, each in enumerate(wanted)}
-            for batch in opened.batches(
-                wanted, start=0, length=0, whole=True, predicate=ALWAYS_TRUE
-            ):
+            for batch in opened.batches(wanted):
                 self.query.check()
                 arrays = []
                 for key, reader in zip(self.columns, readers, strict=True):
@@ -331,6 +321,6 @@ def _group(
     if not is_global:
         partitions = {}
         for file in files:
-            partitions.setdefault(partition_key(file), len(partitions))
+            partitions.setdefault(_partition_of(file), len(partitions))
     columns = key_columns(context.file_schema, ids, files[0].path)
     return EqualityGroup(columns, tuple(files), partitions, context, query, chain)

@@ -17,7 +17,6 @@ from msgspec.structs import replace
 
 from icesql.context import QueryContext
 from icesql.errors import CorruptFileError
-from icesql.iceberg.expressions.predicate import ALWAYS_TRUE
 from icesql.iceberg.manifest.data_file import DataFile, FileContent
 from icesql.iceberg.metadata.name_mapping import MappedField, NameMapping
 from icesql.iceberg.metadata_columns import DELETE_FILE_PATH, DELETE_POS
@@ -34,10 +33,6 @@ from icesql.storage.cache import kept
 _MOST_KEPT_ROWS: Final = 1 << 20
 
 _SCHEMA = Schema((DELETE_FILE_PATH, DELETE_POS))
-# Delete files of other writers may lack field ids; the spec fixes the names.
-_NAMES = NameMapping(
-    tuple(MappedField(column.field_id, (column.name,)) for column in _SCHEMA.fields)
-)
 
 
 class PositionDeletes:
@@ -84,7 +79,7 @@ class PositionDeletes:
                 return
         opened = open_reader(file, self._context)
         try:
-            for _ in opened.batches((), start=0, length=0, whole=True, predicate=ALWAYS_TRUE):
+            for _ in opened.batches(()):
                 self._query.check()
         finally:
             opened.close()
@@ -166,26 +161,37 @@ class PositionDeletes:
             yield from _by_path(paths, positions)
 
     def _batches(self, delete: DataFile) -> Iterator[tuple[pa.Array, Positions]]:
-        context = replace(self._context, schema=_SCHEMA, file_schema=_SCHEMA, name_mapping=_NAMES)
-        location = context.storage.location(delete.path)
-        opened = open_reader(delete, context)
-        try:
-            readers = [
-                column_reader(column, opened.fields, {}, location) for column in _SCHEMA.fields
-            ]
-            wanted = [reader.source for reader in readers if reader.source is not None]
-            for batch in opened.batches(
-                wanted, start=0, length=0, whole=True, predicate=ALWAYS_TRUE
-            ):
-                arrays = []
-                for reader, array in zip(readers, batch.arrays, strict=True):
-                    with converting(location, reader.column.name):
-                        arrays.append(reader(array, batch.count))
-                if any(array.null_count for array in arrays):
-                    raise CorruptFileError(location, "a position delete without path or position")
-                yield arrays[0], to_numbers(arrays[1])
-        finally:
-            opened.close()
+        for arrays in stored_columns(delete, _SCHEMA, self._context):
+            if any(array.null_count for array in arrays):
+                location = self._context.storage.location(delete.path)
+                raise CorruptFileError(location, "a position delete without path or position")
+            yield arrays[0], to_numbers(arrays[1])
+
+
+def stored_columns(
+    file: DataFile, schema: Schema, context: ScanContext
+) -> Iterator[list[pa.Array]]:
+    """The values of the columns in a delete file, batch by batch; optional ones may be left out.
+
+    Delete files of other writers may lack field ids; the spec fixes the names.
+    """
+    names = NameMapping(tuple(MappedField(each.field_id, (each.name,)) for each in schema.fields))
+    context = replace(context, schema=schema, file_schema=schema, name_mapping=names)
+    location = context.storage.location(file.path)
+    opened = open_reader(file, context)
+    try:
+        stored = {each.field_id for each in opened.fields}
+        kept = [each for each in schema.fields if each.field_id in stored or each.required]
+        readers = [column_reader(each, opened.fields, {}, location) for each in kept]
+        wanted = [reader.source for reader in readers if reader.source is not None]
+        for batch in opened.batches(wanted):
+            arrays = []
+            for reader, array in zip(readers, batch.arrays, strict=True):
+                with converting(location, reader.column.name):
+                    arrays.append(reader(array, batch.count))
+            yield arrays
+    finally:
+        opened.close()
 
 
 def _merged(parts: list[Positions]) -> Positions:

@@ -12,8 +12,9 @@ import pyarrow as pa
 from icesql.errors import CorruptFileError
 from icesql.iceberg.avro.container import AvroBlock, AvroContainer
 from icesql.iceberg.avro.schema import without_logical_types
-from icesql.iceberg.expressions.predicate import Predicate
+from icesql.iceberg.expressions.predicate import ALWAYS_TRUE, Predicate
 from icesql.iceberg.manifest.data_file import DataFile
+from icesql.iceberg.manifest.entries import encode_varint
 from icesql.read.formats.avro_columns import (
     BadSchema,
     avro_array,
@@ -56,18 +57,14 @@ class AvroFileReader:
     def batches(
         self,
         wanted: Sequence[FileField],
-        *,
-        start: int,
-        length: int,
-        whole: bool,
-        predicate: Predicate,
+        part: tuple[int, int] | None = None,
+        predicate: Predicate = ALWAYS_TRUE,
     ) -> Iterator[FileBatch]:
         """Rows of the blocks whose sync marker lies in the range (see ``FileReader``)."""
         first: int | None = None
         records: list[Any] = []
         seen, file = 0, self._data_file
-        end = None if whole else start + length
-        for block in self._blocks(0 if whole else start, end):
+        for block in self._blocks(*(part or (0, None))):
             seen = block.first + block.count
             if 0 <= file.record_count < seen:
                 # Before decoding: a damaged count could demand any number of empty records.
@@ -81,7 +78,7 @@ class AvroFileReader:
                 first, records = None, []
         if first is not None:
             yield from self._batches(records, wanted, first)
-        if whole:
+        if part is None:
             check_row_count(file, seen, self.path)
 
     def _blocks(self, start: int, end: int | None) -> Iterator[AvroBlock]:
@@ -99,8 +96,8 @@ class AvroFileReader:
 
         body = (
             self._header
-            + _long(block.count)
-            + _long(len(block.data))
+            + encode_varint(block.count)
+            + encode_varint(len(block.data))
             + block.data
             + self._container.sync
         )
@@ -132,16 +129,7 @@ def _header(schema: Any, sync: bytes) -> bytes:
     """The header of an uncompressed container with this schema."""
     text = json.dumps(schema).encode()
     entries = [(b"avro.schema", text), (b"avro.codec", b"null")]
-    body = b"".join(_long(len(key)) + key + _long(len(value)) + value for key, value in entries)
-    return b"Obj\x01" + _long(len(entries)) + body + _long(0) + sync
-
-
-def _long(value: int) -> bytes:
-    """A count or size (never negative) as Avro's zigzag integer."""
-    value <<= 1
-    parts = bytearray()
-    while value > 127:
-        parts.append(value & 127 | 128)
-        value >>= 7
-    parts.append(value)
-    return bytes(parts)
+    body = b"".join(
+        encode_varint(len(key)) + key + encode_varint(len(value)) + value for key, value in entries
+    )
+    return b"Obj\x01" + encode_varint(len(entries)) + body + encode_varint(0) + sync

@@ -13,7 +13,7 @@ import pyarrow as pa
 from pyarrow import orc
 
 from icesql.errors import CorruptFileError, UnsupportedTableError
-from icesql.iceberg.expressions.predicate import Predicate
+from icesql.iceberg.expressions.predicate import ALWAYS_TRUE, Predicate
 from icesql.iceberg.manifest.data_file import DataFile
 from icesql.read.formats.decode_errors import decoding
 from icesql.read.formats.file_fields import FileField, arrow_fields, table_fields
@@ -59,16 +59,13 @@ class OrcFileReader:
     def batches(
         self,
         wanted: Sequence[FileField],
-        *,
-        start: int,
-        length: int,
-        whole: bool,
-        predicate: Predicate,
+        part: tuple[int, int] | None = None,
+        predicate: Predicate = ALWAYS_TRUE,
     ) -> Iterator[FileBatch]:
         """Rows of the stripes that begin in the range (see ``FileReader``)."""
         first = 0
         for number, stripe in enumerate(self._stripes):
-            if stripe.rows and (whole or start <= stripe.offset < start + length):
+            if stripe.rows and (part is None or part[0] <= stripe.offset < part[1]):
                 arrays = self._read(number, wanted)
                 if any(len(array) != stripe.rows for array in arrays):
                     raise CorruptFileError(

@@ -110,11 +110,8 @@ class ParquetFileReader:
     def batches(
         self,
         wanted: Sequence[FileField],
-        *,
-        start: int,
-        length: int,
-        whole: bool,
-        predicate: Predicate,
+        part: tuple[int, int] | None = None,
+        predicate: Predicate = ALWAYS_TRUE,
     ) -> Iterator[FileBatch]:
         """Rows of the row groups whose midpoint lies in the range (see ``FileReader``)."""
         with decoding(self.path):
@@ -122,7 +119,7 @@ class ParquetFileReader:
             chosen = [
                 group
                 for group in range(self.metadata.num_row_groups)
-                if whole or start <= groups.midpoint(group) < start + length
+                if part is None or part[0] <= groups.midpoint(group) < part[1]
             ]
             if predicate is not ALWAYS_TRUE:
                 chosen = [group for group in chosen if groups.may_match(group, predicate)]

@@ -9,7 +9,7 @@ import pyarrow as pa
 from msgspec import Struct
 
 from icesql.errors import CorruptFileError
-from icesql.iceberg.expressions.predicate import Predicate
+from icesql.iceberg.expressions.predicate import ALWAYS_TRUE, Predicate
 from icesql.iceberg.manifest.data_file import DataFile
 from icesql.read.formats.file_fields import FileField
 from icesql.scan.file_identity import count_problem
@@ -40,16 +40,13 @@ class FileReader(Protocol):
     def batches(
         self,
         wanted: Sequence[FileField],
-        *,
-        start: int,
-        length: int,
-        whole: bool,
-        predicate: Predicate,
+        part: tuple[int, int] | None = None,
+        predicate: Predicate = ALWAYS_TRUE,
     ) -> Iterator[FileBatch]:
-        """Rows of the byte range in file order, at most ``BATCH_ROWS`` a batch.
+        """Rows in file order, at most ``BATCH_ROWS`` a batch.
 
-        ``wanted`` are top-level fields. Parts of the file in which no row can match ``predicate``
-        may be left out. With ``whole`` the range is ignored.
+        ``wanted`` are top-level fields. ``part`` is the byte range from a start to an end, None the
+        whole file. Stretches of rows of which none can match ``predicate`` may be left out.
         """
 
     def close(self) -> None:

@@ -5,11 +5,14 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec import Struct
 
 from icesql.errors import Error
+
+if TYPE_CHECKING:
+    from icesql.repl.completing.source import ConnectionSource
 
 T = TypeVar("T")
 
@@ -19,43 +22,6 @@ class Known(Struct, frozen=True):
 
     text: str
     about: str = ""
-
-
-class Source(Protocol):
-    """Where names come from; a connection is one. Everything may raise icesql's errors."""
-
-    def tables(self, catalog: str | None = None) -> list[str]:
-        """Full names of the tables, as SQL would name them."""
-
-    def catalogs(self) -> list[str]:
-        """Names of the catalogs."""
-
-    def columns(self, table: str) -> list[str]:
-        """Names of the columns of a table."""
-
-    def versions(self, table: str) -> list[Known]:
-        """Branches and tags of a table, then its snapshots, newest first."""
-
-    def times(self, table: str) -> list[Known]:
-        """The commit times of the snapshots of a table, newest first."""
-
-    def values(self, table: str, column: str) -> list[Known]:
-        """Values of a column that are in metadata: those of an identity partition."""
-
-    def functions(self) -> list[Known]:
-        """Functions and their arguments."""
-
-    def settings(self) -> list[Known]:
-        """Settings and their purposes."""
-
-    def procedures(self) -> list[Known]:
-        """Procedures that CALL runs, their parameters and what they do."""
-
-    def namespaces(self) -> list[str]:
-        """Names of the namespaces."""
-
-    def paths(self, beginning: str) -> list[str]:
-        """Files and folders whose paths begin with ``beginning``."""
 
 
 class _Lookup:
@@ -81,7 +47,7 @@ class Names:
     response is used the next time. No second request is sent while one is pending.
     """
 
-    def __init__(self, source: Source, patience: float = 1.0) -> None:
+    def __init__(self, source: ConnectionSource, patience: float = 1.0) -> None:
         self._source, self._patience = source, patience
         self._lookups: dict[tuple[str, ...], _Lookup] = {}
         # How often ``patience`` ran out before a response.

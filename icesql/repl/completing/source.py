@@ -69,26 +69,26 @@ _MOST_PATHS: Final = 1000
 
 
 class ConnectionSource:
-    """See ``Source``. Nothing here reads a data file."""
+    """Where names come from: a connection. Everything may raise its errors; nothing reads data."""
 
     def __init__(self, connection: Connection, dialect: str = "", *, files: bool = False) -> None:
         """``files`` allows it to list local files, which a restricted shell may not."""
         self._connection, self._dialect, self._files = connection, dialect, files
 
     def tables(self, catalog: str | None = None) -> list[str]:
-        """See ``Source``."""
+        """Full names of the tables, as SQL would name them."""
         return self._connection.tables(catalog)
 
     def catalogs(self) -> list[str]:
-        """See ``Source``."""
+        """Names of the catalogs."""
         return self._connection.catalogs()
 
     def columns(self, table: str) -> list[str]:
-        """See ``Source``."""
+        """Names of the columns of a table."""
         return self._connection.columns(table)
 
     def versions(self, table: str) -> list[Known]:
-        """See ``Source``; ids are numbers, refs texts."""
+        """Branches and tags of a table as texts, then its snapshots by number, newest first."""
         refs = [
             Known("'" + name.replace("'", "''") + "'", str(kind).lower())
             for name, kind, *_ in self._rows(f"SHOW REFS FROM {table}")
@@ -103,7 +103,7 @@ class ConnectionSource:
         ]
 
     def times(self, table: str) -> list[Known]:
-        """See ``Source``; in the session's time zone, a second late: commits have fractions."""
+        """The commit times of a table in the session's time zone, newest first."""
         zone = time_zone(self._connection.settings.timezone)
         now = datetime.now(UTC)
         return [
@@ -115,7 +115,7 @@ class ConnectionSource:
         ]
 
     def values(self, table: str, column: str) -> list[Known]:
-        """See ``Source``; as literals of SQL."""
+        """The values of an identity partition column, as literals of SQL."""
         wanted = column.strip('"')
         for name, _, _, _, partition, *_ in self._rows(f"DESCRIBE {table}"):
             if name == wanted and partition == "identity":
@@ -130,7 +130,7 @@ class ConnectionSource:
         return [Known(_literal(value), "partition") for (value,) in rows if value is not None]
 
     def functions(self) -> list[Known]:
-        """See ``Source``."""
+        """Functions and their arguments."""
 
         about, macros = arguments_of_functions(self._dialect), macros_of(self._connection)
         return [Known(name, f"{called} · macro") for name, called in macros.items()] + [
@@ -140,22 +140,22 @@ class ConnectionSource:
         ]
 
     def settings(self) -> list[Known]:
-        """See ``Source``."""
+        """Settings and their purposes."""
         return [Known(name, about or "") for name, _, _, about in self._rows("SHOW ALL")]
 
     def procedures(self) -> list[Known]:
-        """See ``Source``; "(table string, [branch string = main]) · what it does"."""
+        """Procedures that CALL runs; "(table string, [branch string = main]) · what it does"."""
         return [
             Known(name, f"{signature[signature.find('(') :]} · {description}")
             for name, signature, _, description in self._rows("SHOW PROCEDURES")
         ]
 
     def namespaces(self) -> list[str]:
-        """See ``Source``."""
+        """Names of the namespaces."""
         return [str(row[0]) for row in self._rows("SHOW NAMESPACES")]
 
     def paths(self, beginning: str) -> list[str]:
-        """See ``Source``; folders end with a slash, hidden files are left out."""
+        """Paths that begin so; folders end with a slash, hidden files are left out."""
         if not self._files:
             return []
         folder, name = os.path.split(beginning)

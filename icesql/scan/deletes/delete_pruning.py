@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from icesql.iceberg.expressions.predicate import ALWAYS_TRUE, And, Leaf, Or, Predicate
+from icesql.iceberg.expressions.predicate import ALWAYS_TRUE, Predicate, keep_columns
 from icesql.iceberg.manifest.data_file import FileContent
 from icesql.iceberg.manifest.entries import ManifestEntries
 from icesql.iceberg.schema import Schema
@@ -28,7 +28,7 @@ def group_by_relaxed_filter(
         if entries.content[index] == FileContent.EQUALITY_DELETES and index in equality_ids:
             ids = equality_ids[index]
             if ids not in relaxed:
-                relaxed[ids] = relaxed_to(row_filter, frozenset(ids))
+                relaxed[ids] = keep_columns(row_filter, frozenset(ids))
             predicate = relaxed[ids]
         groups.setdefault(predicate, []).append(index)
     return groups
@@ -47,16 +47,3 @@ def may_delete_matching_rows(
             kept += [index for index in members if mask[index]]
     kept.sort()
     return kept
-
-
-def relaxed_to(predicate: Predicate, field_ids: frozenset[int]) -> Predicate:
-    """The part of ``predicate`` on these columns, implied by it: true replaces the rest."""
-    match predicate:
-        case Leaf():
-            return predicate if predicate.term.field_id in field_ids else ALWAYS_TRUE
-        case And(left, right):
-            return relaxed_to(left, field_ids) & relaxed_to(right, field_ids)
-        case Or(left, right):
-            return relaxed_to(left, field_ids) | relaxed_to(right, field_ids)
-        case _:
-            return predicate

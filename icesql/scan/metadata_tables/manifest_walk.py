@@ -12,8 +12,6 @@ from icesql.iceberg.manifest.entries import ManifestEntries
 from icesql.iceberg.manifest.manifest import ManifestContent, ManifestFile
 from icesql.iceberg.manifest.partition_values import UNSTORED
 from icesql.iceberg.metadata.snapshot import Snapshot
-from icesql.iceberg.partitioning import PartitionSpec
-from icesql.iceberg.types import IcebergType
 from icesql.scan.manifest_reader import ManifestReader
 from icesql.scan.spec_scan import SpecScan
 from icesql.scan.table_scan import TableScan
@@ -61,11 +59,11 @@ class ManifestWalk:
         self, manifests: Sequence[ManifestFile]
     ) -> Iterator[tuple[ManifestFile, ManifestEntries]]:
         """Each manifest with its entries."""
-        return self._manifests.entries_of(manifests, self._spec_of)
+        return self._manifests.entries_of(manifests)
 
     def partition_of(self, entries: ManifestEntries, index: int) -> dict[int, Any]:
         """The partition values of an entry by partition field id, without those not stored."""
-        fields = self._specs[entries.spec_id].spec.fields
+        fields = self._scan.table.metadata.specs[entries.spec_id].fields
         return {
             each.field_id: value
             for each, value in zip(fields, entries.partition[index], strict=False)
@@ -101,7 +99,3 @@ class ManifestWalk:
                 self.spec_scan(each.partition_spec_id, each.manifest_path).types_by_id,
             )
         ]
-
-    def _spec_of(self, manifest: ManifestFile) -> tuple[PartitionSpec, Sequence[IcebergType]]:
-        found = self.spec_scan(manifest.partition_spec_id, manifest.manifest_path)
-        return found.spec, found.types

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from icesql.context import QueryContext
 from icesql.iceberg.expressions.predicate import ALWAYS_FALSE, ALWAYS_TRUE
 from icesql.iceberg.manifest.manifest import ManifestContent, ManifestFile
-from icesql.iceberg.partitioning import PartitionSpec
-from icesql.iceberg.types import IcebergType
 from icesql.scan.manifest_reader import ManifestReader
-from icesql.scan.spec_scan import SpecScan
 from icesql.scan.table_scan import TableScan
 
 
@@ -36,13 +31,8 @@ def count_rows(scan: TableScan, query: QueryContext) -> int | None:
     unknown = [each for each, rows in zip(manifests, listed, strict=True) if rows is None]
     total = sum(rows for rows in listed if rows is not None)
 
-    def spec_of(manifest: ManifestFile) -> tuple[PartitionSpec, Sequence[IcebergType]]:
-        metadata = scan.table.metadata
-        spec = metadata.specs.get(manifest.partition_spec_id, PartitionSpec())
-        return spec, SpecScan(spec, ALWAYS_TRUE, scan.schema, metadata).types
-
     seen: set[str] = set()
-    for _, entries in reader.entries_of(unknown, spec_of):
+    for _, entries in reader.entries_of(unknown):
         for live, rows, path in zip(entries.live, entries.record_count, entries.path, strict=True):
             if live:
                 if rows < 0 or path in seen:

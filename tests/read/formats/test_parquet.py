@@ -86,9 +86,7 @@ def test_row_groups_outside_the_residual_are_not_read(tmp_path) -> None:
     path = write_parquet(tmp_path, A, [list(range(1000))], rows_per_group=100)
     scan = context(A)
     source = open_reader(data_file(path), scan)
-    batches = source.batches(
-        source.fields, start=0, length=0, whole=True, predicate=leaf(Operation.EQ, 1, 250)
-    )
+    batches = source.batches(source.fields, predicate=leaf(Operation.EQ, 1, 250))
     assert [(batch.first, batch.count) for batch in batches] == [(200, 100)]
     source.close()
 
