@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 SPARK: Final = "spark"
 # The dialects that have a function table.
 TRANSLATED: Final = frozenset({SPARK, "trino", "snowflake"})
-_ROW: Final = re.compile(r"(\w+)\((.*?)\) -> (\S.*?) (:?=|@) (.+)")
+_ROW: Final = re.compile(r"([\w|]+)\((.*?)\) -> (\S.*?) (:?=|@) (.+)")
 
 
 class TableRow(Struct, frozen=True):
@@ -59,8 +59,8 @@ def _read(dialect: str) -> tuple[tuple[TableRow, ...], frozenset[str]]:
             parsed = _ROW.fullmatch(line)
             if parsed is None:
                 raise ValueError(f"not a row of the function table: {line}")
-            name, takes, gives, sign, text = parsed.groups()
-            rows.append(TableRow(name, takes, gives, sign, text, section))
+            names, *parts = parsed.groups()
+            rows += [TableRow(name, *parts, section) for name in names.split("|")]
     return tuple(rows), frozenset({row.name for row in rows} | by_code)
 
 

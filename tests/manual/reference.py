@@ -87,12 +87,15 @@ def functions() -> str:
 
 
 _ABOUT_FORMS: Final = {
-    "spark": "Capital letters are types that the arguments decide: N is a number, I an integer, the others any.\n"
-    "`ntz`, `months` and `span` are timestamp_ntz, interval year to month and interval day to second.",
+    "spark": "Capital letters are types that the arguments decide: N is a number, I an integer, M a date or\n"
+    "timestamp, P a timestamp, S what has an order, the others any. `'A|B'` is one of these constants, `'*'` any\n"
+    "constant; units of `timestampadd` and `timestampdiff` are words without quotes. `ntz`, `months` and `span` are\n"
+    "timestamp_ntz, interval year to month and interval day to second.",
     "trino": "`T` is the type of that argument; `number` is integer, decimal or double, `fraction` a double,\n"
     "`moment` date, timestamp or timestamptz, `instant` one of the last two, `literal` a constant text;\n"
-    "`any...` is as many arguments as there are.",
-    "snowflake": "As Trino's.",
+    "`local` date or timestamp, `any...` as many arguments as there are. `'A|B'` is one of these constants;\n"
+    "`extract` is EXTRACT(A FROM …).",
+    "snowflake": "As Trino's; a unit of time may be a word without quotes.",
 }
 
 

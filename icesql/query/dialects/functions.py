@@ -19,7 +19,7 @@ from icesql.query.dialects.templates import template
 from icesql.query.dialects.types import SqlType
 from icesql.sql.function_table import SPARK, TableRow, table_rows
 
-_WORDS: Final = re.compile(r"[\w.]+|[<>,()]")
+_WORDS: Final = re.compile(r"'[^']*'|[\w.]+|[<>,()]")
 _SPARK_WORDS: Final = {"months": t.MONTHS.kind, "span": t.TIME_SPAN.kind, "ntz": t.NTZ.kind}
 # Type names in the tables of Trino and Snowflake.
 _STANDARD_WORDS: Final = {
@@ -31,6 +31,7 @@ _STANDARD_WORDS: Final = {
     "number": "N",
     "fraction": "F",
     "moment": "M",
+    "local": "L",
     "instant": "P",
 }
 # Type variables that match only these kinds, and the type of a NULL argument.
@@ -39,8 +40,14 @@ _CLASSES: Final = {
     "I": (t.INTEGRAL, t.INT),
     "F": (t.FRACTIONAL, t.DOUBLE),
     "M": (t.MOMENTS, t.TIMESTAMP),
+    "L": (("date", t.NTZ.kind), t.NTZ),
     "P": ((t.NTZ.kind, t.TIMESTAMP.kind), t.TIMESTAMP),
+    "S": ((*t.SCALAR, t.UUID.kind), t.NULL),
 }
+# The classes to whose type an argument of another kind may be converted.
+_READ: Final = ("N", "M", "P")
+# The kind of a parameter that takes only the constants in its ``names``; "*" stands for all.
+_CONSTANT: Final = "constant"
 # The type to which an argument is converted for a parameter; None if the dialect refuses.
 Conversion = Callable[[SqlType, SqlType], SqlType | None]
 
@@ -68,7 +75,7 @@ class Row(Struct, frozen=True):
         text = self.text
         if self.repeats:
             rest = ", ".join(f"${at}" for at in range(len(self.takes), count + 1))
-            text = text.replace("$*", rest)
+            text = text.replace(", $*", f", {rest}" if rest else "").replace("$*", rest)
         return template(text, exact=not self.pruned)
 
 
@@ -116,6 +123,8 @@ def _patterns(text: str, words: Mapping[str, str]) -> tuple[SqlType, ...]:
 
 def _read(tokens: list[str], words: Mapping[str, str]) -> SqlType:
     word = tokens.pop(0)
+    if word.startswith("'"):
+        return SqlType(_CONSTANT, names=tuple(word.strip("'").upper().split("|")))
     kind = words.get(word, word)
     if not tokens or tokens[0] not in "<(":
         return SqlType(kind)
@@ -145,40 +154,59 @@ def takes_count(rows: Sequence[Row], count: int) -> bool:
 def resolve(
     rows: Sequence[Row],
     arguments: Sequence[SqlType],
+    constants: Sequence[str | None],
     convert: Conversion,
     *,
     takes_unknown: bool = False,
 ) -> Match | None:
     """The first row that accepts these types unchanged, else the first that does after conversion.
 
-    An unknown type matches only "any", or every pattern with ``takes_unknown``.
+    ``constants`` are the texts of the arguments that are constants. An unknown type matches only
+    "any", with ``takes_unknown`` every pattern where only one row is left so.
     """
     for exact in (True, False):
         for row in rows:
-            binding = _Binding(None if exact else convert, takes_unknown)
-            if (match := binding.match(row, arguments)) is not None:
+            binding = _Binding(None if exact else convert)
+            if (match := binding.match(row, arguments, constants)) is not None:
                 return match
-    return None
+    if not takes_unknown:
+        return None
+    matches = [_Binding(convert, True).match(row, arguments, constants) for row in rows]
+    found = [each for each in matches if each is not None]
+    return found[0] if len(found) == 1 else None
+
+
+def constants_of(rows: Sequence[Row]) -> list[str]:
+    """The constants that the rows accept, each once and without its other spellings."""
+    names = [each.names[0] for row in rows for each in row.takes if each.kind == _CONSTANT]
+    return [each for each in dict.fromkeys(names) if each != "*"]
 
 
 class _Binding(Struct):
     """An attempt to bind arguments to a row, without conversions if ``convert`` is None."""
 
     convert: Conversion | None
-    takes_unknown: bool
+    takes_unknown: bool = False
     variables: dict[str, SqlType] = field(default_factory=dict)
 
-    def match(self, row: Row, arguments: Sequence[SqlType]) -> Match | None:
+    def match(
+        self, row: Row, arguments: Sequence[SqlType], constants: Sequence[str | None]
+    ) -> Match | None:
         """The row with the types of these arguments, None if it does not accept them."""
         if not takes_count((row,), len(arguments)):
             return None
         takes = row.takes[: len(arguments)]
         takes += row.takes[-1:] * (len(arguments) - len(takes))
         pairs = list(zip(takes, arguments, strict=True))
-        if not all(self._binds(pattern, each) for pattern, each in pairs):
+        if not all(
+            _is_among(constant, pattern.names)
+            if pattern.kind == _CONSTANT
+            else self._binds(pattern, each)
+            for (pattern, each), constant in zip(pairs, constants, strict=True)
+        ):
             return None
         wanted = tuple(
-            each if pattern.kind == "any" else self._filled(pattern, each)
+            each if pattern.kind in ("any", _CONSTANT) else self._filled(pattern, each)
             for pattern, each in pairs
         )
         return Match(row, wanted, self._filled(row.gives, None))
@@ -210,7 +238,7 @@ class _Binding(Struct):
             return True
         kinds, of_null = _CLASSES.get(name, ((), t.NULL))
         if kinds and argument.kind not in kinds:
-            readable = argument.kind == "null" or (argument.kind == "string" and name == "N")
+            readable = argument.kind == "null" or name in _READ
             converted = self.convert(argument, of_null) if self.convert and readable else None
             if converted is None:
                 return False
@@ -235,3 +263,7 @@ class _Binding(Struct):
             found = self.convert(argument, pattern) if self.convert else argument
             return found or pattern
         return pattern
+
+
+def _is_among(constant: str | None, names: Sequence[str]) -> bool:
+    return constant is not None and (constant.upper() in names or "*" in names)

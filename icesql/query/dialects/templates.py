@@ -19,8 +19,8 @@ _SIMPLE: Final = (exp.Column, exp.Literal, exp.Boolean, exp.Null, exp.Identifier
 # The number of nodes from which an argument is bound to a variable, not copied.
 _LARGE: Final = 500
 _LET: Final = "value_of_{}"
-_DOLLAR: Final = re.compile(r"\$(\d)")
-_GAP: Final = re.compile(r"_\d")
+_DOLLAR: Final = re.compile(r"\$(\d+)")
+_GAP: Final = re.compile(r"_\d+")
 
 
 def template(text: str, *, exact: bool = True) -> exp.Expr:
@@ -97,7 +97,8 @@ def filled(tree: exp.Expr, arguments: Sequence[exp.Expr], *, once: bool = True) 
                 place.replace(made)
     for name, argument in named:
         tree = let(name, argument, tree)
-    return tree
+    # Its own place may be beside an operator that would regroup it.
+    return exp.Paren(this=tree) if _is_operator(tree) else tree
 
 
 def _gaps(tree: exp.Expr) -> list[exp.Expr]:
@@ -137,20 +138,13 @@ def _in_parentheses(node: exp.Expr, place: exp.Expr) -> exp.Expr:
         place.parent,
         exp.Binary | exp.Unary | exp.Cast | exp.Between | exp.In | exp.Bracket | exp.Dot | exp.Is,
     )
-    loose = isinstance(
-        node,
-        exp.Binary
-        | exp.Unary
-        | exp.Between
-        | exp.In
-        | exp.Is
-        | exp.Case
-        | exp.Lambda
-        | exp.Interval,
-    )
-    if outside and loose and not isinstance(node, exp.Paren | exp.Dot):
-        return exp.Paren(this=node)
-    return node
+    loose = _is_operator(node) or isinstance(node, exp.Case | exp.Lambda | exp.Interval)
+    return exp.Paren(this=node) if outside and loose else node
+
+
+def _is_operator(node: exp.Expr) -> bool:
+    operators = exp.Binary | exp.Unary | exp.Between | exp.In | exp.Is
+    return isinstance(node, operators) and not isinstance(node, exp.Paren | exp.Dot)
 
 
 def call(name: str, *arguments: exp.Expr) -> exp.Expr:

@@ -132,6 +132,14 @@ def test_a_variable_of_a_template_never_takes_a_column(spark: icesql.Connection)
     assert rows == [([5, 5], [[16]])]
 
 
+def test_calls_of_ten_arguments_and_long_numbers_are_exact(spark: icesql.Connection) -> None:
+    nulls = "NULL, " * 10
+    rows = spark.execute(
+        f"SELECT coalesce({nulls}7), least({nulls}7), conv('4052555153018976267', 10, 3)"
+    ).fetchall()
+    assert rows == [(7, 7, "1" + "0" * 39)]
+
+
 @pytest.mark.parametrize("dialect", ["spark", "databricks", "hive"])
 def test_the_kin_mean_the_same(dialect: str) -> None:
     with icesql.connect(dialect=dialect) as connection:
@@ -274,6 +282,11 @@ def test_conditions_of_spark_prune(tmp_path) -> None:
         ("'a' NOT LIKE ('a%')", False),
         ("'b' LIKE ANY ('a', 'b')", True),
         ("-1 < abs(-2)", True),
+        ("true = equal_null(1, 1)", True),
+        ("isnotnull(1) = true", True),
+        ("true = CAST(2 AS BOOLEAN)", True),
+        ("true BETWEEN isnull(1) AND isnotnull(1)", True),
+        ("7 = 10 - getbit(3L, 0) * 3", True),
     ],
 )
 def test_a_call_after_an_operator_is_one_of_the_table(condition: str, expected: bool) -> None:

@@ -10,7 +10,13 @@ from sqlglot import exp
 
 from icesql.errors import similar_names
 from icesql.query.dialects import types as t
-from icesql.query.dialects.functions import Match, functions, resolve, takes_count
+from icesql.query.dialects.functions import (
+    Match,
+    constants_of,
+    functions,
+    resolve,
+    takes_count,
+)
 from icesql.query.dialects.spark.casts import cast
 from icesql.query.dialects.templates import filled
 from icesql.query.dialects.types import SqlType
@@ -30,13 +36,15 @@ class Typed(Struct, frozen=True):
     type: SqlType
 
 
-def shown(types: Sequence[SqlType]) -> str:
-    """Types of arguments as text for messages."""
-    return ", ".join(map(str, types))
+def constant(node: exp.Expr) -> str | None:
+    """The text of a constant number, text or boolean; None for other expressions."""
+    if isinstance(node, exp.Boolean):
+        return str(node.this)
+    return node.name if isinstance(node, exp.Literal) else None
 
 
-def find(name: str, given: Sequence[SqlType], at: exp.Expr) -> Match:
-    """The row that accepts arguments of these types. Raises UnsupportedSqlError at ``at``."""
+def find(name: str, given: Sequence[Typed], at: exp.Expr) -> Match:
+    """The row that accepts these arguments. Raises UnsupportedSqlError at ``at``."""
     rows = functions(SPARK).get(name.lower())
     if rows is None:
         near = similar_names(name.lower(), list(functions(SPARK)), 1)
@@ -44,18 +52,23 @@ def find(name: str, given: Sequence[SqlType], at: exp.Expr) -> Match:
         hint = meaning(name, SPARK) or hint
         raise unsupported(f"the function {name.lower()}() in {DIALECT}", at, hint)
     if not takes_count(rows, len(given)):
-        counts = sorted({len(row.takes) for row in rows})
+        counts = sorted({len(row.takes) - row.repeats for row in rows})
         takes = " or ".join(map(str, counts))
         raise unsupported(
             f"{name.lower()}() with {len(given)} arguments in {DIALECT}", at, f"it takes {takes}"
         )
-    match = resolve(rows, given, implicit)
+    constants = [constant(each.node) for each in given]
+    match = resolve(rows, [each.type for each in given], constants, implicit)
     if match is None:
-        raise unsupported(
-            f"{name.lower()}({shown(given)}) in {DIALECT}",
-            at,
-            "cast the arguments to types that it takes",
-        )
+        listed = constants_of(rows)
+        shown = [
+            str(each.type) if text is None or not listed else f"'{text}'"
+            for each, text in zip(given, constants, strict=True)
+        ]
+        hint = "cast the arguments to types that it takes"
+        if listed:
+            hint = f"it takes {', '.join(listed)}"
+        raise unsupported(f"{name.lower()}({', '.join(shown)}) in {DIALECT}", at, hint)
     return match
 
 

@@ -101,13 +101,13 @@ class Expressions:
         from icesql.query.dialects.spark.functions.built import BUILT
 
         around = around or Around()
-        match = find(name, [each.type for each in given], at)
+        match = find(name, given, at)
         if match.row.built:
             nodes = [
                 Typed(converted(value, to, at), to if to.kind != "any" else value.type)
                 for value, to in zip(given, match.takes, strict=True)
             ]
-            found = BUILT[match.row.text](nodes, match.gives, at, self.queries)
+            found = BUILT[match.row.text](nodes, match.gives, at)
         else:
             found = applied(match, given, at)
         self._check_around(name, match.row.kind, at, around)
@@ -265,11 +265,7 @@ def _negative(self: Expressions, node: exp.Neg) -> Typed:
         inner = Typed(converted(inner, t.DOUBLE, node), t.DOUBLE)
     if inner.type.kind not in (*t.NUMERIC, *t.INTERVALS, "interval day", "null"):
         raise unsupported(f"-{inner.type} in {DIALECT}", node)
-    return Typed(exp.Neg(this=_grouped(inner.node)), inner.type)
-
-
-def _grouped(node: exp.Expr) -> exp.Expr:
-    return exp.Paren(this=node) if isinstance(node, exp.Binary | exp.Neg | exp.Interval) else node
+    return Typed(duckdb("-$1", inner.node), inner.type)
 
 
 def _comparison(self: Expressions, node: exp.Binary) -> Typed:

@@ -11,29 +11,15 @@ from sqlglot import exp
 from icesql.query.dialects import types as t
 from icesql.query.dialects.templates import expanded
 from icesql.query.dialects.trino_snowflake import formats
-from icesql.query.dialects.trino_snowflake.operators import cast, part, quotient
-from icesql.query.dialects.trino_snowflake.types import ARRAY, DECIMAL, T, common, word
+from icesql.query.dialects.trino_snowflake.operators import cast
+from icesql.query.dialects.trino_snowflake.types import DECIMAL, T, common, word
 from icesql.query.dialects.types import SqlType
 
 if TYPE_CHECKING:
     from icesql.query.dialects.trino_snowflake.translation import Translation
 
 Arguments = list["exp.Expr"]
-_UNITS: Final = {
-    "microsecond": "microsecond", "millisecond": "millisecond", "second": "second",
-    "minute": "minute", "hour": "hour", "day": "day", "week": "week", "month": "month",
-    "quarter": "quarter", "year": "year",
-}  # fmt: skip
-_SNOWFLAKE_UNITS: Final = {
-    **_UNITS,
-    **{f"{name}s": name for name in _UNITS},
-    "yyyy": "year", "yy": "year", "y": "year", "mm": "month", "mon": "month", "dd": "day",
-    "d": "day", "wk": "week", "qtr": "quarter", "hh": "hour", "h": "hour", "mi": "minute",
-    "min": "minute", "m": "minute", "ss": "second", "s": "second", "sec": "second",
-    "ms": "millisecond", "us": "microsecond",
-}  # fmt: skip
 _PATH: Final = re.compile(r"\$(?:\.[A-Za-z_]\w*|\[[0-9]+\])*", re.ASCII)
-_FINE: Final = ("microsecond", "millisecond", "second", "minute", "hour")
 
 
 # ---------------------------------------------------------------------- constants
@@ -43,18 +29,6 @@ def _constant(self: Translation, node: exp.Expr, what: str, value: exp.Expr) -> 
     if isinstance(value, exp.Literal) and value.is_string:
         return str(value.this)
     raise self.refuse(f"{node.name.lower()}() with {what} that is no constant text", value)
-
-
-def _unit(self: Translation, node: exp.Expr, value: exp.Expr) -> str:
-    if self.dialect == "snowflake" and isinstance(value, exp.Column | exp.Var):
-        text, known = value.name, _SNOWFLAKE_UNITS
-    else:
-        text = _constant(self, node, "a unit", value)
-        known = _SNOWFLAKE_UNITS if self.dialect == "snowflake" else _UNITS
-    found = known.get(text.lower())
-    if found is None:
-        raise self.refuse(f"the unit {text} of {node.name.lower()}()", value)
-    return found
 
 
 def _moment(self: Translation, node: exp.Expr, value: exp.Expr) -> SqlType:
@@ -75,61 +49,6 @@ def _typed(made: exp.Expr, type: SqlType) -> exp.Expr:
 
 
 # ---------------------------------------------------------------------- dates and times
-
-
-def date_trunc(self: Translation, node: exp.Expr, given: Arguments) -> exp.Expr:
-    """``date_trunc(unit, x)``; the result has the type of x."""
-    unit, type = _unit(self, node, given[0]), _moment(self, node, given[1])
-    if type == t.DATE and unit in _FINE:
-        raise self.refuse(f"date_trunc('{unit}', …) of a date", node)
-    made = expanded(f"date_trunc('{unit}', $1)", given[1], exact=False)
-    if type == t.DATE:
-        made = exp.Cast(this=made, to=exp.DataType.build("DATE"))
-    return _typed(made, type)
-
-
-def date_add(self: Translation, node: exp.Expr, given: Arguments) -> exp.Expr:
-    """``date_add(unit, n, x)``; the result has the type of x."""
-    unit, type = _unit(self, node, given[0]), _moment(self, node, given[2])
-    if self.type(given[1]).kind not in (*t.INTEGRAL, "null", "unknown"):
-        raise self.refuse(f"{node.name.lower()}() of a count that is no integer", given[1])
-    if type == t.DATE and unit in _FINE:
-        if self.dialect == "trino":
-            raise self.refuse(f"date_add('{unit}', …) of a date", node)
-        type = t.NTZ
-    step = {"quarter": "3 * ($1)", "week": "7 * ($1)"}.get(unit, "$1")
-    function = {"quarter": "to_months", "week": "to_days"}.get(unit, f"to_{unit}s")
-    if isinstance(given[1], exp.Literal) and unit not in ("quarter", "week"):
-        made = expanded(f"$2 + INTERVAL ($1) {unit}", given[1], given[2], exact=False)
-    else:
-        made = expanded(f"$2 + {function}(CAST({step} AS INTEGER))", given[1], given[2])
-    if type == t.DATE:
-        made = exp.Cast(this=made, to=exp.DataType.build("DATE"))
-    else:
-        made = exp.Paren(this=made)
-    return _typed(made, type)
-
-
-def date_diff(self: Translation, node: exp.Expr, given: Arguments) -> exp.Expr:
-    """Whole units in Trino, boundaries crossed in Snowflake."""
-    unit = _unit(self, node, given[0])
-    types = {_moment(self, node, each) for each in given[1:]}
-    if t.TIMESTAMP in types and len(types) > 1:
-        raise self.refuse(f"{node.name.lower()}() of times with and without a zone", node)
-    if unit == "week" and self.dialect == "snowflake":
-        text = "date_diff('day', date_trunc('week', $1), date_trunc('week', $2)) // 7"
-        return _typed(exp.Paren(this=expanded(text, given[1], given[2])), t.BIGINT)
-    function = "date_sub" if self.dialect == "trino" else "date_diff"
-    return _typed(expanded(f"{function}('{unit}', $1, $2)", given[1], given[2]), t.BIGINT)
-
-
-def date_part(self: Translation, node: exp.Expr, given: Arguments) -> exp.Expr:
-    """``DATE_PART(part, x)``."""
-    value = given[0]
-    name = value.name if isinstance(value, exp.Column | exp.Var) else _constant(
-        self, node, "a part", value
-    )  # fmt: skip
-    return part(self, node, name.upper(), given[1])
 
 
 def date_format(self: Translation, node: exp.Expr, given: Arguments) -> exp.Expr:
@@ -208,7 +127,7 @@ def joined(self: Translation, node: exp.Expr, given: Arguments) -> exp.Expr:
     made = given[0].copy()
     for each in given[1:]:
         made = expanded("$1 || $2", made, each)
-    return _typed(exp.Paren(this=made), t.STRING)
+    return _typed(made, t.STRING)
 
 
 def substr(self: Translation, node: exp.Expr, given: Arguments) -> exp.Expr:
@@ -226,23 +145,6 @@ def substr(self: Translation, node: exp.Expr, given: Arguments) -> exp.Expr:
             raise self.refuse(f"{node.name.lower()}() from a place that is no constant", start)
         text = f"CASE WHEN $2 < -length($1) THEN '' ELSE substr($1, $2{length}) END"
     return _typed(expanded(text, *given), t.STRING)
-
-
-def greatest(self: Translation, node: exp.Expr, given: Arguments) -> exp.Expr:
-    """``greatest(a, …)``: NULL if an argument is NULL, unlike DuckDB's."""
-    return _extreme(self, given, "greatest")
-
-
-def least(self: Translation, node: exp.Expr, given: Arguments) -> exp.Expr:
-    """``least(a, …)``: NULL if an argument is NULL, unlike DuckDB's."""
-    return _extreme(self, given, "least")
-
-
-def _extreme(self: Translation, given: Arguments, name: str) -> exp.Expr:
-    checks: list[exp.Expr] = [expanded("$1 IS NULL", each) for each in given]
-    found = exp.Case().else_(exp.Anonymous(this=name, expressions=[e.copy() for e in given]))
-    made = found.when(exp.or_(*checks), exp.Null())
-    return _typed(made, common(self.type(each) for each in given))
 
 
 def regexp_replace(self: Translation, node: exp.Expr, given: Arguments) -> exp.Expr:
@@ -338,11 +240,6 @@ def _percentile(self: Translation, node: exp.Expr, given: Arguments, name: str) 
     return exp.Anonymous(this=name, expressions=[value, given[0].copy()])
 
 
-def array_of(self: Translation, node: exp.Expr, given: Arguments) -> exp.Expr:
-    """``ARRAY_CONSTRUCT(a, b, …)``."""
-    return _typed(exp.Array(expressions=[each.copy() for each in given]), ARRAY)
-
-
 def to_decimal(self: Translation, node: exp.Expr, given: Arguments) -> exp.Expr:
     """``TO_NUMBER(x, precision, scale)``."""
     sizes = ["38", "0"]
@@ -356,33 +253,17 @@ def to_decimal(self: Translation, node: exp.Expr, given: Arguments) -> exp.Expr:
     return _typed(kind(this=given[0].copy(), to=to), DECIMAL)
 
 
-def div0(self: Translation, node: exp.Expr, given: Arguments) -> exp.Expr:
-    """``DIV0(a, b)``: 0 if b is 0; ``DIV0NULL``: also if b is NULL. Six digits after the point."""
-    divided = quotient(given[0], expanded("nullif($1, 0)", given[1]))
-    null = "" if node.name.lower() == "div0" else " OR $2 IS NULL"
-    text = f"CASE WHEN $1 IS NOT NULL AND ($2 = 0{null}) THEN CAST(0 AS DECIMAL(38,6)) ELSE $3 END"
-    return _typed(expanded(text, *given, divided), DECIMAL)
-
-
 # The builders by their names in the function tables.
 BUILDERS: Final[dict[str, Callable[[Translation, exp.Expr, Arguments], exp.Expr]]] = {
     each.__name__: each
     for each in (
-        array_of,
         count,
-        date_add,
-        date_diff,
         date_format,
         date_parse,
-        date_part,
-        date_trunc,
         decode,
-        div0,
         format_datetime,
-        greatest,
         joined,
         json_extract_scalar,
-        least,
         listagg,
         parsed_date,
         parsed_timestamp,

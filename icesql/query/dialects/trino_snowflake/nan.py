@@ -48,7 +48,6 @@ def compared(self: Translation, node: exp.Expr) -> exp.Expr:
 
 
 def _boolean(made: exp.Expr) -> exp.Expr:
-    made = exp.Paren(this=made)
     made.meta["type"] = t.BOOLEAN
     return made
 

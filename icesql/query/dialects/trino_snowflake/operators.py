@@ -32,20 +32,6 @@ _BOOLEAN: Final = (
 _SAME_TEXT: Final = frozenset({"text", "integer", "decimal", "boolean", "date", "null", "uuid"})
 _FRACTION: Final = re.compile(r"\.(\d+)")
 _BY_ZERO: Final = "error('Division by zero')"
-_PARTS: Final = {
-    "trino": {
-        "YEAR": "year", "QUARTER": "quarter", "MONTH": "month", "WEEK": "week", "DAY": "day",
-        "DAY_OF_MONTH": "day", "DAY_OF_WEEK": "isodow", "DOW": "isodow", "DAY_OF_YEAR": "doy",
-        "DOY": "doy", "YEAR_OF_WEEK": "isoyear", "YOW": "isoyear", "HOUR": "hour",
-        "MINUTE": "minute", "SECOND": "second",
-    },
-    "snowflake": {
-        "YEAR": "year", "QUARTER": "quarter", "MONTH": "month", "WEEK": "week", "WEEKISO": "week",
-        "DAY": "day", "DAYOFMONTH": "day", "DOW": "dow", "DAYOFWEEK": "dow",
-        "DAYOFWEEKISO": "isodow", "DAYOFWEEK_ISO": "isodow", "DOY": "doy", "DAYOFYEAR": "doy",
-        "YEAROFWEEKISO": "isoyear", "HOUR": "hour", "MINUTE": "minute", "SECOND": "second",
-    },
-}  # fmt: skip
 
 
 def rewritten(self: Translation, node: exp.Expr) -> exp.Expr | None:
@@ -59,8 +45,6 @@ def rewritten(self: Translation, node: exp.Expr) -> exp.Expr | None:
             return _moved(self, node)
         case exp.Cast():
             return _cast(self, node)
-        case exp.Extract():
-            return part(self, node, str(node.this.name).upper(), node.expression)
         case exp.Bracket():
             return _subscript(self, node)
         case exp.ILike() if self.dialect == "snowflake":
@@ -127,13 +111,13 @@ def _division(self: Translation, node: exp.Div) -> exp.Expr:
             divisor = "$2"  # division by zero gives Infinity or NaN
         made = expanded(f"CAST($1 AS DOUBLE) / CAST({divisor} AS DOUBLE)", left, right)
         made.meta["type"] = t.DOUBLE
-        return exp.Paren(this=made)
+        return made
     if "decimal" in kinds:
         raise self.refuse("/ of a decimal", node, "CAST an operand to DOUBLE")
     if self.dialect == "trino":
         made = expanded(f"$1 // {divisor}", left, right)
         made.meta["type"] = t.BIGINT
-        return exp.Paren(this=made)
+        return made
     made = quotient(left, expanded(divisor, left, right))
     made.meta["type"] = DECIMAL
     return made
@@ -142,13 +126,11 @@ def _division(self: Translation, node: exp.Div) -> exp.Expr:
 def quotient(left: exp.Expr, right: exp.Expr) -> exp.Expr:
     """Quotient of integers, with six digits after the point, rounded half away from zero."""
     size = "(2 * abs(CAST($1 AS HUGEINT)) * 1000000 + abs($2)) // (2 * abs($2))"
-    return exp.Paren(
-        this=expanded(
-            f"CAST(CASE WHEN ($1 < 0) <> ($2 < 0) THEN -({size}) ELSE {size} END "
-            "AS DECIMAL(32,0)) * CAST('0.000001' AS DECIMAL(6,6))",
-            left,
-            right,
-        )
+    return expanded(
+        f"CAST(CASE WHEN ($1 < 0) <> ($2 < 0) THEN -({size}) ELSE {size} END "
+        "AS DECIMAL(32,0)) * CAST('0.000001' AS DECIMAL(6,6))",
+        left,
+        right,
     )
 
 
@@ -165,7 +147,7 @@ def _remainder(self: Translation, node: exp.Mod) -> exp.Expr | None:
     text = f"$1 % CASE WHEN $2 = 0 AND $1 IS NOT NULL THEN {_BY_ZERO} ELSE $2 END"
     made = expanded(text, node.this, node.expression)
     made.meta["type"] = DECIMAL if "decimal" in kinds else t.BIGINT
-    return exp.Paren(this=made)
+    return made
 
 
 def _moved(self: Translation, node: exp.Add | exp.Sub) -> exp.Expr | None:
@@ -182,21 +164,6 @@ def _moved(self: Translation, node: exp.Add | exp.Sub) -> exp.Expr | None:
             "an interval and a value whose type is not known", node, "CAST it to its type"
         )
     return None
-
-
-def part(self: Translation, node: exp.Expr, name: str, value: exp.Expr) -> exp.Expr:
-    """``EXTRACT(name FROM value)``."""
-    found = _PARTS[self.dialect].get(name)
-    if found is None:
-        raise self.refuse(f"EXTRACT({name} FROM …)", node)
-    type = self.type(value)
-    if type.kind not in (*t.MOMENTS, "unknown", "null", "time"):
-        raise self.refuse(f"EXTRACT({name} FROM {word(type)})", node)
-    plain = found in ("year", "month", "day")
-    made = expanded(f"extract({found} FROM $1)" if plain else f"date_part('{found}', $1)", value,
-                  exact=not plain)  # fmt: skip
-    made.meta["type"] = t.BIGINT
-    return made
 
 
 def _subscript(self: Translation, node: exp.Bracket) -> exp.Expr:

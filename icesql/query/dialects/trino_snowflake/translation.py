@@ -12,10 +12,17 @@ from icesql.iceberg.schema import Schema
 from icesql.iceberg.types import IcebergType
 from icesql.query.dialects import types as t
 from icesql.query.dialects.aggregates import with_aggregates
-from icesql.query.dialects.functions import Match, Row, functions, resolve, takes_count
+from icesql.query.dialects.functions import (
+    Match,
+    Row,
+    constants_of,
+    functions,
+    resolve,
+    takes_count,
+)
 from icesql.query.dialects.queries import Queries
 from icesql.query.dialects.scope import Columns, Scope, names_of
-from icesql.query.dialects.templates import expanded
+from icesql.query.dialects.templates import filled
 from icesql.query.dialects.trino_snowflake import operators
 from icesql.query.dialects.trino_snowflake.builders import BUILDERS
 from icesql.query.dialects.trino_snowflake.types import (
@@ -189,6 +196,11 @@ class Translation(Queries):
 
     def node(self, node: exp.Expr) -> None:
         """Translate one node with translated operands."""
+        if isinstance(node, exp.Extract):
+            unit = exp.Literal.string(node.this.name)
+            call = exp.Anonymous(this="extract", expressions=[unit, node.expression])
+            _replace(node, call)
+            node = call
         if isinstance(node, exp.Anonymous):
             self._call(node)
             return
@@ -226,7 +238,8 @@ class Translation(Queries):
         if row.built:
             made = BUILDERS[row.text](self, node, arguments)
         else:
-            made = expanded(row.text, *arguments, exact=not row.pruned)
+            copies = [each.copy() for each in arguments]
+            made = filled(row.tree(len(copies)), copies, once=False)
         made.meta.setdefault("type", t.UNKNOWN if match.gives.kind == "any" else match.gives)
         _put(node, made, wrappers)
 
@@ -236,13 +249,25 @@ class Translation(Queries):
         if not fitting:
             raise self.refuse(f"{name}() with {count} argument{'s' * (count != 1)}", node)
         types = [self.type(each) for each in node.expressions]
+        constants = [self._constant(each) for each in node.expressions]
         # If only one row fits, the engine checks the argument types.
-        match = resolve(fitting, types, converted, takes_unknown=len(fitting) == 1)
+        match = resolve(fitting, types, constants, converted, takes_unknown=True)
         if match is None:
-            shown = ", ".join(map(word, types))
-            hint = "CAST what is unknown to its type" if t.UNKNOWN in types else ""
-            raise self.refuse(f"{name}({shown})", node, hint)
+            listed = constants_of(fitting)
+            shown = [
+                word(type) if text is None or not listed else f"'{text}'"
+                for type, text in zip(types, constants, strict=True)
+            ]
+            hint = f"it takes {', '.join(listed)}" if listed else ""
+            if word(t.UNKNOWN) in shown:
+                hint = "CAST what is unknown to its type"
+            raise self.refuse(f"{name}({', '.join(shown)})", node, hint)
         return match
+
+    def _constant(self, node: exp.Expr) -> str | None:
+        """The text of a constant; in Snowflake a unit of time may be a bare word."""
+        is_word = self.dialect == "snowflake" and isinstance(node, exp.Column | exp.Var)
+        return node.name if is_word or isinstance(node, exp.Literal) else None
 
     def _check_modifiers(self, node: exp.Expr, row: Row, wrappers: list[exp.Expr]) -> None:
         kinds = {type(each) for each in wrappers}

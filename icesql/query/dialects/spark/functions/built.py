@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 from sqlglot import exp
 
@@ -22,7 +22,7 @@ from icesql.query.dialects.templates import duckdb
 from icesql.query.dialects.types import SqlType
 from icesql.sql.positions import unsupported
 
-# Arguments: typed arguments, the row's result type, the call, the queries around it.
+# Arguments: typed arguments, the row's result type, the call.
 Built = Callable[..., Typed]
 
 
@@ -38,7 +38,7 @@ def constant_integer(value: Typed, at: exp.Expr, what: str) -> int:
 
 
 def _whole(name: str) -> Built:
-    def built(given: list[Typed], gives: SqlType, at: exp.Expr, queries: Any) -> Typed:
+    def built(given: list[Typed], gives: SqlType, at: exp.Expr) -> Typed:
         kind = given[0].type
         to = t.decimal(kind.precision - kind.scale + (1 if kind.scale else 0), 0)
         return Typed(duckdb(f"CAST({name}($1) AS {t.duckdb_name(to)})", given[0].node), to)
@@ -46,7 +46,7 @@ def _whole(name: str) -> Built:
     return built
 
 
-def _round(given: list[Typed], gives: SqlType, at: exp.Expr, queries: Any) -> Typed:
+def _round(given: list[Typed], gives: SqlType, at: exp.Expr) -> Typed:
     value = given[0]
     if value.type.kind == "string":
         value = Typed(converted(value, t.DOUBLE, at), t.DOUBLE)
@@ -80,7 +80,7 @@ def _round(given: list[Typed], gives: SqlType, at: exp.Expr, queries: Any) -> Ty
     raise unsupported(f"round() of {kind} to {places} places in {DIALECT}", at)
 
 
-def _bround(given: list[Typed], gives: SqlType, at: exp.Expr, queries: Any) -> Typed:
+def _bround(given: list[Typed], gives: SqlType, at: exp.Expr) -> Typed:
     value = given[0]
     places = constant_integer(given[1], at, "places") if len(given) == 2 else 0
     kind = value.type
@@ -107,11 +107,11 @@ def _bround(given: list[Typed], gives: SqlType, at: exp.Expr, queries: Any) -> T
     return Typed(duckdb(f"CAST(CAST($1 AS VARCHAR) AS {t.duckdb_name(kind)})", made), kind)
 
 
-def _mod(given: list[Typed], gives: SqlType, at: exp.Expr, queries: Any) -> Typed:
+def _mod(given: list[Typed], gives: SqlType, at: exp.Expr) -> Typed:
     return arithmetic(exp.Mod(), given[0], given[1])
 
 
-def _pmod(given: list[Typed], gives: SqlType, at: exp.Expr, queries: Any) -> Typed:
+def _pmod(given: list[Typed], gives: SqlType, at: exp.Expr) -> Typed:
     nodes, kind = unified(given, at, "pmod()")
     if kind.kind not in (*t.INTEGRAL, *t.FRACTIONAL):
         raise unsupported(f"pmod() of {kind} in {DIALECT}", at)
@@ -120,40 +120,16 @@ def _pmod(given: list[Typed], gives: SqlType, at: exp.Expr, queries: Any) -> Typ
     return Typed(duckdb(text, first.node, nodes[1]), kind)
 
 
-def _extreme(name: str) -> Built:
-    def built(given: list[Typed], gives: SqlType, at: exp.Expr, queries: Any) -> Typed:
-        if len(given) < 2:
-            raise unsupported(f"{name}() of one value in {DIALECT}", at)
-        comparable(at, [Typed(each.node, gives) for each in given], order=True)
-        gaps = ", ".join(f"${n + 1}" for n in range(min(len(given), 9)))
-        if len(given) > 9:
-            raise unsupported(f"{name}() of more than nine values in {DIALECT}", at)
-        return Typed(duckdb(f"{name}({gaps})", *(v.node for v in given), exact=False), gives)
-
-    return built
-
-
-def _nullif(given: list[Typed], gives: SqlType, at: exp.Expr, queries: Any) -> Typed:
+def _nullif(given: list[Typed], gives: SqlType, at: exp.Expr) -> Typed:
     left, right = comparable(at, given, order=False)
     made = duckdb("CASE WHEN $1 = $2 THEN NULL ELSE $3 END", left.copy(), right, given[0].node)
     return Typed(made, given[0].type)
 
 
-def _elt(given: list[Typed], gives: SqlType, at: exp.Expr, queries: Any) -> Typed:
-    listed = exp.Array(expressions=[each.node for each in given[1:]])
-    if gives.kind != "string":
-        raise unsupported(f"elt() of {gives} in {DIALECT}", at)
-    text = (
-        f"CASE WHEN $1 < 1 OR $1 > {len(given) - 1} THEN error('elt() beyond its values') "
-        "ELSE $2[$1] END"
-    )
-    return Typed(duckdb(text, given[0].node, listed), gives)
-
-
 # ------------------------------------------------------------------ lists
 
 
-def _concat(given: list[Typed], gives: SqlType, at: exp.Expr, queries: Any) -> Typed:
+def _concat(given: list[Typed], gives: SqlType, at: exp.Expr) -> Typed:
     if not given:
         return Typed(exp.Literal.string(""), t.STRING)
     kinds = {each.type.kind for each in given} - {"null"}
@@ -174,58 +150,19 @@ def _concat(given: list[Typed], gives: SqlType, at: exp.Expr, queries: Any) -> T
     made = nodes[0]
     for each in nodes[1:]:
         made = duckdb("$1 || $2", made, each)
-    return Typed(exp.Paren(this=made) if len(nodes) > 1 else made, kind)
-
-
-def _sort_array(given: list[Typed], gives: SqlType, at: exp.Expr, queries: Any) -> Typed:
-    kind = given[0].type
-    down = False
-    if len(given) == 2:
-        if not isinstance(given[1].node, exp.Boolean):
-            raise unsupported(f"sort_array() with a flag that is no constant in {DIALECT}", at)
-        down = not given[1].node.this
-    if kind.element.kind not in t.SCALAR:
-        raise unsupported(f"sorting {kind} in {DIALECT}", at)
-    order = "'DESC', 'NULLS LAST'" if down else "'ASC', 'NULLS FIRST'"
-    return Typed(duckdb(f"list_sort($1, {order})", given[0].node), kind)
-
-
-def _array_extreme(name: str) -> Built:
-    def built(given: list[Typed], gives: SqlType, at: exp.Expr, queries: Any) -> Typed:
-        if gives.kind not in t.SCALAR:
-            raise unsupported(f"the {name} of {given[0].type} in {DIALECT}", at)
-        return Typed(duckdb(f"list_{name}($1)", given[0].node), gives)
-
-    return built
-
-
-def _array_insert(given: list[Typed], gives: SqlType, at: exp.Expr, queries: Any) -> Typed:
-    # Positions beyond the end are filled with NULLs; -1 is the position after the last element.
-    element = t.duckdb_name(gives.element)
-    if element is None:
-        raise unsupported(f"array_insert() into {gives} in {DIALECT}", at)
-    nulls = f"lambda i: CAST(NULL AS {element})"
-    after = f"list_transform(range(greatest($2 - len($1) - 1, 0)), {nulls})"
-    before = f"list_transform(range(greatest(-$2 - len($1) - 1, 0)), {nulls})"
-    text = (
-        "CASE WHEN $1 IS NULL OR $2 IS NULL THEN NULL WHEN $2 = 0 THEN error('array_insert() at 0') "
-        f"WHEN $2 > 0 THEN list_concat($1[1:$2 - 1], {after}, [$3], $1[$2:]) "
-        f"WHEN -$2 > len($1) + 1 THEN list_concat([$3], {before}, $1) "
-        "ELSE list_concat($1[1:len($1) + $2 + 1], [$3], $1[len($1) + $2 + 2:]) END"
-    )
-    return Typed(duckdb(text, *(each.node for each in given)), gives)
+    return Typed(made, kind)
 
 
 # ------------------------------------------------------------------ aggregates
 
 
-def _sum_decimal(given: list[Typed], gives: SqlType, at: exp.Expr, queries: Any) -> Typed:
+def _sum_decimal(given: list[Typed], gives: SqlType, at: exp.Expr) -> Typed:
     kind = given[0].type
     to = t.decimal(min(kind.precision + 10, t.MOST_DIGITS), kind.scale)
     return Typed(duckdb(f"CAST(sum($1) AS {t.duckdb_name(to)})", given[0].node), to)
 
 
-def _avg_decimal(given: list[Typed], gives: SqlType, at: exp.Expr, queries: Any) -> Typed:
+def _avg_decimal(given: list[Typed], gives: SqlType, at: exp.Expr) -> Typed:
     kind = given[0].type
     to = SqlType(
         "decimal", min(kind.precision + 4, t.MOST_DIGITS), min(kind.scale + 4, t.MOST_DIGITS)
@@ -239,58 +176,6 @@ def _avg_decimal(given: list[Typed], gives: SqlType, at: exp.Expr, queries: Any)
     return Typed(made, to)
 
 
-def _ordered_extreme(name: str) -> Built:
-    def built(given: list[Typed], gives: SqlType, at: exp.Expr, queries: Any) -> Typed:
-        comparable(at, given, order=True)
-        return Typed(duckdb(f"{name}($1)", given[0].node, exact=False), gives)
-
-    return built
-
-
-def _by_extreme(name: str) -> Built:
-    def built(given: list[Typed], gives: SqlType, at: exp.Expr, queries: Any) -> Typed:
-        comparable(at, [given[1]], order=True)
-        text = f"{name}({{'v': $1}}, $2).v"
-        return Typed(duckdb(text, given[0].node, given[1].node), gives)
-
-    return built
-
-
-def _share(value: Typed, at: exp.Expr) -> exp.Expr:
-    for each in value.node.find_all(exp.Column):
-        raise unsupported(f"a percentile by {each.name}, which is no constant, in {DIALECT}", at)
-    return value.node
-
-
-def _percentile(given: list[Typed], gives: SqlType, at: exp.Expr, queries: Any) -> Typed:
-    return Typed(duckdb("quantile_cont($1, $2)", given[0].node, _share(given[1], at)), gives)
-
-
-def _percentile_approx(given: list[Typed], gives: SqlType, at: exp.Expr, queries: Any) -> Typed:
-    # The exact result is within the error that Spark permits.
-    return Typed(duckdb("quantile_disc($1, $2)", given[0].node, _share(given[1], at)), gives)
-
-
-def _collect_set(given: list[Typed], gives: SqlType, at: exp.Expr, queries: Any) -> Typed:
-    text = "coalesce(list_distinct(list($1) FILTER (WHERE $1 IS NOT NULL)), [])"
-    if given[0].type.kind not in t.SCALAR:
-        raise unsupported(f"collect_set() of {given[0].type} in {DIALECT}", at)
-    return Typed(duckdb(text, given[0].node), gives)
-
-
-def _zone(given: list[Typed], gives: SqlType, at: exp.Expr, queries: Any) -> Typed:
-    return Typed(exp.Literal.string(queries.timezone), t.STRING)
-
-
-def _try_cast(to: SqlType) -> Built:
-    def built(given: list[Typed], gives: SqlType, at: exp.Expr, queries: Any) -> Typed:
-        made = cast(given[0].node, given[0].type, to, safe=True)
-        assert made is not None
-        return Typed(made, to)
-
-    return built
-
-
 BUILT: Final[dict[str, Built]] = {
     **texts.BUILT,
     "ceil_decimal": _whole("ceil"),
@@ -299,32 +184,10 @@ BUILT: Final[dict[str, Built]] = {
     "bround": _bround,
     "mod": _mod,
     "pmod": _pmod,
-    "greatest": _extreme("greatest"),
-    "least": _extreme("least"),
     "nullif": _nullif,
-    "elt": _elt,
     "concat": _concat,
-    "sort_array": _sort_array,
-    "array_max": _array_extreme("max"),
-    "array_min": _array_extreme("min"),
-    "array_insert": _array_insert,
     "sum_decimal": _sum_decimal,
     "avg_decimal": _avg_decimal,
-    "min": _ordered_extreme("min"),
-    "max": _ordered_extreme("max"),
-    "max_by": _by_extreme("arg_max"),
-    "min_by": _by_extreme("arg_min"),
-    "percentile": _percentile,
-    "percentile_approx": _percentile_approx,
-    "collect_set": _collect_set,
-    "current_timezone": _zone,
-    "try_to_date": _try_cast(t.DATE),
-    "try_to_timestamp": _try_cast(t.TIMESTAMP),
-    "date_part": times.date_part,
-    "trunc": times.trunc,
-    "date_trunc": times.date_trunc,
-    "next_day": times.next_day,
-    "months_between": times.months_between,
     "date_format": times.date_format,
     "to_date": times.to_date,
     "to_timestamp": times.to_timestamp,

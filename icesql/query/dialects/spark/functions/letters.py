@@ -6,7 +6,7 @@ DuckDB maps letter by letter. Most texts have none of these letters and only nee
 from __future__ import annotations
 
 import functools
-from typing import Any, Final
+from typing import Final
 
 from sqlglot import exp
 
@@ -73,16 +73,16 @@ def _initcap() -> str:
     )
 
 
-def upper(given: list[Typed], gives: SqlType, at: exp.Expr, queries: Any) -> Typed:
+def upper(given: list[Typed], gives: SqlType, at: exp.Expr) -> Typed:
     """``upper(text)``."""
     return Typed(duckdb(_upper(), given[0].node), t.STRING)
 
 
-def lower(given: list[Typed], gives: SqlType, at: exp.Expr, queries: Any) -> Typed:
+def lower(given: list[Typed], gives: SqlType, at: exp.Expr) -> Typed:
     """``lower(text)``."""
     return Typed(duckdb(_LOWER, given[0].node), t.STRING)
 
 
-def initcap(given: list[Typed], gives: SqlType, at: exp.Expr, queries: Any) -> Typed:
+def initcap(given: list[Typed], gives: SqlType, at: exp.Expr) -> Typed:
     """``initcap(text)``: words are separated by spaces."""
     return Typed(duckdb(_initcap(), given[0].node), t.STRING)

@@ -13,7 +13,6 @@ from icesql.query.dialects.spark.calls import DIALECT, Typed, converted, unified
 from icesql.query.dialects.spark.casts import cast
 from icesql.query.dialects.spark.expressions import Expressions
 from icesql.query.dialects.spark.functions.lambdas import LAMBDAS
-from icesql.query.dialects.spark.functions.times import moved, passed
 from icesql.query.dialects.templates import call, duckdb, template
 from icesql.query.dialects.types import SqlType
 from icesql.sql.positions import unsupported
@@ -139,18 +138,26 @@ def _unit(node: exp.Expr) -> str:
     raise unsupported(f"a unit that is no word in {DIALECT}", node)
 
 
+def _timestamp(self: Expressions, name: str, unit: str, node: exp.Anonymous) -> Typed:
+    values = self.many(node.expressions[1:])
+    return self.row(name, [Typed(exp.Literal.string(unit), t.STRING), *values], node)
+
+
 def _difference(self: Expressions, node: exp.Anonymous, around: Around) -> Typed:
     given = node.expressions
     if len(given) != 3:
         return self.row(node.name.lower(), self.many(given), node, around)
-    return passed(_unit(given[0]), self.of(given[1]), self.of(given[2]), node)
+    unit = _unit(given[0])
+    months = {"QUARTER": 3, "YEAR": 12}.get(unit)
+    found = _timestamp(self, "timestampdiff", "MONTH" if months else unit, node)
+    return found if months is None else Typed(duckdb(f"$1 // {months}", found.node), found.type)
 
 
 def _addition(self: Expressions, node: exp.Anonymous, around: Around) -> Typed:
     given = node.expressions
     if len(given) != 3:
         return self.row(node.name.lower(), self.many(given), node, around)
-    return moved(_unit(given[0]), self.of(given[1]), self.of(given[2]), node)
+    return _timestamp(self, "timestampadd", _unit(given[0]), node)
 
 
 def _within(name: str) -> Special:
@@ -222,6 +229,12 @@ def _typeof(self: Expressions, node: exp.Anonymous, around: Around) -> Typed:
     return Typed(made, t.STRING)
 
 
+def _timezone(self: Expressions, node: exp.Anonymous, around: Around) -> Typed:
+    if node.expressions:
+        raise unsupported(f"current_timezone() with arguments in {DIALECT}", node)
+    return Typed(exp.Literal.string(self.queries.timezone), t.STRING)
+
+
 def _nothing_around(inner: Special) -> Special:
     """``inner`` for a scalar function, which refuses OVER, FILTER and DISTINCT."""
 
@@ -242,6 +255,7 @@ _SCALARS: Final[dict[str, Special]] = {
     "struct": _struct,
     "named_struct": _named_struct,
     "typeof": _typeof,
+    "current_timezone": _timezone,
     "boolean": _to(t.BOOLEAN),
     "tinyint": _to(t.TINYINT),
     "smallint": _to(t.SMALLINT),

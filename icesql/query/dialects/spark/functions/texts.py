@@ -23,10 +23,9 @@ _SPECIAL: Final = re.compile(r"[\\^$.|?*+()\[\]{}]")
 _FORMAT: Final = re.compile(
     r"%(?P<flags>[-0,+ #(]*)(?P<width>\d*)(?P<places>\.\d+)?(?P<kind>.)", re.DOTALL
 )
-_CRC: Final = 0xEDB88320
 
 
-def _substring(given: list[Typed], gives: SqlType, at: exp.Expr, queries: Any) -> Typed:
+def _substring(given: list[Typed], gives: SqlType, at: exp.Expr) -> Typed:
     start = literal_number(given[1].node)
     length = literal_number(given[2].node) if len(given) == 3 else "0"
     nodes = [each.node for each in given]
@@ -45,7 +44,7 @@ def _substring(given: list[Typed], gives: SqlType, at: exp.Expr, queries: Any) -
     return Typed(duckdb(text, *nodes), t.STRING)
 
 
-def _left(given: list[Typed], gives: SqlType, at: exp.Expr, queries: Any) -> Typed:
+def _left(given: list[Typed], gives: SqlType, at: exp.Expr) -> Typed:
     count = literal_number(given[1].node)
     nodes = [each.node for each in given]
     if count is not None and int(count) > 0:
@@ -54,7 +53,7 @@ def _left(given: list[Typed], gives: SqlType, at: exp.Expr, queries: Any) -> Typ
     return Typed(duckdb(text, *nodes), t.STRING)
 
 
-def _concat_ws(given: list[Typed], gives: SqlType, at: exp.Expr, queries: Any) -> Typed:
+def _concat_ws(given: list[Typed], gives: SqlType, at: exp.Expr) -> Typed:
     separator, *values = given
     lists = []
     for value in values:
@@ -78,7 +77,7 @@ def _concat_ws(given: list[Typed], gives: SqlType, at: exp.Expr, queries: Any) -
 # ------------------------------------------------------------------ regular expressions
 
 
-def _split(given: list[Typed], gives: SqlType, at: exp.Expr, queries: Any) -> Typed:
+def _split(given: list[Typed], gives: SqlType, at: exp.Expr) -> Typed:
     if len(given) == 3 and literal_number(given[2].node) not in ("-1", "0"):
         raise unsupported(f"split() with a limit in {DIALECT}", at)
     pattern = constant(given[1], at, "a regular expression")
@@ -92,7 +91,7 @@ def _split(given: list[Typed], gives: SqlType, at: exp.Expr, queries: Any) -> Ty
     return Typed(duckdb("string_split_regex($1, $2)", given[0].node, found), gives)
 
 
-def _rlike(given: list[Typed], gives: SqlType, at: exp.Expr, queries: Any) -> Typed:
+def _rlike(given: list[Typed], gives: SqlType, at: exp.Expr) -> Typed:
     made = duckdb("regexp_matches($1, $2)", given[0].node, java_pattern(given[1], at), exact=False)
     return Typed(made, t.BOOLEAN)
 
@@ -115,8 +114,8 @@ def _read(pattern: str, at: exp.Expr) -> UserPattern:
     return found
 
 
-def _regexp_extract(name: str) -> Callable[[list[Typed], SqlType, exp.Expr, Any], Typed]:
-    def built(given: list[Typed], gives: SqlType, at: exp.Expr, queries: Any) -> Typed:
+def _regexp_extract(name: str) -> Callable[[list[Typed], SqlType, exp.Expr], Typed]:
+    def built(given: list[Typed], gives: SqlType, at: exp.Expr) -> Typed:
         made = duckdb(
             f"{name}($1, $2, {_group(given, at)})", given[0].node, java_pattern(given[1], at)
         )
@@ -125,7 +124,7 @@ def _regexp_extract(name: str) -> Callable[[list[Typed], SqlType, exp.Expr, Any]
     return built
 
 
-def _regexp_replace(given: list[Typed], gives: SqlType, at: exp.Expr, queries: Any) -> Typed:
+def _regexp_replace(given: list[Typed], gives: SqlType, at: exp.Expr) -> Typed:
     pattern = java_pattern(given[1], at)
     if _read(pattern.name, at).shortest == 0:
         raise unsupported(f"replacing '{pattern.name}', which matches nothing, in {DIALECT}", at)
@@ -150,7 +149,7 @@ def _regexp_replace(given: list[Typed], gives: SqlType, at: exp.Expr, queries: A
     return Typed(duckdb("regexp_replace($1, $2, $3, 'g')", given[0].node, pattern, written), gives)
 
 
-def _regexp_count(given: list[Typed], gives: SqlType, at: exp.Expr, queries: Any) -> Typed:
+def _regexp_count(given: list[Typed], gives: SqlType, at: exp.Expr) -> Typed:
     pattern = java_pattern(given[1], at)
     if _read(pattern.name, at).shortest == 0:
         raise unsupported(f"counting '{pattern.name}', which matches nothing, in {DIALECT}", at)
@@ -158,7 +157,7 @@ def _regexp_count(given: list[Typed], gives: SqlType, at: exp.Expr, queries: Any
     return Typed(duckdb(text, given[0].node, pattern), t.INT)
 
 
-def _regexp_substr(given: list[Typed], gives: SqlType, at: exp.Expr, queries: Any) -> Typed:
+def _regexp_substr(given: list[Typed], gives: SqlType, at: exp.Expr) -> Typed:
     text = "CASE WHEN regexp_matches($1, $2) THEN regexp_extract($1, $2, 0) END"
     return Typed(duckdb(text, given[0].node, java_pattern(given[1], at)), gives)
 
@@ -166,7 +165,7 @@ def _regexp_substr(given: list[Typed], gives: SqlType, at: exp.Expr, queries: An
 # ------------------------------------------------------------------ formats
 
 
-def _format_string(given: list[Typed], gives: SqlType, at: exp.Expr, queries: Any) -> Typed:
+def _format_string(given: list[Typed], gives: SqlType, at: exp.Expr) -> Typed:
     template = constant(given[0], at, "a format")
     values, index, used = given[1:], 0, 0
     parts: list[exp.Expr] = []
@@ -193,7 +192,7 @@ def _format_string(given: list[Typed], gives: SqlType, at: exp.Expr, queries: An
     made = parts[0]
     for each in parts[1:]:
         made = duckdb("$1 || $2", made, each)
-    return Typed(exp.Paren(this=made), t.STRING)
+    return Typed(made, t.STRING)
 
 
 def _formatted(found: re.Match[str], value: Typed, template: str, at: exp.Expr) -> exp.Expr:
@@ -247,7 +246,7 @@ def _formatted(found: re.Match[str], value: Typed, template: str, at: exp.Expr) 
     raise unsupported(f"{found[0]} in the format '{template}' in {DIALECT}", at)
 
 
-def _format_number(given: list[Typed], gives: SqlType, at: exp.Expr, queries: Any) -> Typed:
+def _format_number(given: list[Typed], gives: SqlType, at: exp.Expr) -> Typed:
     value, places = given[0], literal_number(given[1].node)
     if places is None or not 0 <= int(places) <= 15 or value.type.kind not in t.NUMERIC:
         raise unsupported(f"format_number() of {value.type} so in {DIALECT}", at)
@@ -273,73 +272,7 @@ def _format_number(given: list[Typed], gives: SqlType, at: exp.Expr, queries: An
     return Typed(duckdb(text, number), t.STRING)
 
 
-def _encode(given: list[Typed], gives: SqlType, at: exp.Expr, queries: Any) -> Typed:
-    _only_utf8(given[1], at)
-    return Typed(duckdb("encode($1)", given[0].node), t.BINARY)
-
-
-def _decode(given: list[Typed], gives: SqlType, at: exp.Expr, queries: Any) -> Typed:
-    _only_utf8(given[1], at)
-    return Typed(duckdb("decode($1)", given[0].node), t.STRING)
-
-
-def _only_utf8(value: Typed, at: exp.Expr) -> None:
-    name = constant(value, at, "a charset")
-    if name.upper() != "UTF-8":
-        raise unsupported(f"the charset {name} in {DIALECT}", at, "use UTF-8")
-
-
-def _sha2(given: list[Typed], gives: SqlType, at: exp.Expr, queries: Any) -> Typed:
-    if literal_number(given[1].node) not in ("0", "256"):
-        raise unsupported(f"sha2() of other than 256 bits in {DIALECT}", at)
-    return Typed(duckdb("sha256($1)", given[0].node), t.STRING)
-
-
-def _crc32(given: list[Typed], gives: SqlType, at: exp.Expr, queries: Any) -> Typed:
-    table = []
-    for number in range(256):
-        for _ in range(8):
-            number = (number >> 1) ^ (_CRC if number & 1 else 0)
-        table.append(str(number))
-    data = given[0].node if given[0].type.kind == "binary" else duckdb("encode($1)", given[0].node)
-    text = (
-        "CASE WHEN $1 IS NOT NULL THEN xor(list_reduce(list_transform(range(0, octet_length($1)), lambda i: "
-        "CAST(('0x' || substring(hex($1), CAST(2 * i + 1 AS INT), 2)) AS BIGINT)), lambda c, b: "
-        f"xor(c >> 8, [{', '.join(table)}][xor(c & 255, b) + 1]), 4294967295), 4294967295) END"
-    )
-    return Typed(duckdb(text, data), t.BIGINT)
-
-
-def _conv(given: list[Typed], gives: SqlType, at: exp.Expr, queries: Any) -> Typed:
-    bases = [literal_number(each.node) for each in given[1:]]
-    if any(base is None or not 2 <= int(base) <= 36 for base in bases):
-        raise unsupported(f"conv() between these bases in {DIALECT}", at)
-    one, other = (int(base) for base in bases if base is not None)
-    digits = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-    steps = 1
-    while other**steps < 2**63:
-        steps += 1
-    text = (
-        f"CASE WHEN $1 IS NULL OR trim($1) = '' THEN NULL "
-        f"WHEN regexp_full_match(upper($1), '[{digits[:one]}]{{1,{_fitting(one)}}}') THEN "
-        f"list_transform([list_reduce(list_transform(string_split(upper($1), ''), lambda c: "
-        f"CAST(instr('{digits}', c) - 1 AS BIGINT)), lambda a, b: a * {one} + b)], lambda v: "
-        f"CASE WHEN v = 0 THEN '0' ELSE ltrim(array_to_string(list_transform(range({steps - 1}, -1, -1), "
-        f"lambda k: '{digits}'[CAST((v // CAST(CAST({other} AS HUGEINT) ** k AS HUGEINT)) % {other} AS INT) + 1]), ''), '0') END)[1] "
-        f"ELSE error('conv() of ''' || $1 || '''') END"
-    )
-    return Typed(duckdb(text.replace("**", "^"), given[0].node), t.STRING)
-
-
-def _fitting(base: int) -> int:
-    """The number of digits of a base that always fits 63 bits."""
-    count = 1
-    while base ** (count + 1) < 2**63:
-        count += 1
-    return count
-
-
-def _str_to_map(given: list[Typed], gives: SqlType, at: exp.Expr, queries: Any) -> Typed:
+def _str_to_map(given: list[Typed], gives: SqlType, at: exp.Expr) -> Typed:
     marks = [",", ":"]
     for index, each in enumerate(given[1:]):
         marks[index] = constant(each, at, "a delimiter")
@@ -370,10 +303,5 @@ BUILT: Final[dict[str, Any]] = {
     "regexp_substr": _regexp_substr,
     "format_string": _format_string,
     "format_number": _format_number,
-    "encode": _encode,
-    "decode": _decode,
-    "sha2": _sha2,
-    "crc32": _crc32,
-    "conv": _conv,
     "str_to_map": _str_to_map,
 }
