@@ -144,47 +144,6 @@ def _why_none_differs(leaf: Leaf, column: ColumnSummary) -> str | None:
             return None
 
 
-def all_match(leaf: Leaf, column: ColumnSummary) -> bool:
-    """Whether surely every value of ``column`` satisfies ``leaf``."""
-    lower, upper, literal = column.lower, column.upper, leaf.literal
-    match leaf.operation:
-        case Operation.IS_NULL:
-            return column.all_null
-        case Operation.NOT_NULL:
-            return column.no_nulls
-        case Operation.IS_NAN:
-            return column.all_nan
-        case Operation.NOT_NAN:
-            return column.no_nulls and column.no_nans
-        case Operation.NOT_EQ | Operation.NOT_IN:
-            # NaN differs from every literal.
-            if not column.no_nulls:
-                return False
-            literals = literal if leaf.operation is Operation.NOT_IN else (literal,)
-            return column.all_nan or all(_outside(each, column) for each in literals)
-    if not (column.no_nulls and column.no_nans) or lower is None or upper is None:
-        return False
-    match leaf.operation:
-        case _ if isinstance(column.value_type, t.UUIDType) and leaf.operation in _RANGES:
-            return False
-        case Operation.LT:
-            return bool(upper < literal)
-        case Operation.LT_EQ:
-            return bool(upper <= literal)
-        case Operation.GT:
-            return bool(lower > literal)
-        case Operation.GT_EQ:
-            return bool(lower >= literal)
-        case Operation.EQ:
-            return is_single_value(column) and bool(lower == literal)
-        case Operation.IN:
-            return is_single_value(column) and lower in literal
-        case Operation.STARTS_WITH:
-            return bool(lower.startswith(literal) and upper.startswith(literal))
-        case _:  # NOT_STARTS_WITH
-            return starts_above(lower, literal) or starts_below(upper, literal)
-
-
 def starts_above(lower: str, prefix: str) -> bool:
     """Whether no text from ``lower`` on starts with ``prefix``."""
     return lower[: len(prefix)] > prefix
@@ -203,14 +162,6 @@ def is_single_value(column: ColumnSummary) -> bool:
         # Other writers may cut both bounds to the same prefix.
         return len(column.lower) < _SURELY_WHOLE
     return True
-
-
-def _outside(literal: Any, column: ColumnSummary) -> bool:
-    if isinstance(column.value_type, t.UUIDType):
-        return _outside_uuids(literal, column.lower, column.upper)
-    return (column.lower is not None and column.lower > literal) or (
-        column.upper is not None and column.upper < literal
-    )
 
 
 def _outside_uuids(literal: bytes, lower: bytes | None, upper: bytes | None) -> bool:

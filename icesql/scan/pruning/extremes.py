@@ -8,17 +8,24 @@ that enclose the values, so truncated texts do no harm.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from typing import Final
 
 from msgspec import Struct
 
 from icesql.iceberg import types as t
-from icesql.iceberg.bounds import decode_bound
-from icesql.iceberg.expressions.predicate import ALWAYS_FALSE, ALWAYS_TRUE, Predicate
+from icesql.iceberg.expressions.predicate import (
+    ALWAYS_FALSE,
+    ALWAYS_TRUE,
+    Leaf,
+    Operation,
+    Predicate,
+    Term,
+)
 from icesql.iceberg.expressions.render import render_value
 from icesql.iceberg.manifest.entries import ManifestEntries
 from icesql.iceberg.schema import Schema
-from icesql.scan.pruning.metrics_evaluator import metrics_mask
+from icesql.scan.pruning.column_summary import ColumnSummary
+from icesql.scan.pruning.metrics_evaluator import ColumnStatistics, metrics_mask
 
 # Types whose values SQL and bounds order alike; NaN rules out floats, and Java's order UUIDs.
 _ORDERED: Final = (
@@ -76,7 +83,7 @@ def needless(
         column = schema.field_by_id.get(extreme.field_id)
         if column is None or not is_ordered(column.type):
             return {}
-        found = _beyond(files, sure, extreme, column.type)
+        found = _beyond(files, sure, extreme, schema)
         kept.update(set(range(len(files))) - set(found))
         for position, reason in found.items():
             reasons.setdefault(position, (extreme, reason))
@@ -87,14 +94,15 @@ def _beyond(
     files: Sequence[Candidate],
     sure: Sequence[bool],
     extreme: Extreme,
-    value_type: t.IcebergType,
+    schema: Schema,
 ) -> dict[int, str]:
-    facts = [_Facts.of(file, extreme.field_id, value_type) for file in files]
+    value_type = schema.field_by_id[extreme.field_id].type
+    facts = [_facts(file, extreme.field_id, schema) for file in files]
     near = sorted(
         (
-            (each.low if extreme.descending else each.high, each.values)
-            for each, certain in zip(facts, sure, strict=True)
-            if certain and each.low is not None and each.high is not None and each.values
+            (each.lower if extreme.descending else each.upper, values)
+            for (each, values), certain in zip(facts, sure, strict=True)
+            if certain and each.lower is not None and each.upper is not None and values
         ),
         reverse=extreme.descending,
     )
@@ -108,14 +116,23 @@ def _beyond(
         return {}
     found: dict[int, str] = {}
     shown = render_value(value_type, threshold)
-    for position, each in enumerate(facts):
+    for position, (each, _) in enumerate(facts):
         if each.all_null:
             found[position] = "all values are NULL"
-        elif extreme.descending and each.high is not None and each.high < threshold:
-            found[position] = f"upper bound is {render_value(value_type, each.high)} < {shown}"
-        elif not extreme.descending and each.low is not None and each.low > threshold:
-            found[position] = f"lower bound is {render_value(value_type, each.low)} > {shown}"
+        elif extreme.descending and each.upper is not None and each.upper < threshold:
+            found[position] = f"upper bound is {render_value(value_type, each.upper)} < {shown}"
+        elif not extreme.descending and each.lower is not None and each.lower > threshold:
+            found[position] = f"lower bound is {render_value(value_type, each.lower)} > {shown}"
     return found
+
+
+def _facts(file: Candidate, field_id: int, schema: Schema) -> tuple[ColumnSummary, int]:
+    """The summary of a column in one file, and how many values surely occur."""
+    columns = ColumnStatistics(file.entries, schema)
+    found = columns.summary(Leaf(Operation.NOT_NULL, Term(field_id, "")), file.index)
+    assert found is not None  # a top-level column of a type with an order
+    nulls = null_count(file, field_id)
+    return found, 0 if nulls is None else file.rows - nulls
 
 
 def null_count(file: Candidate, field_id: int) -> int | None:
@@ -125,28 +142,6 @@ def null_count(file: Candidate, field_id: int) -> int | None:
     counted = file.entries.value_count(field_id)[index]
     is_known = nulls is not None and 0 <= nulls <= rows and counted in (None, rows)
     return nulls if is_known else None
-
-
-class _Facts(Struct, frozen=True):
-    """Bounds of a column in one file; ``values`` surely occur."""
-
-    low: Any
-    high: Any
-    values: int
-    all_null: bool
-
-    @classmethod
-    def of(cls, file: Candidate, field_id: int, value_type: t.IcebergType) -> _Facts:
-        entries, index = file.entries, file.index
-        rows, nulls = file.rows, null_count(file, field_id)
-        counted = entries.value_count(field_id)[index]
-        low, high = (
-            None if raw is None else decode_bound(value_type, raw)
-            for raw in (entries.lower_bound(field_id)[index], entries.upper_bound(field_id)[index])
-        )
-        values = 0 if nulls is None else rows - nulls
-        all_null = nulls == rows > 0 and counted == rows and low is None and high is None
-        return cls(low, high, values, all_null)
 
 
 def are_whole(files: Sequence[Candidate], schema: Schema) -> list[bool]:

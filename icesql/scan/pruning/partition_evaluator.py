@@ -34,17 +34,10 @@ def partition_mask(
         partition = partitions[index]
         verdict = verdicts.get(partition)
         if verdict is None:
-            verdict = partition_matches(partition_predicate, partition, positions)
-            verdicts[partition] = verdict
+            values = {field_id: partition[at] for field_id, at in positions.items()}
+            verdict = verdicts[partition] = evaluate(partition_predicate, values.__getitem__)
         mask[index] = verdict
     return mask
-
-
-def partition_matches(
-    predicate: Predicate, partition: tuple[Any, ...], positions: dict[int, int]
-) -> bool:
-    """Whether one partition tuple satisfies ``predicate``; ``positions`` by partition field id."""
-    return evaluate(predicate, lambda field_id: partition[positions[field_id]])
 
 
 def explain_partition(

@@ -3,12 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
-from icesql.iceberg.expressions.predicate import ALWAYS_TRUE, And, Leaf, Or, Predicate
+from icesql.iceberg.expressions.predicate import (
+    ALWAYS_TRUE,
+    NEGATED,
+    And,
+    Leaf,
+    Operation,
+    Or,
+    Predicate,
+    negated,
+)
 from icesql.iceberg.manifest.entries import ManifestEntries
 from icesql.iceberg.schema import Schema
-from icesql.scan.pruning.column_summary import all_match
-from icesql.scan.pruning.metrics_evaluator import ColumnStatistics
+from icesql.scan.pruning.metrics_evaluator import metrics_mask
+
+# NaN satisfies none of these, and no opposite of them either.
+_FALSE_FOR_NAN: Final = (
+    Operation.LT, Operation.LT_EQ, Operation.GT, Operation.GT_EQ, Operation.EQ, Operation.IN,
+)  # fmt: skip
 
 
 def strict_mask(
@@ -24,24 +38,29 @@ def strict_mask(
     unknown row count (below 0) never. Entries outside ``among`` (None: all) are False.
     Source: Java ``StrictMetricsEvaluator``, with SQL's rules for NULL.
     """
+    indices = range(entries.count) if among is None else among
+    failing = metrics_mask(entries, _failing(predicate, schema), schema, indices)
     mask = [False] * entries.count
-    columns = ColumnStatistics(entries, schema)
-
-    def holds(node: Predicate, index: int) -> bool:
-        match node:
-            case Leaf():
-                if node.term.field_id in schema.parent_by_id:
-                    return False
-                column = columns.summary(node, index)
-                return column is not None and all_match(node, column)
-            case And(left, right):
-                return holds(left, index) and holds(right, index)
-            case Or(left, right):
-                return holds(left, index) or holds(right, index)
-            case _:
-                return node is ALWAYS_TRUE
-
-    for index in range(entries.count) if among is None else among:
-        rows = entries.record_count[index]
-        mask[index] = rows == 0 or (rows > 0 and holds(predicate, index))
+    for index in indices:
+        mask[index] = not failing[index]
     return mask
+
+
+def _failing(predicate: Predicate, schema: Schema) -> Predicate:
+    """A predicate that holds for every row that does not satisfy ``predicate``."""
+    match predicate:
+        case And(left, right):
+            return _failing(left, schema) | _failing(right, schema)
+        case Or(left, right):
+            return _failing(left, schema) & _failing(right, schema)
+        case Leaf(operation, term, literal):
+            if term.field_id in schema.parent_by_id:
+                return ALWAYS_TRUE
+            found: Predicate = Leaf(NEGATED[operation], term, literal)
+            if operation not in (Operation.IS_NULL, Operation.NOT_NULL):
+                found = found | Leaf(Operation.IS_NULL, term)
+            if operation in _FALSE_FOR_NAN:
+                found = found | Leaf(Operation.IS_NAN, term)
+            return found
+        case _:
+            return negated(predicate)
