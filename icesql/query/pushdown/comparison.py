@@ -35,14 +35,6 @@ from icesql.query.constants.session_zone import offset_is_steady, to_instant, to
 if TYPE_CHECKING:
     from icesql.context import QueryContext
 
-NEGATED: Final = {
-    Operation.LT: Operation.GT_EQ,
-    Operation.LT_EQ: Operation.GT,
-    Operation.GT: Operation.LT_EQ,
-    Operation.GT_EQ: Operation.LT,
-    Operation.EQ: Operation.NOT_EQ,
-    Operation.NOT_EQ: Operation.EQ,
-}
 FLIPPED: Final = {
     Operation.LT: Operation.GT,
     Operation.LT_EQ: Operation.GT_EQ,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
-from datetime import date, datetime
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
@@ -13,7 +12,7 @@ from sqlglot import exp
 from icesql.iceberg import types as t
 from icesql.iceberg.expressions.predicate import ALWAYS_TRUE, Predicate
 from icesql.query.constants.constant import Constant, Kind
-from icesql.query.constants.current_time import clock_time
+from icesql.query.constants.current_time import clock_time, time_literal
 from icesql.query.constants.evaluated import Evaluate, evaluated
 from icesql.query.names import Resolve, child_of
 from icesql.query.pushdown.computed.expression import (
@@ -23,6 +22,7 @@ from icesql.query.pushdown.computed.expression import (
     Expression,
     replaced,
 )
+from icesql.query.pushdown.computed.reading import expression_of_value
 from icesql.query.pushdown.computed.simpler import simpler
 from icesql.query.pushdown.predicate import OTHER_SCAN, Translator
 
@@ -133,14 +133,7 @@ def _field(each: Expression, resolve: Resolve) -> t.NestedField | None:
 
 def _clock(name: str, query: QueryContext) -> Expression:
     moment = clock_time(exp.Anonymous(this=name), query)
-    if isinstance(moment, datetime):
-        kind = "TIMESTAMP" if moment.tzinfo is None else "TIMESTAMPTZ"
-        text = moment.isoformat(" ")
-    elif isinstance(moment, date):
-        kind, text = "DATE", moment.isoformat()
-    else:
-        return OPAQUE
-    return Expression("cast", (Expression("literal", (), ("STRING", text)),), kind)
+    return OPAQUE if moment is None else expression_of_value(time_literal(moment))
 
 
 # ------------------------------------------------------------------ constants

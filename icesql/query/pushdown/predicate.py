@@ -8,7 +8,6 @@ condition.
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import TYPE_CHECKING, Final
@@ -16,9 +15,11 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct, field
 
 from icesql.iceberg import types as t
+from icesql.iceberg.expressions.evaluate import matches
 from icesql.iceberg.expressions.predicate import (
     ALWAYS_FALSE,
     ALWAYS_TRUE,
+    NEGATED,
     Leaf,
     Operation,
     Predicate,
@@ -30,7 +31,6 @@ from icesql.query.constants.time_units import interval_of
 from icesql.query.names import constants_of, stored_values
 from icesql.query.pushdown.comparison import (
     FLIPPED,
-    NEGATED,
     all_of,
     any_of,
     compare_constant,
@@ -53,14 +53,6 @@ COMPARISONS: Final = {
 }
 _TEXTS: Final = (Kind.TEXT, Kind.STRING)
 _NUMBERS: Final = (Kind.INTEGER, Kind.DECIMAL)
-_HOLDS: Final = {
-    Operation.EQ: operator.eq,
-    Operation.NOT_EQ: operator.ne,
-    Operation.LT: operator.lt,
-    Operation.LT_EQ: operator.le,
-    Operation.GT: operator.gt,
-    Operation.GT_EQ: operator.ge,
-}
 OTHER_SCAN: Final = "it does not belong to one scan alone"
 _NO_FUNCTIONS: Final = ("cast", "try_cast", "case", "and", "or", "not", "in", "between", "row")
 # A condition of 10,000 terms has as many reasons, too many to read.
@@ -117,6 +109,9 @@ class Translator(Struct):
             match each.name:
                 case "literal":
                     return _literal(*each.value)
+                case "constant":
+                    constant: Constant = each.value
+                    return constant
                 case "cast" | "try_cast":
                     inner = self.constant(each.arguments[0])
                     found = None if inner is None else cast(inner, each.value, self.query)
@@ -236,22 +231,16 @@ class Translator(Struct):
         if united is None or not _are_alike(parts, constants):
             return self._left("the bounds mix types")
         following = iter(united)
-        values = [None if each is None else next(following) for each in constants]
-        found = []
-        for operation, at in ((Operation.GT_EQ, 1), (Operation.LT_EQ, 2)):
-            operation, value, bound = (
-                NEGATED[operation] if negated else operation,
-                *(values[each] for each in (0, at)),
-            )
-            if value is not None and bound is not None:
-                found.append(_constants(operation, value, bound))
-            elif bound is not None:
-                found.append(self.compare(operation, parts[0], bound))
-            elif value is not None:
-                found.append(self.compare(FLIPPED[operation], parts[at], value))
-            else:
-                found.append(self.opaque(parts[0], parts[at]))
-        return any_of(found) if negated else all_of(found)
+        value, low, high = (
+            each if known is None else Expression("constant", (), next(following))
+            for each, known in zip(parts, constants, strict=True)
+        )
+        from_low, to_high = Operation.GT_EQ, Operation.LT_EQ
+        if negated:
+            below = self._comparison(NEGATED[from_low], value, low)
+            return any_of([below, self._comparison(NEGATED[to_high], value, high)])
+        above = self._comparison(from_low, value, low)
+        return all_of([above, self._comparison(to_high, value, high)])
 
     # -------------------------------------------------------------- lists
 
@@ -421,7 +410,7 @@ def _constants(operation: Operation, left: Constant, right: Constant) -> Predica
     )
     if not (known and left.is_exact and right.is_exact):
         return ALWAYS_TRUE
-    return ALWAYS_TRUE if _HOLDS[operation](left.value, right.value) else ALWAYS_FALSE
+    return ALWAYS_TRUE if matches(operation, right.value, left.value) else ALWAYS_FALSE
 
 
 def _are_alike(parts: Sequence[Expression], constants: Sequence[Constant | None]) -> bool:

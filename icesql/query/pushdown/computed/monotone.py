@@ -11,10 +11,10 @@ from typing import Final
 
 from msgspec import Struct, field
 
-from icesql.iceberg import types as t
 from icesql.query.constants.constant import Constant, Kind
 from icesql.query.constants.time_units import FINER_THAN_DAY, unit_name
 from icesql.query.pushdown.computed.expression import Expression, call, string
+from icesql.query.pushdown.computed.sql import type_sql
 
 NUMBERS: Final = ("number", "float")
 TIMES: Final = ("date", "time", "zoned")
@@ -76,7 +76,7 @@ class Shape(Struct):
     def kind(self, each: Expression) -> str:
         """The kind of an expression's result; "" if it is not known to be monotone."""
         if each.name == "input":
-            return _column_kind(each.value.type)
+            return _cast_kind(type_sql(each.value.type))
         if each.is_free:
             return self._free_kind(each)
         kinds = [self.kind(part) for part in each.arguments]
@@ -270,24 +270,6 @@ def _literal_kind(kind: str, text: str) -> str:
         return ""
     # A number with too many digits for a decimal is a DOUBLE.
     return "float" if "e" in text.lower() or len(text) > _MOST_DIGITS else "number"
-
-
-def _column_kind(column_type: t.IcebergType) -> str:
-    match column_type:
-        case t.IntegerType() | t.LongType() | t.DecimalType():
-            return "number"
-        case t.FloatType() | t.DoubleType():
-            return "float"
-        case t.DateType():
-            return "date"
-        case t.TimestampType():
-            return "time"
-        case t.TimestamptzType():
-            return "zoned"
-        case t.StringType():
-            return "text"
-        case _:
-            return ""
 
 
 def _cast_kind(name: str) -> str:

@@ -11,6 +11,9 @@ from icesql.query.pushdown.computed.expression import FALSE, Expression, call, c
 # sign, dotless i, long s. A test compares this list with the engine.
 TO_LOWER: Final = {"i": "\u0130", "k": "\u212a"}
 TO_UPPER: Final = {"I": "\u0131", "S": "\u017f"}
+# The special characters of LIKE and of GLOB.
+WILDCARDS: Final = "%_"
+GLOB: Final = "*?[\\"
 _MOST_TEXTS: Final = 16
 _PLAIN: Final = frozenset(" !\"#%&',-/:;<=>@_`~")
 
@@ -53,15 +56,9 @@ def _others(way: str, character: str) -> str | None:
     return ""
 
 
-def ilike_prefix(pattern: str) -> tuple[str, bool]:
-    """The text before the first wildcard; True if there is no wildcard."""
-    end = min((at for at in map(pattern.find, "%_") if at >= 0), default=len(pattern))
-    return pattern[:end], end == len(pattern)
-
-
-def glob_prefix(pattern: str) -> str:
-    """The text before the first special character of a GLOB pattern."""
-    end = min((at for at in map(pattern.find, "*?[\\") if at >= 0), default=len(pattern))
+def before_any(pattern: str, special: str) -> str:
+    """The text before the first of these special characters of a pattern."""
+    end = min((at for at in map(pattern.find, special) if at >= 0), default=len(pattern))
     return pattern[:end]
 
 

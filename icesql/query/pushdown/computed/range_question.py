@@ -24,7 +24,8 @@ from icesql.query.pushdown.computed.expression import (
 )
 from icesql.query.pushdown.computed.functions import is_growing
 from icesql.query.pushdown.computed.monotone import NUMBERS, TIMES, Shape
-from icesql.query.pushdown.computed.sql import NotWritable, write
+from icesql.query.pushdown.computed.prefixes import WILDCARDS, before_any
+from icesql.query.pushdown.computed.sql import NotWritable, type_sql, write
 from icesql.scan.pruning.file_conditions import FileCondition, ValueRange
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ def file_condition(
     fields = {each.value.field_id: each.value for each in written.inputs}
     if not 0 < len(fields) <= _MOST_COLUMNS:
         return None
-    if not all(_type_sql(each.type) for each in fields.values()):
+    if not all(type_sql(each.type) for each in fields.values()):
         return None
     if sum(is_growing(each.name) for each in written.walk()) > 1:
         return None
@@ -180,7 +181,7 @@ class _Question:
         parts = condition.arguments
         match condition.name:
             case "~~" if len(parts) == 2 and parts[1].text is not None:
-                return self._starts(parts[0], _before_wildcards(parts[1].text))
+                return self._starts(parts[0], before_any(parts[1].text, WILDCARDS))
             case "starts_with" if parts[1].text:
                 return self._starts(parts[0], parts[1].text)
             case name if name in COMPARISONS and len(parts) == 2:
@@ -276,7 +277,7 @@ class _Question:
             end = corner[place]
             if end is None or end == "nan":
                 value = "NULL" if end is None else "'NaN'"
-                return f"CAST({value} AS {_type_sql(each.value.type)})"
+                return f"CAST({value} AS {type_sql(each.value.type)})"
             return f"{end}{place}"
 
         return write(condition, input_of)
@@ -318,39 +319,7 @@ def _meet(kinds: tuple[str, str], left: Expression, right: Expression) -> bool:
     return left.text is not None or right.text is not None
 
 
-def _before_wildcards(pattern: str) -> str:
-    end = min((at for at in map(pattern.find, "%_") if at >= 0), default=len(pattern))
-    return pattern[:end]
-
-
 # ------------------------------------------------------------------ values
-
-
-def _type_sql(column_type: t.IcebergType) -> str:
-    """DuckDB's name of a type whose values can be sent to the engine, "" for other types."""
-    match column_type:
-        case t.BooleanType():
-            return "BOOLEAN"
-        case t.IntegerType():
-            return "INTEGER"
-        case t.LongType():
-            return "BIGINT"
-        case t.FloatType():
-            return "FLOAT"
-        case t.DoubleType():
-            return "DOUBLE"
-        case t.DecimalType(precision, scale):
-            return f"DECIMAL({precision}, {scale})"
-        case t.DateType():
-            return "DATE"
-        case t.TimestampType():
-            return "TIMESTAMP"
-        case t.TimestamptzType():
-            return "TIMESTAMPTZ"
-        case t.StringType():
-            return "VARCHAR"
-        case _:
-            return ""
 
 
 def _carried(column_type: t.IcebergType) -> tuple[str, str, str]:
@@ -365,11 +334,11 @@ def _carried(column_type: t.IcebergType) -> tuple[str, str, str]:
         case t.FloatType():
             return "DOUBLE", "CAST(", " AS FLOAT)"
         case t.DecimalType():
-            return "VARCHAR", "CAST(", f" AS {_type_sql(column_type)})"
+            return "VARCHAR", "CAST(", f" AS {type_sql(column_type)})"
         case t.IntegerType():
             return "BIGINT", "CAST(", " AS INTEGER)"
         case _:
-            return _type_sql(column_type), "", ""
+            return type_sql(column_type), "", ""
 
 
 def _plain(value: Any, column_type: t.IcebergType, slack: int) -> Any:

@@ -82,7 +82,7 @@ def _leaves(node: exp.Expr) -> _Leaves:
     found: _Leaves = {}
     for each in node.walk():
         if "parameter_at" in each.meta:
-            found[each.meta["parameter_at"], ()] = _value(each)
+            found[each.meta["parameter_at"], ()] = expression_of_value(each)
         elif isinstance(each, exp.Column | exp.Dot):
             path = _path(each)
             if path is not None and "start" in path[0].meta:
@@ -138,8 +138,8 @@ def _path(node: exp.Expr) -> list[exp.Expr] | None:
     return None
 
 
-def _value(node: exp.Expr) -> Expression:
-    """The expression of a value that was put into a tree."""
+def expression_of_value(node: exp.Expr) -> Expression:
+    """The expression of a value that was put into a tree: a literal, also in a cast."""
     match node:
         case exp.Literal():
             text = str(node.this)
@@ -150,10 +150,12 @@ def _value(node: exp.Expr) -> Expression:
         case exp.Boolean():
             return Expression("literal", (), ("BOOLEAN", str(bool(node.this)).lower()))
         case exp.Neg(this=exp.Literal()):
-            kind, text = _value(node.this).value
+            kind, text = expression_of_value(node.this).value
             return Expression("literal", (), (kind, f"-{text}"))
         case exp.Cast(this=exp.Literal() | exp.Neg() | exp.Null()):
-            return Expression("cast", (_value(node.this),), node.to.sql(dialect="duckdb"))
+            return Expression(
+                "cast", (expression_of_value(node.this),), node.to.sql(dialect="duckdb")
+            )
         case _:
             return OPAQUE
 

@@ -23,9 +23,10 @@ from icesql.query.pushdown.computed.expression import (
     whole,
 )
 from icesql.query.pushdown.computed.prefixes import (
+    GLOB,
+    WILDCARDS,
+    before_any,
     folded_prefixes,
-    glob_prefix,
-    ilike_prefix,
     regex_prefix,
 )
 
@@ -442,7 +443,8 @@ def _like(name: str, parts: tuple[Expression, ...]) -> Expression:
     inner, pattern = parts
     kept = Expression(name, parts)
     if name == "~~" and inner.name in ("lower", "upper") and pattern.text is not None:
-        prefix, complete = ilike_prefix(pattern.text)
+        prefix = before_any(pattern.text, WILDCARDS)
+        complete = prefix == pattern.text
         found = folded_prefixes(inner.name, inner.arguments[0], prefix, whole=complete)
         return found or kept
     return kept
@@ -460,10 +462,10 @@ def _function(condition: Expression) -> Expression:
         case name if name in _LISTS and inner.name == "list_value" and _are_plain(inner.arguments):
             return simpler(Expression("in", (other, *inner.arguments)))
         case "~~*" if text is not None:
-            prefix, _ = ilike_prefix(text)
+            prefix = before_any(text, WILDCARDS)
             return folded_prefixes("ilike", inner, prefix, whole=False) or condition
         case "~~~" if text is not None:
-            prefix = glob_prefix(text)
+            prefix = before_any(text, GLOB)
             return call("starts_with", inner, string(prefix)) if prefix else condition
         case "regexp_matches" | "regexp_full_match" if text is not None:
             prefix = regex_prefix(text, anchored=condition.name == "regexp_full_match")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+from icesql.iceberg import types as t
 from icesql.query.pushdown.computed.expression import COMPARISONS, Expression
 from icesql.query.pushdown.computed.functions import is_doubling, is_known
 
@@ -74,3 +75,23 @@ def _literal(kind: str, text: str) -> str:
             return "NULL"
         case _:
             return f"({text})" if text.startswith("-") else text
+
+
+_TYPES: Final[dict[type[t.IcebergType], str]] = {
+    t.BooleanType: "BOOLEAN",
+    t.IntegerType: "INTEGER",
+    t.LongType: "BIGINT",
+    t.FloatType: "FLOAT",
+    t.DoubleType: "DOUBLE",
+    t.DateType: "DATE",
+    t.TimestampType: "TIMESTAMP",
+    t.TimestamptzType: "TIMESTAMPTZ",
+    t.StringType: "VARCHAR",
+}
+
+
+def type_sql(column_type: t.IcebergType) -> str:
+    """DuckDB's name of a type whose values can be sent to the engine, "" for other types."""
+    if isinstance(column_type, t.DecimalType):
+        return f"DECIMAL({column_type.precision}, {column_type.scale})"
+    return _TYPES.get(type(column_type), "")
