@@ -140,6 +140,11 @@ def test_calls_of_ten_arguments_and_long_numbers_are_exact(spark: icesql.Connect
     assert rows == [(7, 7, "1" + "0" * 39)]
 
 
+def test_two_quotes_in_a_quoted_part_of_a_pattern_are_one(spark: icesql.Connection) -> None:
+    sql = "SELECT date_format(TIMESTAMP '2020-01-02 03:04:05', \"H 'o''clock'\")"
+    assert spark.execute(sql).fetchall() == [("3 o'clock",)]
+
+
 @pytest.mark.parametrize("dialect", ["spark", "databricks", "hive"])
 def test_the_kin_mean_the_same(dialect: str) -> None:
     with icesql.connect(dialect=dialect) as connection:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Final
 
 from msgspec import Struct
@@ -34,6 +34,16 @@ class Typed(Struct, frozen=True):
 
     node: exp.Expr
     type: SqlType
+
+
+def check_parts(
+    node: exp.Expr, known: Collection[str], what: str, at: exp.Expr | None = None
+) -> None:
+    """Refuse a node with parts that are not known. Raises UnsupportedSqlError."""
+    for part, value in node.args.items():
+        if value and part not in known:
+            name = part.strip("_").upper()
+            raise unsupported(f"{what} {name} in {DIALECT}", node if at is None else at)
 
 
 def constant(node: exp.Expr) -> str | None:

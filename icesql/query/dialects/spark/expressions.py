@@ -17,6 +17,7 @@ from icesql.query.dialects.spark.calls import (
     DIALECT,
     Typed,
     applied,
+    check_parts,
     converted,
     find,
     unified,
@@ -431,10 +432,7 @@ def _named(name: str, *arguments: str) -> Handler:
     """A handler for a sqlglot node that is a function of the table."""
 
     def handler(self: Expressions, node: exp.Expr) -> Typed:
-        known = {*arguments}
-        for arg, value in node.args.items():
-            if value and arg not in known:
-                raise unsupported(f"{name}() with {arg.strip('_').upper()} in {DIALECT}", node)
+        check_parts(node, arguments, f"{name}() with")
         given = [node.args[each] for each in arguments if node.args.get(each) is not None]
         return self.row(name, self.many(given), node)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
@@ -133,9 +134,10 @@ def laterals(select: exp.Select, scope: Scope, queries: SparkQueries) -> None:
     for view in views:
         outer = bool(view.args.get("outer"))
         columns, query = _query(view.this, scope, queries, outer)
-        join, item = _joined(view, columns, query, outer)
-        scope.items.append(item)
-        joins.append(join)
+        table, names = table_alias(view, "view", [each.name for each in columns])
+        types = (each.type for each in columns)
+        scope.items.append(Item(table.name.lower(), tuple(zip(names, types, strict=True))))
+        joins.append(exp.Join(this=exp.Subquery(this=query, alias=table), kind="CROSS"))
     if views:
         select.set("laterals", None)
         select.set("joins", joins)
@@ -159,22 +161,18 @@ def _query(
     return made, exp.Select(expressions=values)
 
 
-def _joined(
-    view: exp.Expr, made: list[Made], query: exp.Select, outer: bool
-) -> tuple[exp.Join, Item]:
-    alias = view.args.get("alias")
+def table_alias(
+    node: exp.Expr, default: str, names: Sequence[str]
+) -> tuple[exp.TableAlias, Sequence[str]]:
+    """The alias of an item of FROM, and the names of its columns: ``names`` if it gives none."""
+    alias = node.args.get("alias")
     given = [each.name for each in alias.args.get("columns") or ()] if alias else []
-    names = given or [each.name for each in made]
-    if len(names) != len(made):
-        raise unsupported(f"{len(names)} names for {len(made)} columns in {DIALECT}", view)
-    own = alias.this if alias is not None and alias.this is not None else exp.to_identifier("view")
-    table = exp.TableAlias(
-        this=own.copy(), columns=[exp.to_identifier(name, quoted=True) for name in names]
-    )
-    source = exp.Subquery(this=query, alias=table)
-    join = exp.Join(this=source, kind="CROSS")
-    columns = tuple((name, each.type) for name, each in zip(names, made, strict=True))
-    return join, Item(own.name.lower(), columns)
+    if given and len(given) != len(names):
+        raise unsupported(f"{len(given)} names for {len(names)} columns in {DIALECT}", node)
+    names = given or names
+    own = alias.this if alias is not None and alias.this is not None else exp.to_identifier(default)
+    columns = [exp.to_identifier(name, quoted=True) for name in names]
+    return exp.TableAlias(this=own.copy(), columns=columns), names
 
 
 def table_function(node: exp.Expr, scope: Scope, queries: SparkQueries) -> Columns:
@@ -189,32 +187,12 @@ def table_function(node: exp.Expr, scope: Scope, queries: SparkQueries) -> Colum
             raise unsupported(f"range() with these arguments in {DIALECT}", node)
         bounds = ", ".join(f"CAST(${at + 1} AS BIGINT)" for at in range(len(given)))
         function = duckdb(f"range({bounds})", *(each.node for each in given))
-        _replace(node, function, ["id"])
+        node.set("alias", table_alias(node, "range", ["id"])[0])
+        node.set("this", function)
         return (("id", t.BIGINT),)
     if not isinstance(call, exp.Anonymous) or _base(name)[0] not in _GENERATORS:
         raise unsupported(f"the table function {name}() in {DIALECT}", node)
     made, query = _query(call, scope, queries, False)
-    alias = node.args.get("alias")
-    given_names = [each.name for each in alias.args.get("columns") or ()] if alias else []
-    names = given_names or [each.name for each in made]
-    own = alias.this if alias is not None and alias.this is not None else exp.to_identifier(name)
-    table = exp.TableAlias(
-        this=own.copy(), columns=[exp.to_identifier(each, quoted=True) for each in names]
-    )
+    table, names = table_alias(node, name, [each.name for each in made])
     node.replace(exp.Subquery(this=query, alias=table))
     return tuple((each, part.type) for each, part in zip(names, made, strict=True))
-
-
-def _replace(node: exp.Expr, function: exp.Expr, names: list[str]) -> None:
-    """Replace Spark's function by DuckDB's, with columns called ``names``."""
-    alias = node.args.get("alias")
-    own = alias.this if alias is not None and alias.this is not None else None
-    given = alias.args.get("columns") if alias is not None else None
-    node.set("this", function)
-    node.set(
-        "alias",
-        exp.TableAlias(
-            this=own or exp.to_identifier("range"),
-            columns=given or [exp.to_identifier(each, quoted=True) for each in names],
-        ),
-    )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from icesql.query.dialects.spark.calls import DIALECT
+from icesql.query.dialects.spark.calls import DIALECT, check_parts
 from icesql.sql.positions import unsupported
 
 if TYPE_CHECKING:
@@ -21,9 +21,7 @@ def group_by(select: exp.Select, written: Sequence[exp.Expr], expressions: Expre
     group = select.args.get("group")
     if group is None:
         return
-    for part, value in group.args.items():
-        if value and part not in _PARTS:
-            raise unsupported(f"GROUP BY … {part.upper()} in {DIALECT}", select)
+    check_parts(group, _PARTS, "GROUP BY …", select)
     if group.args.get("all") and not any(each.find(exp.Column, exp.Star) for each in written):
         # DuckDB returns one row for each row of the table here, Spark one row.
         raise unsupported(f"GROUP BY ALL of constants in {DIALECT}", select)

@@ -12,9 +12,15 @@ from icesql.iceberg.schema import Schema
 from icesql.query.dialects import types as t
 from icesql.query.dialects.queries import Queries
 from icesql.query.dialects.scope import Columns, Scope, below, names_of
-from icesql.query.dialects.spark.calls import DIALECT, Typed, converted
+from icesql.query.dialects.spark.calls import DIALECT, Typed, check_parts, converted
 from icesql.query.dialects.spark.expressions import Expressions
-from icesql.query.dialects.spark.generators import is_generator, laterals, selected, table_function
+from icesql.query.dialects.spark.generators import (
+    is_generator,
+    laterals,
+    selected,
+    table_alias,
+    table_function,
+)
 from icesql.query.dialects.spark.grouping import group_by
 from icesql.query.dialects.spark.set_operations import check_set_operation, common_type, united
 from icesql.sql.positions import unsupported
@@ -52,9 +58,7 @@ class SparkQueries(Queries):
 
     def read_join(self, join: exp.Join, scope: Scope) -> None:
         """Read the table of a JOIN and translate its condition."""
-        for part, value in join.args.items():
-            if value and part not in _JOIN_PARTS:
-                raise unsupported(f"JOIN with {part.upper()} in {DIALECT}", join)
+        check_parts(join, _JOIN_PARTS, "JOIN with")
         super().read_join(join, scope)
         on = join.args.get("on")
         if on is not None:
@@ -68,9 +72,7 @@ class SparkQueries(Queries):
             if node.args.get(part):
                 raise unsupported(f"{part.upper()} in {DIALECT}", node)
         if isinstance(node, exp.Table):
-            for part, value in node.args.items():
-                if value and part not in _TABLE_PARTS:
-                    raise unsupported(f"a table with {part.upper()} in {DIALECT}", node)
+            check_parts(node, _TABLE_PARTS, "a table with")
         super().read_item(node, scope)
 
     def source(self, node: exp.Expr, scope: Scope) -> Columns | None:
@@ -105,13 +107,10 @@ class SparkQueries(Queries):
             for row in rows
         ]
         node.set("expressions", made)
-        given = alias.args.get("columns") if alias is not None else None
-        names = [each.name for each in given or ()] or [f"col{at + 1}" for at in range(len(kinds))]
-        if len(names) != len(kinds):
-            raise unsupported(f"{len(names)} names for {len(kinds)} columns in {DIALECT}", node)
-        own = alias.this if alias is not None and alias.this is not None else "inline_table"
-        identifiers = [exp.to_identifier(name, quoted=True) for name in names]
-        node.set("alias", exp.TableAlias(this=exp.to_identifier(own), columns=identifiers))
+        node.set("alias", alias)
+        numbered = [f"col{at + 1}" for at in range(len(kinds))]
+        table, names = table_alias(node, "inline_table", numbered)
+        node.set("alias", table)
         return tuple(zip(names, kinds, strict=True))
 
     # ------------------------------------------------------------------ SELECT
@@ -203,11 +202,9 @@ class SparkQueries(Queries):
         return [(name, Typed(made, typed.type))]
 
     def _check_star(self, node: exp.Star) -> None:
-        for part, value in node.args.items():
-            if value and part not in ("except_", "except"):
-                raise unsupported(f"* {part.upper()} in {DIALECT}", node)
-            if value:
-                raise unsupported(f"* EXCEPT in {DIALECT}", node, "name the columns")
+        check_parts(node, ("except_", "except"), "*")
+        if any(node.args.values()):
+            raise unsupported(f"* EXCEPT in {DIALECT}", node, "name the columns")
 
     def _qualified_star(self, node: exp.Column, scope: Scope) -> list[tuple[str, Typed]] | None:
         parts = [part.name for part in node.parts[:-1]]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from icesql.query.dialects.aggregates import Around
-from icesql.query.dialects.spark.calls import DIALECT
+from icesql.query.dialects.spark.calls import DIALECT, check_parts
 from icesql.sql.positions import unsupported
 
 if TYPE_CHECKING:
@@ -44,18 +44,14 @@ def around_call(self: Expressions, node: exp.Expr) -> tuple[exp.Anonymous, Aroun
 
 def window(self: Expressions, node: exp.Window) -> exp.Window:
     """A window without its function, with translated expressions."""
-    for part, value in node.args.items():
-        if value and part not in _WINDOW_PARTS:
-            raise unsupported(f"a window with {part.upper()} in {DIALECT}", node)
+    check_parts(node, _WINDOW_PARTS, "a window with")
     order = node.args.get("order")
     keys = [self.of(each).node for each in node.args.get("partition_by") or ()]
     if order is not None:
         self.ordered(order.expressions)
     spec = node.args.get("spec")
     if spec is not None:
-        for part, value in spec.args.items():
-            if value and part not in _SPEC_PARTS:
-                raise unsupported(f"a window frame with {part.upper()} in {DIALECT}", node)
+        check_parts(spec, _SPEC_PARTS, "a window frame with", node)
         for side in ("start", "end"):
             edge = spec.args.get(side)
             if edge is not None and not isinstance(edge, str):

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from icesql.query.dialects.java_patterns import LETTERS, pieces
+
 # Patterns of MySQL, for Trino's date_format and date_parse.
 _MYSQL: Final = {
     "Y": "%Y", "y": "%y", "m": "%m", "c": "%-m", "d": "%d", "e": "%-d", "H": "%H", "k": "%-H",
@@ -12,13 +14,8 @@ _MYSQL: Final = {
     "T": "%H:%M:%S", "r": "%I:%M:%S %p", "j": "%j", "a": "%a", "W": "%A", "b": "%b", "M": "%B",
     "%": "%%", "v": "%V", "x": "%G",
 }  # fmt: skip
-# Patterns of Joda, for Trino's format_datetime and parse_datetime.
-_JODA: Final = {
-    "yyyy": "%Y", "y": "%Y", "yy": "%y", "MM": "%m", "M": "%-m", "MMM": "%b", "MMMM": "%B",
-    "dd": "%d", "d": "%-d", "HH": "%H", "H": "%-H", "hh": "%I", "h": "%-I", "mm": "%M", "m": "%-M",
-    "ss": "%S", "s": "%-S", "SSS": "%g", "a": "%p", "E": "%a", "EEE": "%a", "EEEE": "%A",
-    "DDD": "%j", "xxxx": "%G", "ww": "%V",
-}  # fmt: skip
+# Patterns of Joda, for Trino's format_datetime.
+_JODA: Final = {**LETTERS, "xxxx": "%G", "ww": "%V"}
 _SNOWFLAKE: Final = {
     "YYYY": "%Y", "YY": "%y", "MMMM": "%B", "MM": "%m", "MON": "%b", "DD": "%d", "DY": "%a",
     "HH24": "%H", "HH12": "%I", "AM": "%p", "PM": "%p", "MI": "%M", "SS": "%S", "FF3": "%g",
@@ -48,16 +45,11 @@ def from_mysql(pattern: str) -> str | None:
 def from_joda(pattern: str) -> str | None:
     """A pattern such as ``yyyy-MM-dd HH:mm`` for strftime; None if letters have no equivalent."""
     made = []
-    for found in re.finditer(r"'((?:[^']|'')*)'|(([A-Za-z])\3*)|([^A-Za-z'])", pattern):
-        quoted, letters, _, other = found.groups()
-        if letters is not None:
-            if letters not in _JODA:
-                return None
-            made.append(_JODA[letters])
-        elif other is not None:
-            made.append(other.replace("%", "%%"))
-        else:
-            made.append("'" if quoted == "" else quoted.replace("''", "'").replace("%", "%%"))
+    for is_letters, text in pieces(pattern) or [(True, pattern)]:
+        found = _JODA.get(text) if is_letters else text.replace("%", "%%")
+        if found is None:
+            return None
+        made.append(found)
     return "".join(made)
 
 

@@ -74,11 +74,6 @@ def _condition(value: Typed, at: exp.Expr) -> exp.Expr:
     return converted(value, t.BOOLEAN, at) if value.type.kind != "boolean" else value.node
 
 
-def _with_lambda(text: str, *arguments: exp.Expr) -> exp.Expr:
-    """The template ``text`` with arguments that may be lambdas."""
-    return duckdb(text, *arguments)
-
-
 def _from_zero(names: Sequence[str], body: exp.Expr) -> exp.Expr:
     """The body of a lambda whose second variable starts at 0 in Spark and at 1 in DuckDB."""
     if len(names) > 1:
@@ -96,7 +91,7 @@ def _transform(self: Expressions, node: exp.Anonymous, around: Around) -> Typed:
     array = _array(self, values)
     names, body = _body(self, function, [array.type.element, t.INT])
     made = _lambda(names, _from_zero(names, body.node))
-    return Typed(_with_lambda("list_transform($1, $2)", array.node, made), t.array(body.type))
+    return Typed(duckdb("list_transform($1, $2)", array.node, made), t.array(body.type))
 
 
 def _filter(self: Expressions, node: exp.Anonymous, around: Around) -> Typed:
@@ -104,7 +99,7 @@ def _filter(self: Expressions, node: exp.Anonymous, around: Around) -> Typed:
     array = _array(self, values)
     names, body = _body(self, function, [array.type.element, t.INT])
     made = _lambda(names, _from_zero(names, _condition(body, node)))
-    return Typed(_with_lambda("list_filter($1, $2)", array.node, made), array.type)
+    return Typed(duckdb("list_filter($1, $2)", array.node, made), array.type)
 
 
 def _quantified(text: str) -> Special:
@@ -113,7 +108,7 @@ def _quantified(text: str) -> Special:
         array = _array(self, values)
         names, body = _body(self, function, [array.type.element])
         made = _lambda(names, _condition(body, node))
-        listed = _with_lambda("list_transform($1, $2)", array.node, made)
+        listed = duckdb("list_transform($1, $2)", array.node, made)
         return Typed(duckdb(text, listed), t.BOOLEAN)
 
     return special
@@ -223,14 +218,6 @@ def _of_entries(gives: str) -> Special:
     return special
 
 
-def _sorted(self: Expressions, node: exp.Anonymous, around: Around) -> Typed:
-    (values,) = _arguments(node, 1, 1)
-    array = _array(self, values)
-    if array.type.element.kind not in t.SCALAR:
-        raise unsupported(f"sorting {array.type} in {DIALECT}", node)
-    return Typed(duckdb("list_sort($1, 'ASC', 'NULLS LAST')", array.node), array.type)
-
-
 _EXISTS: Final = (
     "CASE WHEN $1 IS NULL THEN NULL WHEN list_contains($1, true) THEN true "
     "WHEN len(list_filter($1, lambda x: x IS NULL)) > 0 THEN NULL ELSE false END"
@@ -250,5 +237,4 @@ LAMBDAS: Final[dict[str, Any]] = {
     "map_filter": _of_entries("filter"),
     "transform_values": _of_entries("values"),
     "transform_keys": _of_entries("keys"),
-    "array_sort": _sorted,
 }

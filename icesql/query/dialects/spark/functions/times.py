@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 from sqlglot import exp
 
 from icesql.query.dialects import types as t
+from icesql.query.dialects.java_patterns import LETTERS, pieces
 from icesql.query.dialects.spark.calls import DIALECT, Typed, converted
 from icesql.query.dialects.spark.instants import first_instant
 from icesql.query.dialects.templates import duckdb
 from icesql.query.dialects.types import SqlType
 from icesql.sql.positions import unsupported
 
-# Java's pattern letters as DuckDB's strftime specifiers; other letters are refused.
-_PATTERNS: Final = {
-    "yyyy": "%Y", "y": "%Y", "yy": "%y", "MM": "%m", "M": "%-m", "MMM": "%b", "MMMM": "%B",
-    "dd": "%d", "d": "%-d", "HH": "%H", "H": "%-H", "hh": "%I", "h": "%-I", "mm": "%M",
-    "m": "%-M", "ss": "%S", "s": "%-S", "SSS": "%g", "SSSSSS": "%f", "a": "%p", "E": "%a",
-    "EE": "%a", "EEE": "%a", "EEEE": "%A", "DDD": "%j", "D": "%-j",
-}  # fmt: skip
+_PATTERNS: Final = {**LETTERS, "SSSSSS": "%f"}
+# Java reserves these for later.
+_RESERVED: Final = re.compile(r"[\[\]{}#]")
 # The pattern letters that DuckDB parses as strictly as Java.
 _READ: Final = {
     "yyyy": ("%Y", r"[0-9]{4}"),
@@ -43,29 +41,10 @@ def constant(value: Typed, at: exp.Expr, what: str) -> str:
     return value.node.name
 
 
-def pieces(pattern: str, at: exp.Expr) -> list[tuple[bool, str]]:
-    """Split a Java pattern into letters (True) and plain text (False)."""
-    found: list[tuple[bool, str]] = []
-    index = 0
-    while index < len(pattern):
-        letter = pattern[index]
-        if letter == "'":
-            end = pattern.find("'", index + 1)
-            if end < 0:
-                raise unsupported(f"the pattern '{pattern}' in {DIALECT}", at)
-            found.append((False, pattern[index + 1 : end] or "'"))
-            index = end + 1
-        elif letter.isascii() and letter.isalpha():
-            end = index
-            while end < len(pattern) and pattern[end] == letter:
-                end += 1
-            found.append((True, pattern[index:end]))
-            index = end
-        elif letter in "[]{}#":
-            raise unsupported(f"the pattern '{pattern}' in {DIALECT}", at)
-        else:
-            found.append((False, letter))
-            index += 1
+def _pieces(pattern: str, at: exp.Expr) -> list[tuple[bool, str]]:
+    found = pieces(pattern)
+    if found is None or _RESERVED.search(re.sub(r"'[^']*'", "", pattern)):
+        raise unsupported(f"the pattern '{pattern}' in {DIALECT}", at)
     return found
 
 
@@ -73,7 +52,7 @@ def date_format(given: list[Typed], gives: SqlType, at: exp.Expr) -> Typed:
     """Format a time with a Java pattern."""
     pattern = constant(given[1], at, "a pattern")
     out = []
-    for is_letters, text in pieces(pattern, at):
+    for is_letters, text in _pieces(pattern, at):
         if is_letters and text not in _PATTERNS:
             raise unsupported(f"{text} in the pattern '{pattern}' in {DIALECT}", at)
         out.append(_PATTERNS[text] if is_letters else text.replace("%", "%%"))
@@ -90,14 +69,14 @@ def date_format(given: list[Typed], gives: SqlType, at: exp.Expr) -> Typed:
 def _read(value: exp.Expr, pattern: str, at: exp.Expr) -> exp.Expr:
     """Parse a text with a Java pattern as a timestamp without zone."""
     out, regular = [], []
-    letters = [text for is_letters, text in pieces(pattern, at) if is_letters]
+    letters = [text for is_letters, text in _pieces(pattern, at) if is_letters]
     if (
         len(set(letters)) != len(letters)
         or not {"yyyy", "M", "MM"} & set(letters)
         or "yyyy" not in letters
     ):
         raise unsupported(f"reading the pattern '{pattern}' in {DIALECT}", at)
-    for is_letters, text in pieces(pattern, at):
+    for is_letters, text in _pieces(pattern, at):
         if not is_letters:
             out.append(text.replace("%", "%%"))
             regular.append("".join(f"\\{c}" if not c.isalnum() and c != " " else c for c in text))
