@@ -35,9 +35,10 @@ def stop_clock(tree: exp.Expr, query: QueryContext) -> list[Edit]:
     """
     edits: list[Edit] = []
     for node in list(tree.find_all(exp.Func)):
-        constant = _constant(node, query)
-        if constant is None:
+        moment = clock_time(node, query)
+        if moment is None:
             continue
+        constant = time_literal(moment)
         start, stop = node.meta.get("start"), node.meta.get("stop")
         if start is not None and stop is not None:
             edits.append(Edit(start, stop, VALUE, write_literal(constant)))
@@ -61,11 +62,6 @@ def clock_time(node: exp.Expr, query: QueryContext) -> datetime | date | None:
         return now.astimezone(UTC)
     local: datetime = now.astimezone(time_zone(query.settings.timezone))
     return local.date() if name in _DAYS else local.replace(tzinfo=None)
-
-
-def _constant(node: exp.Expr, query: QueryContext) -> exp.Expr | None:
-    moment = clock_time(node, query)
-    return None if moment is None else time_literal(moment)
 
 
 def time_literal(value: datetime | date | Interval) -> exp.Expr:

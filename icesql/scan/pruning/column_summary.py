@@ -15,6 +15,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from icesql.iceberg import types as t
+from icesql.iceberg.bounds import decode_bound
 from icesql.iceberg.expressions.predicate import (
     ALWAYS_TRUE,
     And,
@@ -49,6 +50,19 @@ class ColumnSummary(Struct, frozen=True):
     valueless: bool = False
     nulls_text: str = "all values are NULL or NaN"
     show: Callable[[Any], str] | None = None
+
+
+def decoded_bounds(
+    value_type: t.IcebergType, lower: bytes | None, upper: bytes | None
+) -> tuple[Any, Any]:
+    """Both bounds as values, None where there is none to use."""
+    raw = (lower, upper)
+    low, high = (None if each is None else decode_bound(value_type, each) for each in raw)
+    if t.is_floating(value_type) and any(
+        value is None and each is not None for value, each in zip((low, high), raw, strict=True)
+    ):
+        return None, None  # writers that let NaN into one bound may have spoilt the other
+    return low, high
 
 
 def why_none(leaf: Leaf, column: ColumnSummary) -> str | None:

@@ -8,7 +8,6 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from icesql.iceberg.bounds import decode_bound
 from icesql.iceberg.expressions.predicate import Leaf, Predicate
 from icesql.iceberg.expressions.render import render_partition_leaf, render_partition_value
 from icesql.iceberg.manifest.manifest import FieldSummary, ManifestFile
@@ -16,7 +15,7 @@ from icesql.iceberg.partitioning import PartitionSpec
 from icesql.iceberg.partitioning import partition_types as partition_types_of
 from icesql.iceberg.schema import Schema
 from icesql.iceberg.types import IcebergType, UnknownType, is_floating
-from icesql.scan.pruning.column_summary import ColumnSummary, why_none, why_not
+from icesql.scan.pruning.column_summary import ColumnSummary, decoded_bounds, why_none, why_not
 
 
 def manifest_may_match(
@@ -81,12 +80,7 @@ def _why_not(
 def summarize(summary: FieldSummary, value_type: IcebergType) -> ColumnSummary:
     """The column summary of one field by its field summary."""
     floating = is_floating(value_type)
-    lower = _decoded(value_type, summary.lower_bound)
-    upper = _decoded(value_type, summary.upper_bound)
-    if floating and (
-        _unusable(lower, summary.lower_bound) or _unusable(upper, summary.upper_bound)
-    ):
-        lower = upper = None
+    lower, upper = decoded_bounds(value_type, summary.lower_bound, summary.upper_bound)
     bare = summary.lower_bound is None and summary.upper_bound is None
     # contains_nan may be unknown: only a known False rules NaN out.
     no_nans = not floating or summary.contains_nan is False
@@ -104,11 +98,3 @@ def summarize(summary: FieldSummary, value_type: IcebergType) -> ColumnSummary:
         valueless=bare and (summary.contains_null or has_nans),
         nulls_text="all values are NULL" if all_null else "all values are NULL or NaN",
     )
-
-
-def _decoded(value_type: IcebergType, bound: bytes | None) -> object:
-    return None if bound is None else decode_bound(value_type, bound)
-
-
-def _unusable(value: object, bound: bytes | None) -> bool:
-    return value is None and bound is not None

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from icesql.iceberg import types as t
-from icesql.iceberg.bounds import bound_decoder, decode_bound, decode_bounds
+from icesql.iceberg.bounds import bound_decoder, decode_bounds
 from icesql.iceberg.expressions.predicate import (
     ALWAYS_FALSE,
     And,
@@ -22,6 +22,7 @@ from icesql.iceberg.transforms import parse_transform
 from icesql.scan.pruning.column_summary import (
     ColumnSummary,
     any_fits,
+    decoded_bounds,
     sorted_literals,
     starts_above,
     starts_below,
@@ -135,7 +136,11 @@ class ColumnStatistics:
         all_null = boundless and nulls == values
         lower = upper = None
         if transform.preserves_order and transform.accepts(column_type):
-            lower, upper = self._bounds(column_type, field_id, index)
+            lower, upper = decoded_bounds(
+                column_type,
+                entries.lower_bound(field_id)[index],
+                entries.upper_bound(field_id)[index],
+            )
             if leaf.term.transform != "identity":
                 lower, upper = (transform.apply(each, column_type) for each in (lower, upper))
                 column_type = transform.result_type(column_type)
@@ -152,16 +157,6 @@ class ColumnStatistics:
             and (nulls or 0) + (nans or 0) == values,
             nulls_text=f"all {values} values are {'NULL' if all_null else 'NULL or NaN'}",
         )
-
-    def _bounds(self, column_type: t.IcebergType, field_id: int, index: int) -> tuple[Any, Any]:
-        raw = (self.entries.lower_bound(field_id)[index], self.entries.upper_bound(field_id)[index])
-        lower, upper = (None if each is None else decode_bound(column_type, each) for each in raw)
-        if t.is_floating(column_type) and any(
-            value is None and each is not None
-            for value, each in zip((lower, upper), raw, strict=True)
-        ):
-            return None, None  # writers that let NaN into one bound may have spoilt the other
-        return lower, upper
 
     # -------------------------------------------------------------- all entries
 
@@ -212,40 +207,37 @@ class ColumnStatistics:
     ) -> _Indices | None:
         """Those whose bounds do not rule out an ordered comparison; None for other operations."""
         literal, field_id = leaf.literal, leaf.term.field_id
-        lowers, uppers = self.entries.lower_bound, self.entries.upper_bound
+        lowers, uppers = self.entries.lower_bound(field_id), self.entries.upper_bound(field_id)
         decode = bound_decoder(column_type)
-        # The walrus targets are bounds b and their values v; v is None for an unusable bound.
+
+        def least(test: Callable[[Any], bool], members: _Indices) -> _Indices:
+            return _passing(test, members, lowers, decode)
+
+        def greatest(test: Callable[[Any], bool], members: _Indices) -> _Indices:
+            return _passing(test, members, uppers, decode)
+
         match leaf.operation:
             case Operation.NOT_NULL:
                 return among
             case Operation.LT:
-                raw = lowers(field_id)
-                found = [
-                    i
-                    for i in among
-                    if (b := raw[i]) is None or (v := decode(b)) is None or v < literal
-                ]
+                found = least(lambda low: low < literal, among)
             case Operation.LT_EQ:
-                found = _at_most(literal, among, lowers(field_id), decode)
+                found = least(lambda low: low <= literal, among)
             case Operation.GT:
-                raw = uppers(field_id)
-                found = [
-                    i
-                    for i in among
-                    if (b := raw[i]) is None or (v := decode(b)) is None or v > literal
-                ]
+                found = greatest(lambda high: high > literal, among)
             case Operation.GT_EQ:
-                found = _at_least(literal, among, uppers(field_id), decode)
+                found = greatest(lambda high: high >= literal, among)
             case Operation.EQ:
-                found = _at_most(literal, among, lowers(field_id), decode)
-                found = _at_least(literal, found, uppers(field_id), decode)
+                found = least(lambda low: low <= literal, among)
+                found = greatest(lambda high: high >= literal, found)
             case Operation.IN if literal:
                 literals = sorted_literals(literal)
-                found = _at_most(literals[-1], among, lowers(field_id), decode)
-                found = _at_least(literals[0], found, uppers(field_id), decode)
+                found = least(lambda low: low <= literals[-1], among)
+                found = greatest(lambda high: high >= literals[0], found)
                 found = self._fitting(literals, column_type, field_id, found)
             case Operation.STARTS_WITH if isinstance(column_type, t.StringType):
-                found = self._prefixed(literal, field_id, among)
+                found = least(lambda low: not starts_above(low, literal), among)
+                found = greatest(lambda high: not starts_below(high, literal), found)
             case _:
                 return None
         if t.is_floating(column_type) and len(found) < len(among):
@@ -262,20 +254,6 @@ class ColumnStatistics:
             low = None if (b := lowers[i]) is None else decode(b)
             high = None if (b := uppers[i]) is None else decode(b)
             if any_fits(literals, low, high):
-                found.append(i)
-        return found
-
-    def _prefixed(self, prefix: str, field_id: int, among: _Indices) -> _Indices:
-        lowers, uppers = self.entries.lower_bound(field_id), self.entries.upper_bound(field_id)
-        decode = bound_decoder(t.StringType())
-        found = []
-        for i in among:
-            lower, upper = lowers[i], uppers[i]
-            low = None if lower is None else decode(lower)
-            if low is not None and starts_above(low, prefix):
-                continue
-            high = None if upper is None else decode(upper)
-            if high is None or not starts_below(high, prefix):
                 found.append(i)
         return found
 
@@ -310,25 +288,11 @@ class ColumnStatistics:
         return [i for i in among if lowers[i] is not None or self._may_match(leaf, i)]
 
 
-def _at_most(
-    literal: Any, among: _Indices, lowers: _Bounds, decode: Callable[[bytes], Any]
+def _passing(
+    test: Callable[[Any], bool], among: _Indices, bounds: _Bounds, decode: Callable[[bytes], Any]
 ) -> _Indices:
-    """Those whose lower bound is not above ``literal``."""
-    if len(among) == len(lowers):
-        values = decode_bounds(decode, lowers)
-        return [i for i, v in enumerate(values) if v is None or v <= literal]
-    return [
-        i for i in among if (b := lowers[i]) is None or (v := decode(b)) is None or v <= literal
-    ]
-
-
-def _at_least(
-    literal: Any, among: _Indices, uppers: _Bounds, decode: Callable[[bytes], Any]
-) -> _Indices:
-    """Those whose upper bound is not below ``literal``."""
-    if len(among) == len(uppers):
-        values = decode_bounds(decode, uppers)
-        return [i for i, v in enumerate(values) if v is None or v >= literal]
-    return [
-        i for i in among if (b := uppers[i]) is None or (v := decode(b)) is None or v >= literal
-    ]
+    """Those whose bound passes a test; an absent or unusable bound passes any."""
+    if len(among) == len(bounds):
+        values = decode_bounds(decode, bounds)
+        return [i for i, v in enumerate(values) if v is None or test(v)]
+    return [i for i in among if (b := bounds[i]) is None or (v := decode(b)) is None or test(v)]

@@ -8,7 +8,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from typing import TYPE_CHECKING, Any, Final
 
-from icesql.iceberg.bounds import decode_bound
+from icesql.scan.pruning.column_summary import decoded_bounds
 
 if TYPE_CHECKING:
     from icesql.scan.plan import ScanPlan
@@ -53,9 +53,7 @@ def _share(plan: ScanPlan, field_id: int) -> float:
     for each in plan.survivors:
         lower, upper = each.entries.lower_bound(field_id), each.entries.upper_bound(field_id)
         for index in each.indexes:
-            first, last = lower[index], upper[index]
-            low = None if first is None else decode_bound(kind, first)
-            high = None if last is None else decode_bound(kind, last)
+            low, high = decoded_bounds(kind, lower[index], upper[index])
             if low is None or high is None:
                 unknown += 1
             else:
