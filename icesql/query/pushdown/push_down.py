@@ -35,12 +35,13 @@ from icesql.query.pushdown.metadata_aggregates.distinct_values import (
     with_values_only,
 )
 from icesql.query.pushdown.select_keys import (
+    SELECT_PARTS,
     OuterJoins,
     has_only,
     is_row_by_row,
     on_keys,
+    rows_wanted,
     select_keys,
-    whole_number,
     with_aliases,
 )
 from icesql.query.short_sql import short_sql
@@ -52,25 +53,10 @@ if TYPE_CHECKING:
     from icesql.scan.table_scan import TableScan
 
 # Clauses of a SELECT through which conditions may be pushed: none depends on the number of rows.
-_PLAIN_PARTS: Final = frozenset(
-    {
-        "kind",
-        "hint",
-        "expressions",
-        "operation_modifiers",
-        "from_",
-        "where",
-        "joins",
-        "order",
-        "group",
-        "having",
-        "distinct",
-        "with_",
-    }
-)
-_LIMIT_PARTS: Final = frozenset(
-    {"kind", "hint", "expressions", "operation_modifiers", "from_", "limit", "offset"}
-)
+_PLAIN_PARTS: Final = SELECT_PARTS | {
+    "where", "joins", "order", "group", "having", "distinct", "with_"
+}  # fmt: skip
+_LIMIT_PARTS: Final = SELECT_PARTS | {"limit", "offset"}
 DECIDED: Final = "compared with the values and bounds of each file"
 # The number of conditions that EXPLAIN lists.
 _MOST_SHOWN: Final = 200
@@ -500,12 +486,7 @@ def _limit(tree: exp.Expr, scopes: Sequence[SelectScope]) -> dict[int, int]:
     item = scope.items[0]
     if item.scan is None or not item.plain:
         return {}
-    for node in scope.select.expressions:
-        if not is_row_by_row(node):
-            return {}
-    limit = whole_number(scope.select.args.get("limit"))
-    offset = scope.select.args.get("offset")
-    skipped = 0 if offset is None else whole_number(offset)
-    if limit is None or skipped is None:
+    rows = rows_wanted(scope.select)
+    if rows is None or not all(map(is_row_by_row, scope.select.expressions)):
         return {}
-    return {item.scan: limit + skipped}
+    return {item.scan: rows}

@@ -127,6 +127,14 @@ def with_aliases(condition: Condition, scope: SelectScope) -> Condition:
     return condition.over(inside) if inside else condition
 
 
+def top_level(column: exp.Column, scope: SelectScope) -> tuple[FromItem, str] | None:
+    """The one item of FROM that has a column and its name in lower case; None for nested fields."""
+    meaning = meaning_of(column, scope)
+    if len(meaning.items) != 1 or not meaning.certain or len(meaning.path) != 1:
+        return None
+    return meaning.items[0], meaning.path[0].lower()
+
+
 # The items of a SELECT that a condition may filter, given the joins between them.
 
 _JOIN_KINDS: Final = ("", "INNER", "CROSS", "OUTER", "SEMI", "ANTI")
@@ -201,15 +209,17 @@ class OuterJoins:
 
 # SELECTs that process each row separately.
 
-# A select list of these nodes returns one row for each input row.
-_ROW_BY_ROW: Final = (
-    exp.Column, exp.Identifier, exp.Star, exp.Alias, exp.Literal, exp.Boolean, exp.Null, exp.Cast,
-    exp.DataType, exp.DataTypeParam, exp.Dot, exp.Paren, exp.Neg, exp.Add, exp.Sub, exp.Mul,
+# Nodes whose value depends on one row.
+OF_ONE_ROW: Final = (
+    exp.Column, exp.Identifier, exp.Alias, exp.Literal, exp.Boolean, exp.Null, exp.Paren, exp.Cast,
+    exp.DataType, exp.DataTypeParam,
 )  # fmt: skip
+# A select list of these nodes returns one row for each input row.
+_ROW_BY_ROW: Final = (*OF_ONE_ROW, exp.Star, exp.Dot, exp.Neg, exp.Add, exp.Sub, exp.Mul)
+# The clauses of every SELECT through which conditions and limits pass.
+SELECT_PARTS: Final = frozenset({"kind", "hint", "expressions", "operation_modifiers", "from_"})
 # Clauses of a query that EXISTS may contain: only whether there is a row matters.
-EXISTS_PARTS: Final = frozenset(
-    {"kind", "hint", "expressions", "operation_modifiers", "from_", "where", "joins", "distinct"}
-)
+EXISTS_PARTS: Final = SELECT_PARTS | {"where", "joins", "distinct"}
 
 
 def has_only(node: exp.Expr, parts: frozenset[str]) -> bool:
@@ -222,7 +232,14 @@ def is_row_by_row(node: exp.Expr) -> bool:
     return all(isinstance(each, _ROW_BY_ROW) for each in node.walk())
 
 
-def whole_number(node: exp.Expr | None) -> int | None:
+def rows_wanted(select: exp.Select) -> int | None:
+    """LIMIT and OFFSET together; None without LIMIT and for other forms of either."""
+    limit, offset = _whole_number(select.args.get("limit")), select.args.get("offset")
+    skipped = 0 if offset is None else _whole_number(offset)
+    return None if limit is None or skipped is None else limit + skipped
+
+
+def _whole_number(node: exp.Expr | None) -> int | None:
     """The number in ``LIMIT n`` or ``OFFSET n``; None without a clause and for other forms."""
     if not isinstance(node, exp.Limit | exp.Offset):
         return None

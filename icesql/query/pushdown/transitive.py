@@ -14,8 +14,9 @@ from msgspec import Struct
 from sqlglot import exp
 
 from icesql.iceberg import types as t
-from icesql.query.names import FromItem, SelectScope, meaning_of, resolver
+from icesql.query.names import FromItem, SelectScope, resolver
 from icesql.query.pushdown.computed.expression import Expression
+from icesql.query.pushdown.select_keys import top_level
 from icesql.scan.table_scan import TableScan
 
 if TYPE_CHECKING:
@@ -103,28 +104,22 @@ def _known(
     column: exp.Column, scope: SelectScope, scans: Sequence[TableScan]
 ) -> tuple[FromItem, str, t.IcebergType] | None:
     """The table, the name and the type of a top-level column of a scan, else None."""
-    meaning = meaning_of(column, scope)
-    if len(meaning.items) != 1 or not meaning.certain or len(meaning.path) != 1:
+    meant = top_level(column, scope)
+    if meant is None or meant[0].scan is None or not meant[0].plain:
         return None
-    item = meaning.items[0]
-    if item.scan is None or not item.plain:
-        return None
+    item, name = meant
     field = resolver(scope, item, scans[item.scan].schema)(column)
     if field is None or not isinstance(field.type, _EXACT):
         return None
-    return item, meaning.path[0].lower(), field.type
+    return item, name, field.type
 
 
 def _only(condition: Condition, scope: SelectScope) -> tuple[FromItem, str] | None:
     """The one column that a condition uses, None if it uses several."""
-    found: set[tuple[int, str]] = set()
-    item: FromItem | None = None
-    for column in condition.columns:
-        meaning = meaning_of(column, scope)
-        if len(meaning.items) != 1 or not meaning.certain or len(meaning.path) != 1:
-            return None
-        item = meaning.items[0]
-        found.add((id(item), meaning.path[0].lower()))
-    if item is None or len(found) != 1:
-        return None
-    return item, found.pop()[1]
+    found = [top_level(column, scope) for column in condition.columns]
+    first = found[0] if found else None
+    is_one = all(
+        each is not None and first is not None and each[0] is first[0] and each[1] == first[1]
+        for each in found
+    )
+    return first if is_one else None

@@ -89,31 +89,23 @@ def _amounts(node: exp.Interval, amounts: list[tuple[str, str]]) -> Typed:
             f"an INTERVAL of months and days in {DIALECT}", node, "add one after the other"
         )
     if any(unit in _MONTHS for _, unit in amounts):
-        return Typed(_made(f"{int(months)} months"), t.MONTHS)
+        return Typed(_made(int(months), "MONTH"), t.MONTHS)
     return _of_micros(int(micros), DAYS if smallest == "DAY" else t.TIME_SPAN)
 
 
 def _of_micros(micros: int, kind: SqlType) -> Typed:
     sign = -1 if micros < 0 else 1
     days, rest = divmod(abs(micros), _MICROS["DAY"])
-    if not rest:
-        return Typed(
-            exp.Interval(this=exp.Literal.string(str(sign * days)), unit=exp.var("DAY")), kind
-        )
-    if not days:
-        unit = next(
-            each for each in ("HOUR", "MINUTE", "SECOND", "MICROSECOND") if not rest % _MICROS[each]
-        )
-        amount = str(sign * rest // _MICROS[unit]) if sign > 0 else f"-{rest // _MICROS[unit]}"
-        return Typed(exp.Interval(this=exp.Literal.string(amount), unit=exp.var(unit)), kind)
-    return Typed(_made(f"{sign * days} days {sign * rest} microseconds"), kind)
+    if days and rest:
+        text = exp.Literal.string(f"{sign * days} days {sign * rest} microseconds")
+        return Typed(exp.Interval(this=text), kind)
+    units = ("DAY", "HOUR", "MINUTE", "SECOND", "MICROSECOND")
+    unit = next(each for each in units if not micros % _MICROS[each])
+    return Typed(_made(sign * (abs(micros) // _MICROS[unit]), unit), kind)
 
 
-def _made(text: str) -> exp.Expr:
-    number, _, unit = text.partition(" ")
-    if unit == "months":
-        return exp.Interval(this=exp.Literal.string(number), unit=exp.var("MONTH"))
-    return exp.Interval(this=exp.Literal.string(text))
+def _made(amount: int, unit: str) -> exp.Expr:
+    return exp.Interval(this=exp.Literal.string(str(amount)), unit=exp.var(unit))
 
 
 def _span(node: exp.Interval, text: str, first: str, last: str) -> Typed:
@@ -121,7 +113,7 @@ def _span(node: exp.Interval, text: str, first: str, last: str) -> Typed:
         parsed = _YEARS_MONTHS.fullmatch(text)
         if parsed is not None and int(parsed[3]) < 12:
             months = int(parsed[2]) * 12 + int(parsed[3])
-            return Typed(_made(f"{parsed[1].strip('+')}{months} months"), t.MONTHS)
+            return Typed(_made(-months if parsed[1] == "-" else months, "MONTH"), t.MONTHS)
     elif (first, last) in _CLOCK:
         parsed = re.fullmatch(rf"\s*(?P<sign>[+-]?){_CLOCK[first, last]}\s*", text)
         if parsed is not None:

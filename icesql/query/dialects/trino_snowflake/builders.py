@@ -218,17 +218,8 @@ def listagg(self: Translation, node: exp.Expr, given: Arguments) -> exp.Expr:
     return _typed(made, t.STRING)
 
 
-def percentile_cont(self: Translation, node: exp.Expr, given: Arguments) -> exp.Expr:
-    """``PERCENTILE_CONT(p) WITHIN GROUP (ORDER BY x)``."""
-    return _percentile(self, node, given, "quantile_cont")
-
-
-def percentile_disc(self: Translation, node: exp.Expr, given: Arguments) -> exp.Expr:
-    """``PERCENTILE_DISC(p) WITHIN GROUP (ORDER BY x)``."""
-    return _percentile(self, node, given, "quantile_disc")
-
-
-def _percentile(self: Translation, node: exp.Expr, given: Arguments, name: str) -> exp.Expr:
+def percentile(self: Translation, node: exp.Expr, given: Arguments) -> exp.Expr:
+    """``PERCENTILE_CONT(p) WITHIN GROUP (ORDER BY x)``, and PERCENTILE_DISC."""
     within = node.parent if isinstance(node.parent, exp.WithinGroup) else None
     if within is None or len(within.expression.expressions) != 1:
         raise self.refuse(f"{node.name.lower()}() without WITHIN GROUP", node)
@@ -237,6 +228,7 @@ def _percentile(self: Translation, node: exp.Expr, given: Arguments, name: str) 
         raise self.refuse(f"{node.name.lower()}() of a descending order", node)
     value = ordered.this.copy()
     within.replace(node)
+    name = node.name.lower().replace("percentile", "quantile")
     return exp.Anonymous(this=name, expressions=[value, given[0].copy()])
 
 
@@ -267,8 +259,7 @@ BUILDERS: Final[dict[str, Callable[[Translation, exp.Expr, Arguments], exp.Expr]
         listagg,
         parsed_date,
         parsed_timestamp,
-        percentile_cont,
-        percentile_disc,
+        percentile,
         regexp_replace,
         substr,
         to_char,

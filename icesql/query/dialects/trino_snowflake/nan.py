@@ -16,10 +16,10 @@ from icesql.query.dialects.templates import expanded
 if TYPE_CHECKING:
     from icesql.query.dialects.trino_snowflake.translation import Translation
 
-COMPARISONS: Final = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE)
 _SIGNS: Final[dict[type[exp.Expr], str]] = {
     exp.EQ: "=", exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">=",
 }  # fmt: skip
+COMPARISONS: Final = tuple(_SIGNS)
 
 
 def compared(self: Translation, node: exp.Expr) -> exp.Expr:

@@ -44,7 +44,7 @@ def rewritten(self: Translation, node: exp.Expr) -> exp.Expr | None:
         case exp.Add() | exp.Sub():
             return _moved(self, node)
         case exp.Cast():
-            return _cast(self, node)
+            return cast(self, node, node.this, node.to, safe=isinstance(node, exp.TryCast))
         case exp.Bracket():
             return _subscript(self, node)
         case exp.ILike() if self.dialect == "snowflake":
@@ -245,10 +245,6 @@ def _joined(self: Translation, node: exp.DPipe | exp.Concat) -> exp.Expr | None:
 
 
 # ---------------------------------------------------------------------- casts
-
-
-def _cast(self: Translation, node: exp.Cast) -> exp.Expr | None:
-    return cast(self, node, node.this, node.to, safe=isinstance(node, exp.TryCast))
 
 
 def cast(

@@ -40,24 +40,10 @@ _OTHERS: Final = (
     "array_contains",
     "array_has",
 )
-# The result of these functions may be longer than the arguments by a factor.
-_GROWING: Final = frozenset({"replace", "translate", "regexp_extract", "strftime"})
-# Macros of the engine that repeat an argument, which doubles its size.
-_DOUBLING: Final = frozenset({"nullif", "split_part"})
+# The result of these functions may be longer than the arguments by a factor: an expression may have
+# one such call.
+GROWING: Final = frozenset({"replace", "translate", "regexp_extract", "strftime"})
+# Macros of the engine that repeat an argument, which doubles its size: only few calls are allowed.
+DOUBLING: Final = frozenset({"nullif", "split_part"})
 
 KNOWN: Final = frozenset((*_OPERATORS, *_NUMBERS, *_TEXTS, *_TIMES, *_OTHERS))
-
-
-def is_known(name: str) -> bool:
-    """Whether the engine may evaluate a function or operator of this name for pruning."""
-    return name in KNOWN
-
-
-def is_growing(name: str) -> bool:
-    """Whether results can be longer than the arguments; an expression may have one such call."""
-    return name in _GROWING
-
-
-def is_doubling(name: str) -> bool:
-    """Whether the engine repeats an argument of a function; only few such calls are allowed."""
-    return name in _DOUBLING

@@ -22,7 +22,7 @@ from icesql.query.pushdown.computed.expression import (
     string,
     whole,
 )
-from icesql.query.pushdown.computed.functions import is_growing
+from icesql.query.pushdown.computed.functions import GROWING
 from icesql.query.pushdown.computed.monotone import NUMBERS, TIMES, Shape
 from icesql.query.pushdown.computed.prefixes import WILDCARDS, before_any
 from icesql.query.pushdown.computed.sql import NotWritable, type_sql, write
@@ -53,7 +53,7 @@ def file_condition(
         return None
     if not all(type_sql(each.type) for each in fields.values()):
         return None
-    if sum(is_growing(each.name) for each in written.walk()) > 1:
+    if sum(each.name in GROWING for each in written.walk()) > 1:
         return None
     places = {field_id: place for place, field_id in enumerate(fields)}
     writer = _Question(places, fields, utc)

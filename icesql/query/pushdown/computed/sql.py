@@ -7,7 +7,7 @@ from typing import Final
 
 from icesql.iceberg import types as t
 from icesql.query.pushdown.computed.expression import COMPARISONS, Expression
-from icesql.query.pushdown.computed.functions import is_doubling, is_known
+from icesql.query.pushdown.computed.functions import DOUBLING, KNOWN
 
 _INFIX: Final = {*COMPARISONS, "is not distinct from", "is distinct from", "and", "or"}
 
@@ -21,7 +21,7 @@ class NotWritable(Exception):
 
 def write(expression: Expression, input_of: Callable[[Expression], str]) -> str:
     """The SQL of an expression; ``input_of`` returns that of each column. Raises NotWritable."""
-    if sum(is_doubling(each.name) for each in expression.walk()) > _MOST_DOUBLED:
+    if sum(each.name in DOUBLING for each in expression.walk()) > _MOST_DOUBLED:
         raise NotWritable(expression.name)
     return _write(expression, input_of)
 
@@ -61,7 +61,7 @@ def _write(expression: Expression, input_of: Callable[[Expression], str]) -> str
             return f"{expression.name}({', '.join(map(of, parts))})"
         case name if name in _INFIX:
             return "(" + f" {name} ".join(map(of, parts)) + ")"
-        case name if is_known(name):
+        case name if name in KNOWN:
             return f'"{name}"({", ".join(map(of, parts))})'
         case _:
             raise NotWritable(expression.name)

@@ -15,23 +15,13 @@ from sqlglot import exp
 
 from icesql.query.names import SelectScope
 from icesql.query.plain_calls import is_plain_call
-from icesql.query.pushdown.select_keys import has_only
+from icesql.query.pushdown.select_keys import OF_ONE_ROW, SELECT_PARTS, has_only
 from icesql.scan.table_scan import TableScan
 
-_PARTS: Final = frozenset(
-    {
-        "kind", "hint", "expressions", "operation_modifiers", "from_", "where", "group", "order",
-        "limit", "offset", "distinct",
-    }
-)  # fmt: skip
+_PARTS: Final = SELECT_PARTS | {"where", "group", "order", "limit", "offset", "distinct"}
 _GROUPED: Final = _PARTS | {"having", "qualify", "windows"}
-# Nodes whose value depends on one row.
-_OUTPUT: Final = (
-    exp.Column, exp.Identifier, exp.Alias, exp.Literal, exp.Boolean, exp.Null, exp.Paren, exp.Cast,
-    exp.DataType, exp.DataTypeParam,
-)  # fmt: skip
 _CONDITION: Final = (
-    *_OUTPUT, exp.Where, exp.And, exp.Or, exp.Not, exp.Is, exp.In, exp.Between, exp.EQ,
+    *OF_ONE_ROW, exp.Where, exp.And, exp.Or, exp.Not, exp.Is, exp.In, exp.Between, exp.EQ,
     exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Like, exp.Neg,
 )  # fmt: skip
 
@@ -92,7 +82,7 @@ def _keys(group: exp.Expr) -> Sequence[exp.Expr]:
 
 def _is_of_values(node: exp.Expr) -> bool:
     # A second equal row does not change these two aggregates.
-    return isinstance(node, _OUTPUT) or is_plain_call(node, exp.Max, exp.Min)
+    return isinstance(node, OF_ONE_ROW) or is_plain_call(node, exp.Max, exp.Min)
 
 
 def _is_distinct_count(node: exp.Expr) -> bool:

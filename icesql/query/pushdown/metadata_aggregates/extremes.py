@@ -14,11 +14,17 @@ from sqlglot import exp
 from icesql.iceberg.expressions.predicate import ALWAYS_FALSE, ALWAYS_TRUE
 from icesql.iceberg.schema import Schema
 from icesql.iceberg.types import NestedField, PrimitiveType
-from icesql.query.names import SelectScope, find_column, meaning_of, resolver
+from icesql.query.names import SelectScope, find_column, resolver
 from icesql.query.plain_calls import is_plain_call
 from icesql.query.pushdown.complement import complement
 from icesql.query.pushdown.computed.reading import expression_of
-from icesql.query.pushdown.select_keys import has_only, is_row_by_row, whole_number
+from icesql.query.pushdown.select_keys import (
+    SELECT_PARTS,
+    has_only,
+    is_row_by_row,
+    rows_wanted,
+    top_level,
+)
 from icesql.query.short_sql import short_sql
 from icesql.scan.pruning.counted import Counted
 from icesql.scan.pruning.extremes import Extreme, is_ordered
@@ -29,13 +35,8 @@ if TYPE_CHECKING:
     from icesql.query.pushdown.computed.expression import Expression
     from icesql.query.pushdown.spark_conditions import SparkConditions
 
-_TOP_PARTS: Final = frozenset(
-    {
-        "kind", "hint", "expressions", "operation_modifiers", "from_", "where", "order", "limit",
-        "offset",
-    }
-)  # fmt: skip
-_AGGREGATE_PARTS: Final = _TOP_PARTS - {"order", "limit", "offset"}
+_AGGREGATE_PARTS: Final = SELECT_PARTS | {"where"}
+_TOP_PARTS: Final = _AGGREGATE_PARTS | {"order", "limit", "offset"}
 # With more rows than this, bounds would rarely decide.
 _MOST_ROWS: Final = 1_000_000
 
@@ -93,13 +94,10 @@ def _wanted(
 
 def _top(scope: SelectScope, schema: Schema) -> tuple[Extreme, ...]:
     select = scope.select
-    order, limit, offset = (select.args.get(part) for part in ("order", "limit", "offset"))
-    if order is None or limit is None or not has_only(select, _TOP_PARTS):
+    order, count = select.args.get("order"), rows_wanted(select)
+    if order is None or count is None or not has_only(select, _TOP_PARTS):
         return ()
-    if not all(map(is_row_by_row, select.expressions)):
-        return ()
-    count, skipped = whole_number(limit), 0 if offset is None else whole_number(offset)
-    if count is None or skipped is None or not 0 < count + skipped <= _MOST_ROWS:
+    if not all(map(is_row_by_row, select.expressions)) or not 0 < count <= _MOST_ROWS:
         return ()
     first = order.expressions[0]
     if not isinstance(first, exp.Ordered) or first.args.get("nulls_first"):
@@ -109,8 +107,8 @@ def _top(scope: SelectScope, schema: Schema) -> tuple[Extreme, ...]:
     field_id = _column(first.this, scope, schema)
     if field_id is None:
         return ()
-    text = f"{short_sql(first)} LIMIT {count + skipped}"
-    return (Extreme(field_id, bool(first.args.get("desc")), count + skipped, text),)
+    text = f"{short_sql(first)} LIMIT {count}"
+    return (Extreme(field_id, bool(first.args.get("desc")), count, text),)
 
 
 def _aggregates(
@@ -167,9 +165,7 @@ def _plain_column(node: exp.Expr, scope: SelectScope, schema: Schema) -> NestedF
     """The top-level column that an expression reads, None for other expressions."""
     if not isinstance(node, exp.Column) or not isinstance(node.this, exp.Identifier):
         return None
-    meaning = meaning_of(node, scope)
-    if len(meaning.items) != 1 or len(meaning.path) != 1 or not meaning.certain:
-        return None
-    if meaning.path[0].lower() in scope.aliases and len(node.parts) == 1:
+    meant = top_level(node, scope)
+    if meant is None or (meant[1] in scope.aliases and len(node.parts) == 1):
         return None  # ORDER BY prefers an alias with this name
-    return find_column(schema, meaning.path[0], node)
+    return find_column(schema, node.name, node)

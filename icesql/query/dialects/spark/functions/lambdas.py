@@ -86,29 +86,34 @@ def _from_zero(names: Sequence[str], body: exp.Expr) -> exp.Expr:
     return body
 
 
-def _transform(self: Expressions, node: exp.Anonymous, around: Around) -> Typed:
+def _over(
+    self: Expressions, node: exp.Anonymous, *variables: SqlType, truth: bool
+) -> tuple[Typed, exp.Expr, SqlType]:
+    """A list, the lambda over its elements and ``variables``, and the type of its results.
+
+    ``truth``: the results are conditions.
+    """
     values, function = _arguments(node, 2, 2)
     array = _array(self, values)
-    names, body = _body(self, function, [array.type.element, t.INT])
-    made = _lambda(names, _from_zero(names, body.node))
-    return Typed(duckdb("list_transform($1, $2)", array.node, made), t.array(body.type))
+    names, body = _body(self, function, [array.type.element, *variables])
+    result = _condition(body, node) if truth else body.node
+    return array, _lambda(names, _from_zero(names, result)), body.type
+
+
+def _transform(self: Expressions, node: exp.Anonymous, around: Around) -> Typed:
+    array, function, kind = _over(self, node, t.INT, truth=False)
+    return Typed(duckdb("list_transform($1, $2)", array.node, function), t.array(kind))
 
 
 def _filter(self: Expressions, node: exp.Anonymous, around: Around) -> Typed:
-    values, function = _arguments(node, 2, 2)
-    array = _array(self, values)
-    names, body = _body(self, function, [array.type.element, t.INT])
-    made = _lambda(names, _from_zero(names, _condition(body, node)))
-    return Typed(duckdb("list_filter($1, $2)", array.node, made), array.type)
+    array, function, _ = _over(self, node, t.INT, truth=True)
+    return Typed(duckdb("list_filter($1, $2)", array.node, function), array.type)
 
 
 def _quantified(text: str) -> Special:
     def special(self: Expressions, node: exp.Anonymous, around: Around) -> Typed:
-        values, function = _arguments(node, 2, 2)
-        array = _array(self, values)
-        names, body = _body(self, function, [array.type.element])
-        made = _lambda(names, _condition(body, node))
-        listed = duckdb("list_transform($1, $2)", array.node, made)
+        array, function, _ = _over(self, node, truth=True)
+        listed = duckdb("list_transform($1, $2)", array.node, function)
         return Typed(duckdb(text, listed), t.BOOLEAN)
 
     return special

@@ -228,13 +228,10 @@ def _formatted(found: re.Match[str], value: Typed, template: str, at: exp.Expr) 
         if flags:
             raise unsupported(f"{found[0]} in the format '{template}' in {DIALECT}", at)
         return text
-    if flags == "":
+    if flags in ("", "-"):
+        pad = "rpad" if flags else "lpad"
         return duckdb(
-            f"CASE WHEN length($1) < {width} THEN lpad($1, {width}, ' ') ELSE $1 END", text
-        )
-    if flags == "-":
-        return duckdb(
-            f"CASE WHEN length($1) < {width} THEN rpad($1, {width}, ' ') ELSE $1 END", text
+            f"CASE WHEN length($1) < {width} THEN {pad}($1, {width}, ' ') ELSE $1 END", text
         )
     if flags == "0" and found["kind"] in "dfxX":
         padded = (
