@@ -40,7 +40,6 @@ class Scope(Struct):
     items: list[Item] = field(default_factory=list)
     aliases: dict[str, SqlType] = field(default_factory=dict)
     variables: dict[str, SqlType] = field(default_factory=dict)
-    windows: frozenset[str] = frozenset()
     aliases_first: bool = False
 
     def type_of(self, parts: Sequence[str]) -> SqlType:

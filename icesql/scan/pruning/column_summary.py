@@ -46,7 +46,6 @@ class ColumnSummary(Struct, frozen=True):
     no_nulls: bool = False
     all_null: bool = False
     no_nans: bool = False
-    all_nan: bool = False
     valueless: bool = False
     nulls_text: str = "all values are NULL or NaN"
     show: Callable[[Any], str] | None = None

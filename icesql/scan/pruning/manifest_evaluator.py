@@ -93,7 +93,6 @@ def summarize(summary: FieldSummary, value_type: IcebergType) -> ColumnSummary:
         no_nulls=not summary.contains_null,
         all_null=all_null,
         no_nans=no_nans,
-        all_nan=bare and has_nans and not summary.contains_null,
         # Without bounds there are only nulls and NaN, but one of them must be there.
         valueless=bare and (summary.contains_null or has_nans),
         nulls_text="all values are NULL" if all_null else "all values are NULL or NaN",

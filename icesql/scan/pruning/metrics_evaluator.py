@@ -151,7 +151,6 @@ class ColumnStatistics:
             no_nulls=nulls == 0 and (whole or not nested),
             all_null=all_null,
             no_nans=nans == 0,
-            all_nan=floating and boundless and nans == values,
             valueless=boundless
             and None not in (nulls, nans)
             and (nulls or 0) + (nans or 0) == values,

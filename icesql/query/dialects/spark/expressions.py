@@ -108,7 +108,7 @@ class Expressions:
                 Typed(converted(value, to, at), to if to.kind != "any" else value.type)
                 for value, to in zip(given, match.takes, strict=True)
             ]
-            found = BUILT[match.row.text](nodes, match.gives, at)
+            found = BUILT[match.row.text](nodes, at)
         else:
             found = applied(match, given, at)
         self._check_around(name, match.row.kind, at, around)

@@ -11,7 +11,7 @@ from sqlglot.errors import ErrorLevel
 from icesql.iceberg.schema import Schema
 from icesql.query.dialects import types as t
 from icesql.query.dialects.queries import Queries
-from icesql.query.dialects.scope import Columns, Scope, below, names_of
+from icesql.query.dialects.scope import Columns, Scope, below
 from icesql.query.dialects.spark.calls import DIALECT, Typed, check_parts, converted
 from icesql.query.dialects.spark.expressions import Expressions
 from icesql.query.dialects.spark.generators import (
@@ -120,7 +120,6 @@ class SparkQueries(Queries):
         self.read_from(node, scope)
         laterals(node, scope, self)
         expressions = Expressions(scope, self)
-        scope.windows = frozenset(names_of(each.this for each in node.args.get("windows") or ()))
         columns: list[tuple[str, t.SqlType]] | None = []
         written = [each.copy() for each in node.expressions]
         made: list[exp.Expr] = []

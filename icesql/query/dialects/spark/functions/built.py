@@ -22,8 +22,8 @@ from icesql.query.dialects.templates import duckdb
 from icesql.query.dialects.types import SqlType
 from icesql.sql.positions import unsupported
 
-# Arguments: typed arguments, the row's result type, the call.
-Built = Callable[..., Typed]
+# Arguments: typed arguments, the call.
+Built = Callable[[list[Typed], exp.Expr], Typed]
 
 
 def constant_integer(value: Typed, at: exp.Expr, what: str) -> int:
@@ -38,7 +38,7 @@ def constant_integer(value: Typed, at: exp.Expr, what: str) -> int:
 
 
 def _whole(name: str) -> Built:
-    def built(given: list[Typed], gives: SqlType, at: exp.Expr) -> Typed:
+    def built(given: list[Typed], at: exp.Expr) -> Typed:
         kind = given[0].type
         to = t.decimal(kind.precision - kind.scale + (1 if kind.scale else 0), 0)
         return Typed(duckdb(f"CAST({name}($1) AS {t.duckdb_name(to)})", given[0].node), to)
@@ -46,7 +46,7 @@ def _whole(name: str) -> Built:
     return built
 
 
-def _round(given: list[Typed], gives: SqlType, at: exp.Expr) -> Typed:
+def _round(given: list[Typed], at: exp.Expr) -> Typed:
     value = given[0]
     if value.type.kind == "string":
         value = Typed(converted(value, t.DOUBLE, at), t.DOUBLE)
@@ -80,7 +80,7 @@ def _round(given: list[Typed], gives: SqlType, at: exp.Expr) -> Typed:
     raise unsupported(f"round() of {kind} to {places} places in {DIALECT}", at)
 
 
-def _bround(given: list[Typed], gives: SqlType, at: exp.Expr) -> Typed:
+def _bround(given: list[Typed], at: exp.Expr) -> Typed:
     value = given[0]
     places = constant_integer(given[1], at, "places") if len(given) == 2 else 0
     kind = value.type
@@ -107,11 +107,11 @@ def _bround(given: list[Typed], gives: SqlType, at: exp.Expr) -> Typed:
     return Typed(duckdb(f"CAST(CAST($1 AS VARCHAR) AS {t.duckdb_name(kind)})", made), kind)
 
 
-def _mod(given: list[Typed], gives: SqlType, at: exp.Expr) -> Typed:
+def _mod(given: list[Typed], at: exp.Expr) -> Typed:
     return arithmetic(exp.Mod(), given[0], given[1])
 
 
-def _pmod(given: list[Typed], gives: SqlType, at: exp.Expr) -> Typed:
+def _pmod(given: list[Typed], at: exp.Expr) -> Typed:
     nodes, kind = unified(given, at, "pmod()")
     if kind.kind not in (*t.INTEGRAL, *t.FRACTIONAL):
         raise unsupported(f"pmod() of {kind} in {DIALECT}", at)
@@ -120,7 +120,7 @@ def _pmod(given: list[Typed], gives: SqlType, at: exp.Expr) -> Typed:
     return Typed(duckdb(text, first.node, nodes[1]), kind)
 
 
-def _nullif(given: list[Typed], gives: SqlType, at: exp.Expr) -> Typed:
+def _nullif(given: list[Typed], at: exp.Expr) -> Typed:
     left, right = comparable(at, given, order=False)
     made = duckdb("CASE WHEN $1 = $2 THEN NULL ELSE $3 END", left.copy(), right, given[0].node)
     return Typed(made, given[0].type)
@@ -129,7 +129,7 @@ def _nullif(given: list[Typed], gives: SqlType, at: exp.Expr) -> Typed:
 # ------------------------------------------------------------------ lists
 
 
-def _concat(given: list[Typed], gives: SqlType, at: exp.Expr) -> Typed:
+def _concat(given: list[Typed], at: exp.Expr) -> Typed:
     if not given:
         return Typed(exp.Literal.string(""), t.STRING)
     kinds = {each.type.kind for each in given} - {"null"}
@@ -156,13 +156,13 @@ def _concat(given: list[Typed], gives: SqlType, at: exp.Expr) -> Typed:
 # ------------------------------------------------------------------ aggregates
 
 
-def _sum_decimal(given: list[Typed], gives: SqlType, at: exp.Expr) -> Typed:
+def _sum_decimal(given: list[Typed], at: exp.Expr) -> Typed:
     kind = given[0].type
     to = t.decimal(min(kind.precision + 10, t.MOST_DIGITS), kind.scale)
     return Typed(duckdb(f"CAST(sum($1) AS {t.duckdb_name(to)})", given[0].node), to)
 
 
-def _avg_decimal(given: list[Typed], gives: SqlType, at: exp.Expr) -> Typed:
+def _avg_decimal(given: list[Typed], at: exp.Expr) -> Typed:
     kind = given[0].type
     to = SqlType(
         "decimal", min(kind.precision + 4, t.MOST_DIGITS), min(kind.scale + 4, t.MOST_DIGITS)

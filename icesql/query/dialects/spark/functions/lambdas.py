@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Final
 from sqlglot import exp
 
 from icesql.query.dialects import types as t
-from icesql.query.dialects.aggregates import Around
 from icesql.query.dialects.scope import Scope
 from icesql.query.dialects.spark.calls import DIALECT, Typed, converted
 from icesql.query.dialects.templates import duckdb
@@ -18,7 +17,7 @@ from icesql.sql.positions import unsupported
 if TYPE_CHECKING:
     from icesql.query.dialects.spark.expressions import Expressions
 
-    Special = Callable[[Expressions, exp.Anonymous, Around], Typed]
+    Scalar = Callable[[Expressions, exp.Anonymous], Typed]
 
 
 def _depth(self: Expressions) -> int:
@@ -60,7 +59,7 @@ def _body(self: Expressions, node: exp.Expr, kinds: Sequence[SqlType]) -> tuple[
     variables = dict(self.scope.variables)
     variables.update((n.lower(), kind) for n, kind in zip(names, kinds, strict=False))
     outer = self.scope
-    scope = Scope(outer.parent, outer.items, outer.aliases, variables, outer.windows)
+    scope = Scope(outer.parent, outer.items, outer.aliases, variables)
     return names, Inner(scope, self.queries).of(node.this)
 
 
@@ -100,18 +99,18 @@ def _over(
     return array, _lambda(names, _from_zero(names, result)), body.type
 
 
-def _transform(self: Expressions, node: exp.Anonymous, around: Around) -> Typed:
+def _transform(self: Expressions, node: exp.Anonymous) -> Typed:
     array, function, kind = _over(self, node, t.INT, truth=False)
     return Typed(duckdb("list_transform($1, $2)", array.node, function), t.array(kind))
 
 
-def _filter(self: Expressions, node: exp.Anonymous, around: Around) -> Typed:
+def _filter(self: Expressions, node: exp.Anonymous) -> Typed:
     array, function, _ = _over(self, node, t.INT, truth=True)
     return Typed(duckdb("list_filter($1, $2)", array.node, function), array.type)
 
 
-def _quantified(text: str) -> Special:
-    def special(self: Expressions, node: exp.Anonymous, around: Around) -> Typed:
+def _quantified(text: str) -> Scalar:
+    def special(self: Expressions, node: exp.Anonymous) -> Typed:
         array, function, _ = _over(self, node, truth=True)
         listed = duckdb("list_transform($1, $2)", array.node, function)
         return Typed(duckdb(text, listed), t.BOOLEAN)
@@ -119,7 +118,7 @@ def _quantified(text: str) -> Special:
     return special
 
 
-def _aggregate(self: Expressions, node: exp.Anonymous, around: Around) -> Typed:
+def _aggregate(self: Expressions, node: exp.Anonymous) -> Typed:
     given = _arguments(node, 3, 4)
     array, start = _array(self, given[0]), self.of(given[1])
     kind = start.type
@@ -169,7 +168,7 @@ def _renamed(body: exp.Expr, names: dict[str, tuple[str, str]]) -> exp.Expr:
     return root
 
 
-def _zip_with(self: Expressions, node: exp.Anonymous, around: Around) -> Typed:
+def _zip_with(self: Expressions, node: exp.Anonymous) -> Typed:
     left, right, function = _arguments(node, 3, 3)
     one, other = _array(self, left), _array(self, right)
     names, body = _body(self, function, [one.type.element, other.type.element])
@@ -185,10 +184,10 @@ def _zip_with(self: Expressions, node: exp.Anonymous, around: Around) -> Typed:
     return Typed(duckdb(text, one.node, other.node, step), t.array(body.type))
 
 
-def _of_entries(gives: str) -> Special:
+def _of_entries(gives: str) -> Scalar:
     """The functions over the entries of a map."""
 
-    def special(self: Expressions, node: exp.Anonymous, around: Around) -> Typed:
+    def special(self: Expressions, node: exp.Anonymous) -> Typed:
         values, function = _arguments(node, 2, 2)
         given = _map(self, values)
         key, value = given.type.parts

@@ -13,7 +13,6 @@ from sqlglot import exp
 from icesql.query.dialects import types as t
 from icesql.query.dialects.spark.calls import Typed
 from icesql.query.dialects.templates import duckdb
-from icesql.query.dialects.types import SqlType
 
 # Letters whose upper case has several letters; letters whose title case is not the upper case.
 _LONGER: Final = (
@@ -73,16 +72,16 @@ def _initcap() -> str:
     )
 
 
-def upper(given: list[Typed], gives: SqlType, at: exp.Expr) -> Typed:
+def upper(given: list[Typed], at: exp.Expr) -> Typed:
     """``upper(text)``."""
     return Typed(duckdb(_upper(), given[0].node), t.STRING)
 
 
-def lower(given: list[Typed], gives: SqlType, at: exp.Expr) -> Typed:
+def lower(given: list[Typed], at: exp.Expr) -> Typed:
     """``lower(text)``."""
     return Typed(duckdb(_LOWER, given[0].node), t.STRING)
 
 
-def initcap(given: list[Typed], gives: SqlType, at: exp.Expr) -> Typed:
+def initcap(given: list[Typed], at: exp.Expr) -> Typed:
     """``initcap(text)``: words are separated by spaces."""
     return Typed(duckdb(_initcap(), given[0].node), t.STRING)

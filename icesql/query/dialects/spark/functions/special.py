@@ -18,6 +18,7 @@ from icesql.query.dialects.types import SqlType
 from icesql.sql.positions import unsupported
 
 Special = Callable[[Expressions, exp.Anonymous, Around], Typed]
+Scalar = Callable[[Expressions, exp.Anonymous], Typed]
 
 # Functions that may be called without parentheses.
 WORDS: Final = frozenset({"localtimestamp"})
@@ -46,14 +47,14 @@ def _count(self: Expressions, node: exp.Anonymous, around: Around) -> Typed:
     return Typed(wrapped(made, around), t.BIGINT)
 
 
-def _array(self: Expressions, node: exp.Anonymous, around: Around) -> Typed:
+def _array(self: Expressions, node: exp.Anonymous) -> Typed:
     if not node.expressions:
         return Typed(exp.Array(expressions=[]), t.array(t.NULL))
     nodes, kind = unified(self.many(node.expressions), node, "array()")
     return Typed(exp.Array(expressions=nodes), t.array(kind))
 
 
-def _map(self: Expressions, node: exp.Anonymous, around: Around) -> Typed:
+def _map(self: Expressions, node: exp.Anonymous) -> Typed:
     given = self.many(node.expressions)
     if len(given) % 2 or not given:
         raise unsupported(f"map() of {len(given)} arguments in {DIALECT}", node)
@@ -63,7 +64,7 @@ def _map(self: Expressions, node: exp.Anonymous, around: Around) -> Typed:
     return Typed(made, t.map_of(key, value))
 
 
-def _struct(self: Expressions, node: exp.Anonymous, around: Around) -> Typed:
+def _struct(self: Expressions, node: exp.Anonymous) -> Typed:
     names, values = [], []
     for at, each in enumerate(node.expressions):
         inner = each.this if isinstance(each, exp.Alias) else each
@@ -73,7 +74,7 @@ def _struct(self: Expressions, node: exp.Anonymous, around: Around) -> Typed:
     return _named_fields(node, names, values)
 
 
-def _named_struct(self: Expressions, node: exp.Anonymous, around: Around) -> Typed:
+def _named_struct(self: Expressions, node: exp.Anonymous) -> Typed:
     names = node.expressions[::2]
     if len(node.expressions) % 2 or not names:
         raise unsupported(f"named_struct() of {len(node.expressions)} arguments in {DIALECT}", node)
@@ -93,13 +94,13 @@ def _named_fields(node: exp.Expr, names: list[str], values: list[Typed]) -> Type
     return Typed(exp.Struct(expressions=pairs), t.struct(names, [each.type for each in values]))
 
 
-def _to(kind: SqlType, *, safe: bool = False) -> Special:
+def _to(kind: SqlType, *, safe: bool = False) -> Scalar:
     """Cast functions such as ``int(x)``."""
 
-    def special(self: Expressions, node: exp.Anonymous, around: Around) -> Typed:
+    def special(self: Expressions, node: exp.Anonymous) -> Typed:
         if len(node.expressions) != 1:
             # With a pattern the name is a function of the table.
-            return self.row(node.name.lower(), self.many(node.expressions), node, around)
+            return self.row(node.name.lower(), self.many(node.expressions), node)
         value = self.of(node.expressions[0])
         made = (
             None if value.type.kind == "unknown" else cast(value.node, value.type, kind, safe=safe)
@@ -143,20 +144,20 @@ def _timestamp(self: Expressions, name: str, unit: str, node: exp.Anonymous) -> 
     return self.row(name, [Typed(exp.Literal.string(unit), t.STRING), *values], node)
 
 
-def _difference(self: Expressions, node: exp.Anonymous, around: Around) -> Typed:
+def _difference(self: Expressions, node: exp.Anonymous) -> Typed:
     given = node.expressions
     if len(given) != 3:
-        return self.row(node.name.lower(), self.many(given), node, around)
+        return self.row(node.name.lower(), self.many(given), node)
     unit = _unit(given[0])
     months = {"QUARTER": 3, "YEAR": 12}.get(unit)
     found = _timestamp(self, "timestampdiff", "MONTH" if months else unit, node)
     return found if months is None else Typed(duckdb(f"$1 // {months}", found.node), found.type)
 
 
-def _addition(self: Expressions, node: exp.Anonymous, around: Around) -> Typed:
+def _addition(self: Expressions, node: exp.Anonymous) -> Typed:
     given = node.expressions
     if len(given) != 3:
-        return self.row(node.name.lower(), self.many(given), node, around)
+        return self.row(node.name.lower(), self.many(given), node)
     return _timestamp(self, "timestampadd", _unit(given[0]), node)
 
 
@@ -217,7 +218,7 @@ def _listagg(self: Expressions, node: exp.Anonymous, around: Around) -> Typed:
     return Typed(wrapped(made, around), t.STRING)
 
 
-def _typeof(self: Expressions, node: exp.Anonymous, around: Around) -> Typed:
+def _typeof(self: Expressions, node: exp.Anonymous) -> Typed:
     value = self.of(node.expressions[0])
     if value.type.kind == "unknown" or len(node.expressions) != 1:
         raise unsupported(f"typeof() of this in {DIALECT}", node)
@@ -229,13 +230,13 @@ def _typeof(self: Expressions, node: exp.Anonymous, around: Around) -> Typed:
     return Typed(made, t.STRING)
 
 
-def _timezone(self: Expressions, node: exp.Anonymous, around: Around) -> Typed:
+def _timezone(self: Expressions, node: exp.Anonymous) -> Typed:
     if node.expressions:
         raise unsupported(f"current_timezone() with arguments in {DIALECT}", node)
     return Typed(exp.Literal.string(self.queries.timezone), t.STRING)
 
 
-def _nothing_around(inner: Special) -> Special:
+def _nothing_around(inner: Scalar) -> Special:
     """``inner`` for a scalar function, which refuses OVER, FILTER and DISTINCT."""
 
     def special(self: Expressions, node: exp.Anonymous, around: Around) -> Typed:
@@ -243,12 +244,12 @@ def _nothing_around(inner: Special) -> Special:
             raise unsupported(
                 f"DISTINCT, FILTER or OVER with {node.name.lower()}() in {DIALECT}", node
             )
-        return inner(self, node, around)
+        return inner(self, node)
 
     return special
 
 
-_SCALARS: Final[dict[str, Special]] = {
+_SCALARS: Final[dict[str, Scalar]] = {
     **LAMBDAS,
     "array": _array,
     "map": _map,

@@ -19,13 +19,14 @@ from icesql.query.dialects.types import SqlType
 from icesql.sql.positions import unsupported
 from icesql.user_pattern import UserPattern, read_pattern
 
+_TEXTS: Final = t.array(t.STRING)
 _SPECIAL: Final = re.compile(r"[\\^$.|?*+()\[\]{}]")
 _FORMAT: Final = re.compile(
     r"%(?P<flags>[-0,+ #(]*)(?P<width>\d*)(?P<places>\.\d+)?(?P<kind>.)", re.DOTALL
 )
 
 
-def _substring(given: list[Typed], gives: SqlType, at: exp.Expr) -> Typed:
+def _substring(given: list[Typed], at: exp.Expr) -> Typed:
     start = literal_number(given[1].node)
     length = literal_number(given[2].node) if len(given) == 3 else "0"
     nodes = [each.node for each in given]
@@ -44,7 +45,7 @@ def _substring(given: list[Typed], gives: SqlType, at: exp.Expr) -> Typed:
     return Typed(duckdb(text, *nodes), t.STRING)
 
 
-def _left(given: list[Typed], gives: SqlType, at: exp.Expr) -> Typed:
+def _left(given: list[Typed], at: exp.Expr) -> Typed:
     count = literal_number(given[1].node)
     nodes = [each.node for each in given]
     if count is not None and int(count) > 0:
@@ -53,7 +54,7 @@ def _left(given: list[Typed], gives: SqlType, at: exp.Expr) -> Typed:
     return Typed(duckdb(text, *nodes), t.STRING)
 
 
-def _concat_ws(given: list[Typed], gives: SqlType, at: exp.Expr) -> Typed:
+def _concat_ws(given: list[Typed], at: exp.Expr) -> Typed:
     separator, *values = given
     lists = []
     for value in values:
@@ -77,21 +78,23 @@ def _concat_ws(given: list[Typed], gives: SqlType, at: exp.Expr) -> Typed:
 # ------------------------------------------------------------------ regular expressions
 
 
-def _split(given: list[Typed], gives: SqlType, at: exp.Expr) -> Typed:
+def _split(given: list[Typed], at: exp.Expr) -> Typed:
     if len(given) == 3 and literal_number(given[2].node) not in ("-1", "0"):
         raise unsupported(f"split() with a limit in {DIALECT}", at)
     pattern = constant(given[1], at, "a regular expression")
     plain = re.fullmatch(r"(?:\\([^A-Za-z0-9])|[^\\^$.|?*+()\[\]{}])+", pattern)
     if plain is not None:
         text = re.sub(r"\\(.)", r"\1", pattern)
-        return Typed(duckdb("string_split($1, $2)", given[0].node, exp.Literal.string(text)), gives)
+        return Typed(
+            duckdb("string_split($1, $2)", given[0].node, exp.Literal.string(text)), _TEXTS
+        )
     found = java_pattern(given[1], at)
     if _read(pattern, at).shortest == 0 or "^" in pattern or "$" in pattern or "(" in pattern:
         raise unsupported(f"split() by '{pattern}' in {DIALECT}", at)
-    return Typed(duckdb("string_split_regex($1, $2)", given[0].node, found), gives)
+    return Typed(duckdb("string_split_regex($1, $2)", given[0].node, found), _TEXTS)
 
 
-def _rlike(given: list[Typed], gives: SqlType, at: exp.Expr) -> Typed:
+def _rlike(given: list[Typed], at: exp.Expr) -> Typed:
     made = duckdb("regexp_matches($1, $2)", given[0].node, java_pattern(given[1], at), exact=False)
     return Typed(made, t.BOOLEAN)
 
@@ -114,8 +117,8 @@ def _read(pattern: str, at: exp.Expr) -> UserPattern:
     return found
 
 
-def _regexp_extract(name: str) -> Callable[[list[Typed], SqlType, exp.Expr], Typed]:
-    def built(given: list[Typed], gives: SqlType, at: exp.Expr) -> Typed:
+def _regexp_extract(name: str, gives: SqlType) -> Callable[[list[Typed], exp.Expr], Typed]:
+    def built(given: list[Typed], at: exp.Expr) -> Typed:
         made = duckdb(
             f"{name}($1, $2, {_group(given, at)})", given[0].node, java_pattern(given[1], at)
         )
@@ -124,7 +127,7 @@ def _regexp_extract(name: str) -> Callable[[list[Typed], SqlType, exp.Expr], Typ
     return built
 
 
-def _regexp_replace(given: list[Typed], gives: SqlType, at: exp.Expr) -> Typed:
+def _regexp_replace(given: list[Typed], at: exp.Expr) -> Typed:
     pattern = java_pattern(given[1], at)
     if _read(pattern.name, at).shortest == 0:
         raise unsupported(f"replacing '{pattern.name}', which matches nothing, in {DIALECT}", at)
@@ -146,10 +149,12 @@ def _regexp_replace(given: list[Typed], gives: SqlType, at: exp.Expr) -> Typed:
             made.append(letter)
         index += 1
     written = exp.Literal.string("".join(made))
-    return Typed(duckdb("regexp_replace($1, $2, $3, 'g')", given[0].node, pattern, written), gives)
+    return Typed(
+        duckdb("regexp_replace($1, $2, $3, 'g')", given[0].node, pattern, written), t.STRING
+    )
 
 
-def _regexp_count(given: list[Typed], gives: SqlType, at: exp.Expr) -> Typed:
+def _regexp_count(given: list[Typed], at: exp.Expr) -> Typed:
     pattern = java_pattern(given[1], at)
     if _read(pattern.name, at).shortest == 0:
         raise unsupported(f"counting '{pattern.name}', which matches nothing, in {DIALECT}", at)
@@ -157,15 +162,15 @@ def _regexp_count(given: list[Typed], gives: SqlType, at: exp.Expr) -> Typed:
     return Typed(duckdb(text, given[0].node, pattern), t.INT)
 
 
-def _regexp_substr(given: list[Typed], gives: SqlType, at: exp.Expr) -> Typed:
+def _regexp_substr(given: list[Typed], at: exp.Expr) -> Typed:
     text = "CASE WHEN regexp_matches($1, $2) THEN regexp_extract($1, $2, 0) END"
-    return Typed(duckdb(text, given[0].node, java_pattern(given[1], at)), gives)
+    return Typed(duckdb(text, given[0].node, java_pattern(given[1], at)), t.STRING)
 
 
 # ------------------------------------------------------------------ formats
 
 
-def _format_string(given: list[Typed], gives: SqlType, at: exp.Expr) -> Typed:
+def _format_string(given: list[Typed], at: exp.Expr) -> Typed:
     template = constant(given[0], at, "a format")
     values, index, used = given[1:], 0, 0
     parts: list[exp.Expr] = []
@@ -243,7 +248,7 @@ def _formatted(found: re.Match[str], value: Typed, template: str, at: exp.Expr) 
     raise unsupported(f"{found[0]} in the format '{template}' in {DIALECT}", at)
 
 
-def _format_number(given: list[Typed], gives: SqlType, at: exp.Expr) -> Typed:
+def _format_number(given: list[Typed], at: exp.Expr) -> Typed:
     value, places = given[0], literal_number(given[1].node)
     if places is None or not 0 <= int(places) <= 15 or value.type.kind not in t.NUMERIC:
         raise unsupported(f"format_number() of {value.type} so in {DIALECT}", at)
@@ -269,7 +274,7 @@ def _format_number(given: list[Typed], gives: SqlType, at: exp.Expr) -> Typed:
     return Typed(duckdb(text, number), t.STRING)
 
 
-def _str_to_map(given: list[Typed], gives: SqlType, at: exp.Expr) -> Typed:
+def _str_to_map(given: list[Typed], at: exp.Expr) -> Typed:
     marks = [",", ":"]
     for index, each in enumerate(given[1:]):
         marks[index] = constant(each, at, "a delimiter")
@@ -281,7 +286,7 @@ def _str_to_map(given: list[Typed], gives: SqlType, at: exp.Expr) -> Typed:
         "{'key': CASE WHEN contains(each, $3) THEN split_part(each, $3, 1) ELSE each END, "
         "'value': CASE WHEN contains(each, $3) THEN substring(each, instr(each, $3) + length($3)) END}))"
     )
-    return Typed(duckdb(text, given[0].node, pair, key), gives)
+    return Typed(duckdb(text, given[0].node, pair, key), t.map_of(t.STRING, t.STRING))
 
 
 BUILT: Final[dict[str, Any]] = {
@@ -293,8 +298,8 @@ BUILT: Final[dict[str, Any]] = {
     "concat_ws": _concat_ws,
     "split": _split,
     "rlike": _rlike,
-    "regexp_extract": _regexp_extract("regexp_extract"),
-    "regexp_extract_all": _regexp_extract("regexp_extract_all"),
+    "regexp_extract": _regexp_extract("regexp_extract", t.STRING),
+    "regexp_extract_all": _regexp_extract("regexp_extract_all", _TEXTS),
     "regexp_replace": _regexp_replace,
     "regexp_count": _regexp_count,
     "regexp_substr": _regexp_substr,

@@ -12,7 +12,6 @@ from icesql.query.dialects.java_patterns import LETTERS, pieces
 from icesql.query.dialects.spark.calls import DIALECT, Typed, converted
 from icesql.query.dialects.spark.instants import first_instant
 from icesql.query.dialects.templates import duckdb
-from icesql.query.dialects.types import SqlType
 from icesql.sql.positions import unsupported
 
 _PATTERNS: Final = {**LETTERS, "SSSSSS": "%f"}
@@ -48,7 +47,7 @@ def _pieces(pattern: str, at: exp.Expr) -> list[tuple[bool, str]]:
     return found
 
 
-def date_format(given: list[Typed], gives: SqlType, at: exp.Expr) -> Typed:
+def date_format(given: list[Typed], at: exp.Expr) -> Typed:
     """Format a time with a Java pattern."""
     pattern = constant(given[1], at, "a pattern")
     out = []
@@ -96,19 +95,19 @@ def _read(value: exp.Expr, pattern: str, at: exp.Expr) -> exp.Expr:
     )
 
 
-def to_date(given: list[Typed], gives: SqlType, at: exp.Expr) -> Typed:
+def to_date(given: list[Typed], at: exp.Expr) -> Typed:
     """Parse a date with a Java pattern."""
     made = _read(given[0].node, constant(given[1], at, "a pattern"), at)
     return Typed(duckdb("CAST($1 AS DATE)", made), t.DATE)
 
 
-def to_timestamp(given: list[Typed], gives: SqlType, at: exp.Expr) -> Typed:
+def to_timestamp(given: list[Typed], at: exp.Expr) -> Typed:
     """Parse a time with a Java pattern as an instant in the session's zone."""
     made = _read(given[0].node, constant(given[1], at, "a pattern"), at)
     return Typed(first_instant(made), t.TIMESTAMP)
 
 
-def unix_of_text(given: list[Typed], gives: SqlType, at: exp.Expr) -> Typed:
+def unix_of_text(given: list[Typed], at: exp.Expr) -> Typed:
     """Parse a time with a Java pattern as seconds since 1970."""
     pattern = constant(given[1], at, "a pattern") if len(given) == 2 else "yyyy-MM-dd HH:mm:ss"
     made = _read(given[0].node, pattern, at)
@@ -116,10 +115,10 @@ def unix_of_text(given: list[Typed], gives: SqlType, at: exp.Expr) -> Typed:
     return Typed(duckdb(text, first_instant(made)), t.BIGINT)
 
 
-def from_unixtime(given: list[Typed], gives: SqlType, at: exp.Expr) -> Typed:
+def from_unixtime(given: list[Typed], at: exp.Expr) -> Typed:
     """Format seconds since 1970 as text in the session's zone."""
     moment = Typed(duckdb("make_timestamptz($1 * 1000000)", given[0].node), t.TIMESTAMP)
     pattern = (
         given[1] if len(given) == 2 else Typed(exp.Literal.string("yyyy-MM-dd HH:mm:ss"), t.STRING)
     )
-    return date_format([moment, pattern], gives, at)
+    return date_format([moment, pattern], at)
