@@ -59,8 +59,8 @@ def _read(dialect: str) -> tuple[tuple[TableRow, ...], frozenset[str]]:
             parsed = _ROW.fullmatch(line)
             if parsed is None:
                 raise ValueError(f"not a row of the function table: {line}")
-            names, *parts = parsed.groups()
-            rows += [TableRow(name, *parts, section) for name in names.split("|")]
+            names, takes, gives, sign, text = parsed.groups()
+            rows += [TableRow(name, takes, gives, sign, text, section) for name in names.split("|")]
     return tuple(rows), frozenset({row.name for row in rows} | by_code)
 
 

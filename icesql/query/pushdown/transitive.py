@@ -105,9 +105,11 @@ def _known(
 ) -> tuple[FromItem, str, t.IcebergType] | None:
     """The table, the name and the type of a top-level column of a scan, else None."""
     meant = top_level(column, scope)
-    if meant is None or meant[0].scan is None or not meant[0].plain:
+    if meant is None:
         return None
     item, name = meant
+    if item.scan is None or not item.plain:
+        return None
     field = resolver(scope, item, scans[item.scan].schema)(column)
     if field is None or not isinstance(field.type, _EXACT):
         return None
