@@ -46,7 +46,7 @@ _CLASSES: Final = {
 }
 # The classes to whose type an argument of another kind may be converted.
 _READ: Final = ("N", "M", "P")
-# The kind of a parameter that takes only the constants in its ``names``; "*" stands for all.
+# The kind of a parameter that takes only the constants in its ``names``; "*" is any constant.
 _CONSTANT: Final = "constant"
 # The type to which an argument is converted for a parameter; None if the dialect refuses.
 Conversion = Callable[[SqlType, SqlType], SqlType | None]
