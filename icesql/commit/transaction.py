@@ -13,7 +13,7 @@ import os
 import threading
 from collections import deque
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from icesql.catalog.rest.changes import has_transactions
 from icesql.catalog.writes.change import TableChange
@@ -30,7 +30,7 @@ from icesql.iceberg.metadata.changes.requirements import requirements_for
 from icesql.iceberg.metadata.changes.updates import Update
 
 if TYPE_CHECKING:
-    from icesql.catalog.table import Catalog, Identifier, Table
+    from icesql.catalog.table import Catalog, Table
     from icesql.catalog.writes.change import Place, Swap
     from icesql.context import QueryContext
     from icesql.iceberg.metadata.table_metadata import TableMetadata
@@ -79,7 +79,8 @@ class Transaction:
 
     def catalog(self, catalog: Catalog) -> Catalog:
         """The catalog as this transaction sees it: its table with the changes so far."""
-        return self._seen.setdefault(id(catalog), CatalogInTransaction(catalog, self))
+        seen = self._seen.setdefault(id(catalog), CatalogInTransaction(catalog, self))
+        return cast("Catalog", seen)
 
     def table_of(self, catalog: Catalog, identifier: Sequence[str]) -> Table | None:
         """The table with the changes so far; None for one that was not changed."""
@@ -285,26 +286,8 @@ class CatalogInTransaction:
         """Add a change to the transaction instead of committing it; see ``commit.attempts``."""
         return self._transaction.take(self.inner, table, operation, query)
 
-    @property
-    def name(self) -> str:
-        """As the catalog's."""
-        return self.inner.name
-
-    @property
-    def kind(self) -> str:
-        """As the catalog's."""
-        return self.inner.kind
-
     def __getattr__(self, name: str) -> Any:
         return getattr(self.inner, name)
-
-    def namespaces(self) -> list[Identifier]:
-        """As the catalog's."""
-        return self.inner.namespaces()
-
-    def tables(self, namespace: Sequence[str] | None = None) -> list[Identifier]:
-        """As the catalog's."""
-        return self.inner.tables(namespace)
 
     def load(self, identifier: Sequence[str]) -> Table:
         """The table, with the changes so far if the transaction has changed it."""

@@ -215,17 +215,25 @@ def row_counter(call: Call) -> CountRows:
     return lambda table, snapshot: rows_at(replace(table, planning=None), snapshot, query)
 
 
+def check_path(call: Call, path: str) -> None:
+    """Raise AccessDeniedError for a path that SQL may not name."""
+    by_path = call.services.state.access.tables_by_path
+    if by_path is False or (isinstance(by_path, Roots) and not by_path.hold(path)):
+        raise AccessDeniedError("SQL names no such paths", argument="tables_by_path")
+
+
 def check_place(call: Call, location: str) -> Roots | None:
     """The roots that a location given in SQL must be below, or None; raises AccessDeniedError."""
     from icesql.maintain.relocation.folder import target_location
 
     access = call.services.state.access
-    by_path = access.tables_by_path
     if access.service or access.confine is True:
         argument = "service" if access.service else "confine"
         raise AccessDeniedError("SQL cannot copy tables to another place", argument=argument)
-    for allowed, argument in ((by_path, "tables_by_path"), (access.confine, "confine")):
-        denied = allowed is False and argument == "tables_by_path"
-        if denied or (isinstance(allowed, Roots) and not allowed.hold(target_location(location))):
-            raise AccessDeniedError("SQL names no such paths", argument=argument)
-    return access.confine if isinstance(access.confine, Roots) else None
+    place = target_location(location)
+    check_path(call, place)
+    if not isinstance(access.confine, Roots):
+        return None
+    if not access.confine.hold(place):
+        raise AccessDeniedError("SQL names no such paths", argument="confine")
+    return access.confine

@@ -14,8 +14,6 @@ Numbers = npt.NDArray[Any]
 _C1: Final = np.uint32(0xCC9E2D51)
 _C2: Final = np.uint32(0x1B873593)
 _ADDED: Final = np.uint32(0xE6546B64)
-# Longer texts are hashed one by one: each four bytes of the longest value are a round for all.
-_LONGEST: Final = 256
 
 
 def hash_longs(values: npt.NDArray[np.int64]) -> npt.NDArray[np.uint32]:
@@ -29,49 +27,10 @@ def hash_longs(values: npt.NDArray[np.int64]) -> npt.NDArray[np.uint32]:
 
 def hash_bytes(array: pa.Array) -> npt.NDArray[np.uint32]:
     """The hash of each value of a binary or string array; arbitrary for NULL."""
-    plain = array.cast(pa.large_binary()) if array.type != pa.large_binary() else array
-    count = len(plain)
-    _, offset_buffer, data_buffer = plain.buffers()
-    if count == 0 or data_buffer is None:
-        return _finished(np.zeros(count, np.uint32), np.zeros(count, np.uint32))
-    offsets = np.frombuffer(offset_buffer, np.int64)[plain.offset : plain.offset + count + 1]
-    starts, lengths = offsets[:-1], np.diff(offsets)
-    # Four more bytes, so that the last word of the last value can be read as a whole.
-    data = np.frombuffer(data_buffer, np.uint8)[: offsets[-1]]
-    data = np.concatenate([data, np.zeros(4, np.uint8)])
-    longest = int(lengths.max())
-    if longest > _LONGEST:
-        return _one_by_one(plain)
-    state = np.zeros(count, np.uint32)
-    for block in range(longest // 4):
-        whole = lengths >= 4 * (block + 1)
-        at = starts[whole] + 4 * block
-        state[whole] = _mixed(state[whole], _words(data, at))
-    rest = lengths % 4
-    tail = _words(data, starts + (lengths - rest)) & _tail_mask(rest)
-    state = np.where(rest > 0, state ^ _scrambled(tail), state)
-    return _finished(state, lengths.astype(np.uint32))
-
-
-def _one_by_one(array: pa.Array) -> npt.NDArray[np.uint32]:
     from mmh3 import hash as murmur3_x86_32
 
     hashes = [murmur3_x86_32(each or b"", signed=False) for each in array.to_pylist()]
     return np.array(hashes, np.uint32)
-
-
-def _words(data: Numbers, at: Numbers) -> Numbers:
-    """Four bytes from each offset as a little-endian word."""
-    word = data[at].astype(np.uint32)
-    for byte in range(1, 4):
-        word |= data[at + byte].astype(np.uint32) << np.uint32(8 * byte)
-    return word
-
-
-def _tail_mask(rest: Numbers) -> Numbers:
-    return ((np.uint64(1) << (rest.astype(np.uint64) * np.uint64(8))) - np.uint64(1)).astype(
-        np.uint32
-    )
 
 
 def _rotated(value: Numbers, by: int) -> Numbers:

@@ -107,6 +107,7 @@ def _source(call: Call) -> str:
 
 def _check_access(call: Call, source: str) -> None:
     """Raise AccessDeniedError for files that SQL may not read: every SELECT would read them."""
+    from icesql.modify.procedures.call import check_path
     from icesql.storage.open import is_local, local_spellings
     from icesql.storage.roots import Roots
 
@@ -120,9 +121,7 @@ def _check_access(call: Call, source: str) -> None:
         if not allowed:
             raise AccessDeniedError("SQL reads no such files", argument="files")
         return
-    by_path = access.tables_by_path
-    if by_path is False or (isinstance(by_path, Roots) and not by_path.hold(source)):
-        raise AccessDeniedError("SQL names no such paths", argument="tables_by_path")
+    check_path(call, source)
 
 
 def _check_new(table: Table, found: Sequence[FoundFile], call: Call) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from icesql.errors import AccessDeniedError
 from icesql.modify.procedures.procedure import TABLE, Parameter, Plan, Rows, Step, procedure
 
 if TYPE_CHECKING:
@@ -22,17 +21,14 @@ def register_table(call: Call) -> Plan:
     from icesql.catalog.targets import new_place
     from icesql.catalog.writes.register import register
     from icesql.iceberg.metadata.property_numbers import whole_number
-    from icesql.storage.roots import Roots
+    from icesql.modify.procedures.call import check_path
 
     name, place = call.table_name(), call["metadata_file"]
     if place is None:
         from icesql.modify.procedures.undo import no_file
 
         raise no_file(*new_place(call.services.state.names, name.parts), name.text)
-    access = call.services.state.access
-    by_path = access.tables_by_path
-    if by_path is False or (isinstance(by_path, Roots) and not by_path.hold(place)):
-        raise AccessDeniedError("SQL names no such paths", argument="tables_by_path")
+    check_path(call, place)
     catalog, identifier = new_place(call.services.state.names, name.parts)
     steps = [Step("set", "table", ".".join(identifier), f"its metadata is {place}")]
 
