@@ -6,9 +6,9 @@ import hashlib
 import re
 from collections.abc import Callable, Mapping, Sequence
 from fnmatch import fnmatchcase
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
-from msgspec import Struct, field
+from msgspec import Meta, Struct, ValidationError, convert, field
 from msgspec.structs import replace
 
 from icesql.config import parse_bytes
@@ -182,80 +182,47 @@ def read_actions(names: Sequence[str]) -> tuple[str, ...]:
     return tuple(each for each in ACTIONS if each in names)
 
 
-def _actions(value: Any) -> tuple[str, ...]:
-    if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
-        raise ValueError
-    return read_actions(value)
-
-
-def _flag(value: Any) -> bool:
-    if not isinstance(value, bool):
-        raise ValueError
-    return value
-
-
-def _size(value: Any) -> int:
-    size = parse_bytes(_text(value))
+def _size(text: str) -> int:
+    size = parse_bytes(text)
     if size < 1 << 20:
-        raise ValueError(f"{value!r} is less than 1MB")
+        raise ValueError(f"{text!r} is less than 1MB")
     return size
 
 
-def _seconds(value: Any) -> float:
-    return parse_seconds(_text(value))
-
-
-def _orphan_age(value: Any) -> float:
-    age = _seconds(value)
+def _orphan_age(text: str) -> float:
+    age = parse_seconds(text)
     if age < LEAST_ORPHAN_AGE:
         raise ValueError(
-            f"{value!r} is less than 3 days: files of writers that are still at work would go"
+            f"{text!r} is less than 3 days: files of writers that are still at work would go"
         )
     return age
 
 
-def _count(value: Any) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-        raise ValueError
-    return value
-
-
-def _options(value: Any) -> dict[str, str]:
-    if not isinstance(value, dict):
-        raise ValueError
-    for each in value.values():
-        if not isinstance(each, str | int | float):
-            raise ValueError
+def _options(given: dict[str, Any]) -> dict[str, str]:
     return {
         key: str(each).lower() if isinstance(each, bool) else str(each)
-        for key, each in value.items()
+        for key, each in given.items()
     }
 
 
-def _windows(value: Any) -> tuple[Window, ...]:
-    if not isinstance(value, list):
-        raise ValueError
-    return tuple(Window.of(_text(each)) for each in value)
+def _windows(texts: list[str]) -> tuple[Window, ...]:
+    return tuple(map(Window.of, texts))
 
 
-def _text(value: Any) -> str:
-    if not isinstance(value, str):
-        raise ValueError
-    return value
-
-
-# For each key a parser, and a description of its values for users.
-_KEYS: Final[Mapping[str, tuple[Callable[[Any], Any], str]]] = {
-    "actions": (_actions, f"a list of {', '.join(ACTIONS)}"),
-    "skip": (_flag, "true or false"),
-    "target_file_size": (_size, 'a size in quotes such as "256MB"'),
-    "compact_options": (_options, "a table of options of rewrite_data_files"),
-    "retention": (_seconds, 'a duration in quotes such as "7 days"'),
-    "short_retention": (_flag, "true or false"),
-    "min_snapshots": (_count, "a number from 1 on"),
-    "orphan_age": (_orphan_age, 'a duration in quotes such as "7 days", 3 days at least'),
-    "windows": (_windows, 'a list of windows in quotes such as "22:00-06:00"'),
-}
+# For each key the type of its values, a parser of them, and a description for users.
+_KEYS: Final[Mapping[str, tuple[Any, Callable[[Any], Any], str]]] = {
+    "actions": (list[str], read_actions, f"a list of {', '.join(ACTIONS)}"),
+    "skip": (bool, bool, "true or false"),
+    "target_file_size": (str, _size, 'a size in quotes such as "256MB"'),
+    "compact_options": (
+        dict[str, bool | int | float | str], _options, "a table of options of rewrite_data_files",
+    ),
+    "retention": (str, parse_seconds, 'a duration in quotes such as "7 days"'),
+    "short_retention": (bool, bool, "true or false"),
+    "min_snapshots": (Annotated[int, Meta(ge=1)], int, "a number from 1 on"),
+    "orphan_age": (str, _orphan_age, 'a duration in quotes such as "7 days", 3 days at least'),
+    "windows": (list[str], _windows, 'a list of windows in quotes such as "22:00-06:00"'),
+}  # fmt: skip
 
 
 def _values(
@@ -266,11 +233,13 @@ def _values(
         if key not in _KEYS:
             hint = near_or_all(key, (*_KEYS, *others))
             raise ProgrammingError(f"{path}{_line(text, key)}: {where}unknown key {key!r}; {hint}")
-        read, kind = _KEYS[key]
+        kind, read, about = _KEYS[key]
         try:
-            values[key] = read(value)
-        except ValueError as error:
-            raise _wrong(path, text, f"{where}{key}", f"is {kind}", value, str(error)) from error
+            values[key] = read(convert(value, kind))
+        except (ValidationError, ValueError) as error:
+            # What the type says, the description says already.
+            reason = "" if isinstance(error, ValidationError) else str(error)
+            raise _wrong(path, text, f"{where}{key}", f"is {about}", value, reason) from error
     return values
 
 
@@ -301,9 +270,3 @@ def policy_of_texts(actions: Sequence[str] | None, given: Mapping[str, str]) -> 
     """The policy for one table from the arguments of a CALL. Raises ProgrammingError."""
     policy = Policy(values_of_texts(given))
     return (policy if actions is None else with_actions(policy, actions)).of(())
-
-
-__all__ = [
-    "ACTIONS", "DEFAULT_ACTIONS", "Policy", "Rule", "TablePolicy", "policy_of_texts",
-    "read_policy", "with_actions",
-]  # fmt: skip
