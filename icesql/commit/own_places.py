@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Final, Literal
@@ -145,6 +145,20 @@ def named_roots(folders: Iterable[str]) -> Roots:
     if any("/" in place for place in found.local):
         raise ProgrammingError("delete_below: / is no folder of a table")
     return found
+
+
+def keeps_files(properties: Mapping[str, str]) -> bool:
+    """True if other tables may need files of a table with these properties."""
+    return properties.get("gc.enabled", "true").lower() == "false"
+
+
+def refuse_kept(table: Table, what: str) -> None:
+    """Raise NotSupportedError for a table whose files other tables may need."""
+    if keeps_files(table.metadata.properties):
+        raise NotSupportedError(
+            f"not supported: {what} of {table.name}, whose property gc.enabled is false: other "
+            "tables may need its files"
+        )
 
 
 def folders_of(setting: str | None) -> list[str]:

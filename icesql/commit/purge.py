@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from icesql.catalog.table import Catalog, Table
-from icesql.commit.own_places import OwnPlaces, kept_note, refuse_twins
+from icesql.commit.own_places import OwnPlaces, keeps_files, kept_note, refuse_twins
 from icesql.context import QueryContext
 from icesql.errors import Error, QueryCancelledError
 from icesql.scan.manifest_reader import ManifestReader
@@ -69,7 +69,7 @@ def _files(table: Table, query: QueryContext) -> Iterator[str]:
     metadata = table.metadata
     reader = ManifestReader(table, query)
     manifests = reader.all_manifests_of(metadata.snapshots.values())
-    if metadata.properties.get("gc.enabled", "true").lower() != "false":
+    if not keeps_files(metadata.properties):
         for _, entries in reader.entries_of([*manifests.values()]):
             yield from entries.path
     yield from manifests

@@ -13,6 +13,7 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from icesql.commit.files import file_key
+from icesql.commit.own_places import keeps_files
 from icesql.errors import Error, NotSupportedError, ProgrammingError
 from icesql.health.compaction import Sizes
 from icesql.health.facts import Facts
@@ -24,11 +25,11 @@ from icesql.iceberg.metadata.property_numbers import number_property
 from icesql.iceberg.metadata.table_metadata import MAIN, TableMetadata
 from icesql.maintain.deletes.plan import plan_conversion, plan_delete_files, plan_deletes
 from icesql.maintain.expiry_plan import plan_expiry
-from icesql.maintain.rewrite.grouping import known_deleted
-from icesql.maintain.rewrite.options import RewriteOptions, rewrite_options
+from icesql.maintain.rewrite.grouping import deletes_reason
+from icesql.maintain.rewrite.options import rewrite_options
 from icesql.maintain.rewrite.plan import RewritePlan
 from icesql.maintain.rewrite.run import vectors_of
-from icesql.scan.tasks.task import FileScanTask, distinct_deletes
+from icesql.scan.tasks.task import distinct_deletes
 
 # Keys in the summaries of snapshots that actions create, besides the run.
 RUN: Final = "icesql.maintain.run"
@@ -173,7 +174,7 @@ def _is_worth_it(rewrite: RewritePlan, metadata: TableMetadata) -> bool:
     own = _own_rewrites(metadata, options.target_file_size_bytes)
     read = made = 0
     for group in rewrite.groups:
-        if any(_has_many_deletes(each, options) for each in group.files):
+        if any(each.deletes and deletes_reason(each, options) for each in group.files):
             return True
         if own and all(each.data_file.file_sequence_number in own for each in group.files):
             continue  # files that an earlier run compacted get no better
@@ -191,13 +192,6 @@ def _own_rewrites(metadata: TableMetadata, target: int) -> frozenset[int]:
         and each.summary.get(ACTION) == "compact"
         and each.summary.get(TARGET) == str(target)
     )
-
-
-def _has_many_deletes(task: FileScanTask, options: RewriteOptions) -> bool:
-    if task.deletes and len(task.deletes) >= options.delete_file_threshold:
-        return True
-    rows = task.data_file.record_count
-    return rows > 0 and known_deleted(task) / rows >= options.delete_ratio_threshold
 
 
 def _deletes_after(rewrite: RewritePlan, facts: Facts) -> int:
@@ -372,7 +366,7 @@ def _orphans(facts: Facts) -> Need | None:
 
 
 def _kept_by_property(name: str, properties: Mapping[str, str]) -> Need | None:
-    if properties.get("gc.enabled", "true").lower() == "false":
+    if keeps_files(properties):
         problem = "its property gc.enabled is false: other tables may need its files"
         return Need(name, refusal=problem)
     return None

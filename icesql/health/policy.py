@@ -236,7 +236,7 @@ def _values(
         kind, read, about = _KEYS[key]
         try:
             values[key] = read(convert(value, kind))
-        except (ValidationError, ValueError) as error:
+        except ValueError as error:
             # What the type says, the description says already.
             reason = "" if isinstance(error, ValidationError) else str(error)
             raise _wrong(path, text, f"{where}{key}", f"is {about}", value, reason) from error

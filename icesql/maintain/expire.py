@@ -15,9 +15,9 @@ from msgspec.structs import replace
 from icesql.catalog.table import Catalog, Table
 from icesql.commit.attempts import is_same, now_ms, refreshed
 from icesql.commit.change import change_table
-from icesql.commit.own_places import OwnPlaces, refuse_twins
+from icesql.commit.own_places import OwnPlaces, refuse_kept, refuse_twins
 from icesql.context import QueryContext
-from icesql.errors import Error, NotSupportedError, StorageError
+from icesql.errors import Error, StorageError
 from icesql.iceberg.manifest.data_file import FileContent
 from icesql.iceberg.manifest.manifest import ManifestContent, ManifestFile
 from icesql.iceberg.metadata.changes.updates import (
@@ -115,11 +115,7 @@ def expire_snapshots(
     folder of ``delete_below``, or with ``delete_outside``. Raises NotSupportedError for a table
     with gc.enabled false, whose files other tables may need.
     """
-    if table.metadata.properties.get("gc.enabled", "true").lower() == "false":
-        raise NotSupportedError(
-            f"not supported: expiring snapshots of {table.name}, whose property gc.enabled is "
-            "false: other tables may need its files"
-        )
+    refuse_kept(table, "expiring snapshots")
     places = OwnPlaces.of(catalog, table, delete_below, everything=delete_outside)
     context, moment = query or QueryContext(), now_ms()
     refuse_twins(catalog, table, context)

@@ -12,7 +12,7 @@ from typing import Final
 from msgspec import Struct
 
 from icesql.catalog.table import Catalog, Table
-from icesql.commit.own_places import OwnPlaces, refuse_twins
+from icesql.commit.own_places import OwnPlaces, refuse_kept, refuse_twins
 from icesql.context import QueryContext
 from icesql.errors import CorruptFileError, NotSupportedError, StorageError
 from icesql.iceberg.metadata.table_metadata import TableMetadata, parse_metadata
@@ -79,11 +79,7 @@ def find_orphans(
     """
     context = query or QueryContext()
     metadata = table.metadata
-    if metadata.properties.get("gc.enabled", "true").lower() == "false":
-        raise NotSupportedError(
-            f"not supported: removing orphans of {table.name}, whose property gc.enabled is false: "
-            "other tables may need its files"
-        )
+    refuse_kept(table, "removing orphans")
     check_writable(table.storage)
     refuse_twins(catalog, table, context)
     start = _checked(OwnPlaces.of(catalog, table, delete_below), table, folder)

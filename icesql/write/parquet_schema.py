@@ -52,7 +52,6 @@ def parquet_schema(schema: Schema) -> pa.Schema:
 
     Names are in the form that Avro allows, as Java writes them; readers use ids. A required field
     is not nullable. Raises UnsupportedTableError as ``stored_fields``.
-    not nullable. Raises UnsupportedTableError as ``stored_fields``.
     """
     return pa.schema([_field(each) for each in stored_fields(schema.fields)])
 

@@ -13,7 +13,6 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from msgspec import Struct
 from msgspec.structs import replace
 
 from icesql.catalog.table import Table
@@ -301,17 +300,13 @@ class AddFiles(SnapshotOperation):
         return added
 
 
-class Spelling(Struct, frozen=True):
-    """Spells local paths as the table does: ``file:/a`` or ``/a``."""
+def spelled(file: DataFile, location: str) -> DataFile:
+    """The file with its local path as the table spells its location: ``file:/a`` or ``/a``.
 
-    location: str
-
-    def of(self, file: DataFile) -> DataFile:
-        """The file with a path that readers understand whose default file system is not local."""
-        from msgspec.structs import replace
-
-        is_uri = split_path(self.location)[0] == "file"
-        if not is_local(file.path):
-            return file
-        place = local_spellings(file.path)[0]
-        return replace(file, path=f"file:{place}" if is_uri else place)
+    Readers whose default file system is not local understand it.
+    """
+    if not is_local(file.path):
+        return file
+    place = local_spellings(file.path)[0]
+    is_uri = split_path(location)[0] == "file"
+    return replace(file, path=f"file:{place}" if is_uri else place)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from typing import Final, Protocol
+from typing import Final
 from urllib.parse import unquote
 
 from icesql.catalog.current_metadata import HINTS, is_metadata_name
@@ -21,13 +21,6 @@ _STORES: Final = {
 }  # fmt: skip
 
 
-class Relocation(Protocol):
-    """Maps each path of a table, as its metadata spells it, to a new path."""
-
-    def path(self, path: str) -> str:
-        """The new path of a file."""
-
-
 class OfPrefix:
     """Another prefix: a path below ``source`` keeps its rest below ``target``.
 
@@ -39,7 +32,7 @@ class OfPrefix:
         self._target = _with_slash(target)
 
     def path(self, path: str) -> str:
-        """As ``Relocation.path``. Raises UnsupportedTableError for a path not below ``source``."""
+        """The new path of a file. Raises UnsupportedTableError for one not below ``source``."""
         if path == self._source:
             return self._target.rstrip("/")
         return self._target + self.below(path)
@@ -71,7 +64,7 @@ class OfCopy:
         self._store, self._base = _store_of(location), components(location)
 
     def path(self, path: str) -> str:
-        """As ``Relocation.path``."""
+        """The new path of a file, as the table's metadata spells it."""
         rest = self._below(path)
         if rest is not None and _is_free(rest):
             return f"{self._target}/{rest}"

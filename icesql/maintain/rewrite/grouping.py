@@ -137,10 +137,11 @@ def why_candidate(task: FileScanTask, options: RewriteOptions) -> str | None:
         return f"{task.length:,} bytes, less than {options.min_file_size_bytes:,}"
     if task.length > options.max_file_size_bytes:
         return f"{task.length:,} bytes, more than {options.max_file_size_bytes:,}"
-    return _deletes_reason(task, options)
+    return deletes_reason(task, options)
 
 
-def _deletes_reason(task: FileScanTask, options: RewriteOptions) -> str | None:
+def deletes_reason(task: FileScanTask, options: RewriteOptions) -> str | None:
+    """Why a file has too many deletes; None if it has not."""
     if len(task.deletes) >= options.delete_file_threshold:
         return f"{len(task.deletes):,} delete files"
     known, rows = known_deleted(task), task.data_file.record_count
@@ -178,7 +179,7 @@ def _why_not(group: Sequence[FileScanTask], options: RewriteOptions) -> str | No
         return None
     if size > options.max_file_size_bytes:
         return None
-    if any(_deletes_reason(each, options) is not None for each in group):
+    if any(deletes_reason(each, options) is not None for each in group):
         return None
     few = "only 1 such file" if len(group) == 1 else f"only {len(group)} such files"
     return f"{few} in its group, fewer than min-input-files {options.min_input_files}"

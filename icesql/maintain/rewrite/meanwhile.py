@@ -10,7 +10,8 @@ was added that would not apply to its new files because of their sequence number
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 
 import numpy as np
 
@@ -24,10 +25,8 @@ from icesql.maintain.others import Deleted, NewDeletes, Others, equality_deletes
 from icesql.maintain.rewrite.grouping import FileGroup
 from icesql.maintain.rewrite.origins import Origins
 from icesql.maintain.rewrite.plan import RewritePlan
-from icesql.scan.deletes.vectors import Positions
 from icesql.scan.tasks.task import FileScanTask
 from icesql.storage.uncommitted import Uncommitted
-from icesql.write.row_origins import RowOrigins
 
 # The summary's count of rows that are deleted in new files because others deleted them.
 CARRIED_ROWS = "carried-over-deletes"
@@ -107,20 +106,21 @@ class FollowedGroups:
         if not touched:
             return [], vectors
         new = others.deleted_positions(touched, self._plan.context)
-        origins = _GroupOrigins(self._files[group.number], self._origins)
-        if not origins.are_known:
+        files = self._files[group.number]
+        if not self._origins.has(files):
             others.refuse(
                 f"rows of {next(iter(touched.values())).data_file.path}, which it rewrites, were "
                 "deleted, and there are too many of them to find each in the new files"
             )
-        others.check_taken_back(touched, new, origins.live_positions)
-        return self._carried(new, touched, origins, others.base), vectors
+        live_positions = partial(self._origins.live_positions, files)
+        others.check_taken_back(touched, new, live_positions)
+        return self._carried(new, touched, files, others.base), vectors
 
     def _carried(
         self,
         deleted: Mapping[int, Deleted],
         touched: Mapping[int, FileScanTask],
-        origins: _GroupOrigins,
+        files: Sequence[DataFile],
         base: Table,
     ) -> list[DataFile]:
         """The delete files and vectors for the new files."""
@@ -129,8 +129,8 @@ class FollowedGroups:
             return []
         places: dict[int, int] = dict.fromkeys(new, 0)
         made = []
-        for file, of_file in origins.files():
-            parts = []
+        for file in files:
+            of_file, parts = self._origins.of(file), []
             for number, positions in new.items():
                 part = of_file.rows_of(number, positions)
                 places[number] += len(part)
@@ -148,30 +148,3 @@ class FollowedGroups:
                     "was committed"
                 )
         return made
-
-
-class _GroupOrigins:
-    """The origins of the rows in a group's new files."""
-
-    def __init__(self, files: Sequence[DataFile], origins: Origins) -> None:
-        self._files, self._origins = files, origins
-
-    @property
-    def are_known(self) -> bool:
-        return self._origins.has(self._files)
-
-    def files(self) -> Iterator[tuple[DataFile, RowOrigins]]:
-        for each in self._files:
-            yield each, self._origins.of(each)
-
-    def live_positions(self, number: int) -> Positions:
-        """The positions of a source file whose rows are in the new files, sorted."""
-        parts = [np.empty(0, np.int64)]
-        for _, origins in self.files():
-            starts, lengths, _ = origins.of_source(number)
-            if len(starts):
-                offsets = np.arange(lengths.sum()) - np.repeat(
-                    np.cumsum(lengths) - lengths, lengths
-                )
-                parts.append(np.repeat(starts, lengths) + offsets)
-        return np.sort(np.concatenate(parts))

@@ -6,9 +6,11 @@ import tempfile
 from collections.abc import Iterable
 from typing import IO, Final
 
+import numpy as np
 from msgspec.structs import replace
 
 from icesql.iceberg.manifest.data_file import DataFile
+from icesql.scan.deletes.vectors import Positions
 from icesql.storage.temporary import make_temporary_folder, spilling_to
 from icesql.write.row_origins import EncodedOrigins, RowOrigins, decode_origins
 from icesql.write.written import Written
@@ -64,6 +66,18 @@ class Origins:
         if isinstance(held, _Spilled):
             held = tuple(self._read(*place) for place in held.places)
         return decode_origins(held)
+
+    def live_positions(self, files: Iterable[DataFile], number: int) -> Positions:
+        """The positions of a source file whose rows are in these files, sorted."""
+        parts = [np.empty(0, np.int64)]
+        for each in files:
+            starts, lengths, _ = self.of(each).of_source(number)
+            if len(starts):
+                offsets = np.arange(lengths.sum()) - np.repeat(
+                    np.cumsum(lengths) - lengths, lengths
+                )
+                parts.append(np.repeat(starts, lengths) + offsets)
+        return np.sort(np.concatenate(parts))
 
     def _read(self, position: int, length: int) -> bytes:
         assert self._file is not None

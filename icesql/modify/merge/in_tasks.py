@@ -21,13 +21,14 @@ from icesql.modify.merge.relation import Relation
 from icesql.modify.merge.source import SourceRows
 from icesql.modify.merge.values import OfTable
 from icesql.modify.rows.changes import NewRows, RowBatch
-from icesql.modify.rows.stored_variants import FileOf, StoredVariants, has_variants
+from icesql.modify.rows.stored_variants import StoredVariants, has_variants
 from icesql.query.views.temporary import TemporaryTable
 
 if TYPE_CHECKING:
     from pyroaring import BitMap64
 
     from icesql.context import QueryContext
+    from icesql.modify.rows.new_files import FilesOf
 
 
 class RepeatedRow(Struct, frozen=True):
@@ -71,7 +72,7 @@ class MergedRows(Struct, frozen=True):
         self,
         schema: pa.Schema,
         tables: Sequence[TemporaryTable],
-        file_of: FileOf,
+        files_of: FilesOf,
         query: QueryContext,
     ) -> _OpenRows:
         """Start converting batches of this schema."""
@@ -84,7 +85,7 @@ class MergedRows(Struct, frozen=True):
             self.zone,
             lineage=self.lineage,
             refuse=_refuse,
-            stored=StoredVariants(file_of, variants_of(self.relation, self.schema), query),
+            stored=StoredVariants(files_of, variants_of(self.relation, self.schema), query),
         )
         changes.check(schema)
         return _OpenRows(changes, schema, self.new)

@@ -30,8 +30,8 @@ from icesql.modify.merge.relation import Part, Relation, merge_relation, volatil
 from icesql.modify.merge.source import SourcePart, SourceRows, read_source
 from icesql.modify.modified import Modified
 from icesql.modify.rows.changes import NewRows
-from icesql.modify.rows.commit import ChangedRows, change_rows, commit_files
-from icesql.modify.rows.stored_variants import StoredVariants, planned_files
+from icesql.modify.rows.commit import ChangedRows, change_rows, commit_files, files_of
+from icesql.modify.rows.stored_variants import StoredVariants
 from icesql.modify.rows.target import RowTarget, check_row_names, check_same_columns, row_target
 from icesql.modify.services import StatementServices
 from icesql.modify.targets import find_target
@@ -255,7 +255,7 @@ class _Merge:
         def refuse(path: str, position: int) -> None:
             raise ProgrammingError(self._repeated(target, source, path, position))
 
-        files = planned_files(target.table, target.snapshot, self._services.query)
+        files = files_of(target, self._services.query)
         variants = variants_of(relation, self._schema)
         changes = MergeChanges(
             relation,

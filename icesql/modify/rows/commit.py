@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from icesql.commit.change import CommitResult
 from icesql.commit.rows import commit_overwrite, commit_row_delta
@@ -15,7 +16,7 @@ from icesql.errors import rows_changed
 from icesql.iceberg.schema import Schema
 from icesql.modify.modified import Modified
 from icesql.modify.rows.changes import GoneRows, NewRows, RowBatch
-from icesql.modify.rows.new_files import FileNames, RowFiles
+from icesql.modify.rows.new_files import FileNames, FilesOf, RowFiles
 from icesql.modify.rows.target import RowTarget
 from icesql.modify.services import StatementServices
 from icesql.scan.planner import plan
@@ -27,6 +28,7 @@ from icesql.write.written import Written
 
 if TYPE_CHECKING:
     from icesql.context import QueryContext
+    from icesql.scan.plan import ScanPlan
     from icesql.scan.tasks.task import FileScanTask, ScanContext
 
 
@@ -70,7 +72,7 @@ def change_rows(
     files = RowFiles(
         target.metadata,
         target.table.storage,
-        lambda projection, paths: files_of(target, projection, paths, services.query),
+        files_of(target, services.query),
         gone=GoneRows(once=once, repeated=repeated(target)),
         new=new,
         zone=str(services.query.settings.timezone),
@@ -100,22 +102,29 @@ def repeated(target: RowTarget) -> str:
     )
 
 
-def files_of(
-    target: RowTarget, projection: Schema, paths: set[str], query: QueryContext
-) -> tuple[list[FileScanTask], ScanContext]:
-    """The data files at these paths, as the statement read them, in order, with all their deletes.
+def files_of(target: RowTarget, query: QueryContext) -> FilesOf:
+    """The data files at given paths, as the statement read them, in order, with all their deletes.
 
-    A filtered plan would leave out deletes of rows that the filter does not match.
+    Planned at the first call, without a filter: a filtered plan would leave out deletes of rows
+    that the filter does not match.
     """
-    scan = TableScan(target.table, target.snapshot, target.metadata.schema, projection)
-    planned = plan(scan, query)
-    found = [each for each in planned.files if each.data_file.path in paths]
-    refuse_repeated(found, target.table.name)
-    if len(found) != len(paths):
-        raise rows_changed(
-            f"{target.table.name} changed while it was read; run the statement again"
-        )
-    return found, planned.context
+    plans: list[ScanPlan] = []
+
+    def found(projection: Schema, paths: set[str]) -> tuple[list[FileScanTask], ScanContext]:
+        if not plans:
+            schema = target.metadata.schema
+            scan = TableScan(target.table, target.snapshot, schema, projection)
+            plans.append(plan(scan, query))
+        (planned,) = plans
+        files = [each for each in planned.files if each.data_file.path in paths]
+        refuse_repeated(files, target.table.name)
+        if len(files) != len(paths):
+            raise rows_changed(
+                f"{target.table.name} changed while it was read; run the statement again"
+            )
+        return files, replace(planned.context, projection=projection)
+
+    return found
 
 
 def commit_files(target: RowTarget, changed: Written, services: StatementServices) -> ChangedRows:

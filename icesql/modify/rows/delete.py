@@ -31,7 +31,7 @@ from icesql.storage.new_file import check_writable
 if TYPE_CHECKING:
     from icesql.catalog.table import Catalog, Table
     from icesql.iceberg.metadata.snapshot import Snapshot
-    from icesql.modify.rows.stored_variants import FileOf
+    from icesql.modify.rows.new_files import FilesOf
     from icesql.query.views.temporary import TemporaryTable
     from icesql.sql.statement import Query
 
@@ -67,7 +67,7 @@ class DeletedRows(Struct, frozen=True):
         self,
         schema: pa.Schema,
         tables: Sequence[TemporaryTable],
-        file_of: FileOf,
+        files_of: FilesOf,
         query: QueryContext,
     ) -> DeletedRows:
         """Start converting batches of this schema."""

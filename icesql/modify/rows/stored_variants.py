@@ -5,7 +5,7 @@ The engine returns a variant as JSON text, which loses type information: a date 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -13,23 +13,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from msgspec.structs import replace
 
-from icesql.errors import rows_changed
 from icesql.iceberg import types as t
 from icesql.iceberg.metadata_columns import POS
 from icesql.iceberg.schema import Schema
 from icesql.modify.rows.changes import Positions
 from icesql.read.columns.arrow_schema import arrow_type
 from icesql.read.task import read_file
-from icesql.scan.planner import plan
-from icesql.scan.table_scan import TableScan
 from icesql.write.parquet_schema import with_binary_variants
 
 if TYPE_CHECKING:
-    from icesql.catalog.table import Table
     from icesql.context import QueryContext
-    from icesql.iceberg.metadata.snapshot import Snapshot
-    from icesql.scan.plan import ScanPlan
-    from icesql.scan.tasks.task import FileScanTask, ScanContext
+    from icesql.modify.rows.new_files import FilesOf
 
 
 _KEPT_BYTES: Final = 256 << 20
@@ -40,26 +34,6 @@ def has_variants(field: t.NestedField) -> bool:
     return any(isinstance(each.type, t.VariantType) for each in t.walk((field,)))
 
 
-# Finds a file of the table by its path, with a context to read the columns of a schema.
-FileOf = Callable[[Schema, str], "tuple[FileScanTask, ScanContext]"]
-
-
-def planned_files(table: Table, snapshot: Snapshot | None, query: QueryContext) -> FileOf:
-    """The files of a table at a snapshot; planned at the first call."""
-    plans: list[ScanPlan] = []
-
-    def file_of(projection: Schema, path: str) -> tuple[FileScanTask, ScanContext]:
-        if not plans:
-            plans.append(plan(TableScan(table, snapshot, table.metadata.schema, projection), query))
-        (planned,) = plans
-        for task in planned.files:
-            if task.data_file.path == path:
-                return task, replace(planned.context, projection=projection)
-        raise rows_changed(f"{table.name} changed while it was read; run the statement again")
-
-    return file_of
-
-
 class StoredVariants:
     """Columns of a table that contain variants, read file by file on demand.
 
@@ -67,9 +41,9 @@ class StoredVariants:
     """
 
     def __init__(
-        self, file_of: FileOf, places: Mapping[int, t.NestedField], query: QueryContext
+        self, files_of: FilesOf, places: Mapping[int, t.NestedField], query: QueryContext
     ) -> None:
-        self._file_of, self._query = file_of, query
+        self._files_of, self._query = files_of, query
         self._places = dict(places)
         fields = (*self._places.values(), POS)
         self._projection = with_binary_variants(Schema(fields))
@@ -122,7 +96,7 @@ class StoredVariants:
         return known
 
     def _read(self, path: str) -> pa.Table:
-        task, context = self._file_of(self._projection, path)
+        (task,), context = self._files_of(self._projection, {path})
         whole = replace(task, deletes=())
         batches = list(read_file(whole, context, self._query))
         found = pa.Table.from_batches(batches)

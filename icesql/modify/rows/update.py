@@ -13,7 +13,7 @@ from icesql.errors import UnsupportedSqlError
 from icesql.modify.modified import Modified
 from icesql.modify.rows.assignments import Assigned, assigned
 from icesql.modify.rows.changes import NewRows, RowBatch
-from icesql.modify.rows.stored_variants import FileOf, StoredVariants, has_variants
+from icesql.modify.rows.stored_variants import StoredVariants, has_variants
 from icesql.modify.services import StatementServices
 from icesql.modify.targets import find_target, target_of
 from icesql.modify.tasks.run import change_by_query
@@ -22,6 +22,7 @@ from icesql.sql.writes.statements import Update
 
 if TYPE_CHECKING:
     from icesql.context import QueryContext
+    from icesql.modify.rows.new_files import FilesOf
     from icesql.query.views.temporary import TemporaryTable
     from icesql.sql.statement import Query
 
@@ -77,7 +78,7 @@ class UpdatedRows(Struct, frozen=True):
         self,
         schema: pa.Schema,
         tables: Sequence[TemporaryTable],
-        file_of: FileOf,
+        files_of: FilesOf,
         query: QueryContext,
     ) -> _Rows:
         """Start converting batches of this schema."""
@@ -87,7 +88,7 @@ class UpdatedRows(Struct, frozen=True):
         variants = {
             first + place: each for place, each in enumerate(self.made.old) if has_variants(each)
         }
-        stored = StoredVariants(file_of, variants, query)
+        stored = StoredVariants(files_of, variants, query)
         return _Rows(self.made, self.lineage, schema, stored)
 
 

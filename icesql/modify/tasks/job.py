@@ -28,7 +28,7 @@ from icesql.write.written import Written, encode_written
 
 if TYPE_CHECKING:
     from icesql.engine.duckdb.engine import LocalEngine
-    from icesql.modify.rows.stored_variants import FileOf
+    from icesql.modify.rows.new_files import FilesOf
 
 
 class OpenRows(Protocol):
@@ -56,11 +56,11 @@ class QueryRows(Protocol):
         self,
         schema: pa.Schema,
         tables: Sequence[TemporaryTable],
-        file_of: FileOf,
+        files_of: FilesOf,
         query: QueryContext,
     ) -> OpenRows:
         """Start converting rows of this schema; ``tables`` are those in memory that the query
-        reads, and ``file_of`` finds the files of the rows."""
+        reads, and ``files_of`` finds the files of the rows."""
 
 
 class TablePart(Protocol):
@@ -107,11 +107,7 @@ class ChangeWork(Struct, frozen=True):
             refuse_repeated(wanted, self.context.table)
             return wanted, replace(self.context, projection=projection)
 
-        def file_of(projection: Schema, path: str) -> tuple[FileScanTask, ScanContext]:
-            (task,), context = files_of(projection, {path})
-            return task, context
-
-        rows = self.rows.begin(schema, tables, file_of, query)
+        rows = self.rows.begin(schema, tables, files_of, query)
         writing = RowFiles(
             self.metadata,
             self.storage,

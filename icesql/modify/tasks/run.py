@@ -24,7 +24,6 @@ from icesql.modify.rows.commit import (
     repeated,
 )
 from icesql.modify.rows.new_files import FileNames
-from icesql.modify.rows.stored_variants import planned_files
 from icesql.modify.rows.target import RowTarget, check_same_columns, row_target
 from icesql.modify.services import StatementServices
 from icesql.modify.tasks.broadcast import BroadcastTable, broadcast
@@ -104,8 +103,8 @@ def change_by_query(
             if found is not None:
                 return commit_files(target, found, services)
         reader = result.arrow_reader()
-        file_of = planned_files(target.table, target.snapshot, services.query)
-        made = rows.begin(reader.schema, (), file_of, services.query)
+        files = files_of(target, services.query)
+        made = rows.begin(reader.schema, (), files, services.query)
         batches = made.batches(reader)
         return change_rows(target, batches, services, new=made.new, once=rows.once)
     finally:
@@ -239,7 +238,7 @@ class TaskRun:
             return division.files
         # A catalog that plans scans may leave out deletes.
         paths = {each.data_file.path for each in division.files}
-        return files_of(target, target.metadata.schema, paths, self._services.query)[0]
+        return files_of(target, self._services.query)(target.metadata.schema, paths)[0]
 
     def _shared(self, division: Division, rows: QueryRows) -> SharedWork:
         plans = tuple(light(each) for each in division.plans)

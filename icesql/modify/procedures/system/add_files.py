@@ -148,15 +148,14 @@ def _data_files(
 ) -> tuple[DataFile, ...]:
     from concurrent.futures import ThreadPoolExecutor
 
-    from icesql.maintain.importing.parquet import Spelling, data_file, mapping_of
+    from icesql.maintain.importing.parquet import data_file, mapping_of, spelled
     from icesql.storage.open import is_local
 
     mapping, query = mapping_of(table), call.services.query
-    written = Spelling(table.metadata.location)
 
     def read(each: FoundFile) -> DataFile:
         query.check()
-        return written.of(data_file(table, storage, each, mapping))
+        return spelled(data_file(table, storage, each, mapping), table.metadata.location)
 
     if is_local(found[0].path):
         return tuple(map(read, found))
