@@ -47,8 +47,7 @@ class RetryPolicy(Struct, frozen=True):
         None means the default time. An invalid property, which another writer must have set, counts
         as not set: the statement that corrects it has to be committed, too.
         """
-        retries, longest = _number(properties, RETRIES), _number(properties, MAX_WAIT)
-        total = _number(properties, TOTAL)
+        retries, least, longest, total = (whole_number(properties.get(each)) for each in _DEFAULTS)
         repeats = _DEFAULTS[RETRIES] if retries is None else retries
         if retries is None and total is None and seconds is not None:
             limit = seconds
@@ -56,7 +55,6 @@ class RetryPolicy(Struct, frozen=True):
             limit = (_DEFAULTS[TOTAL] if total is None else total) / 1000
         if longest is None:
             longest = _DEFAULTS[MAX_WAIT] if retries is not None else _LONGEST_MS
-        least = _number(properties, MIN_WAIT)
         return cls(
             sys.maxsize if retries is None else retries,
             repeats,
@@ -87,7 +85,3 @@ def check_retries(properties: Mapping[str, str]) -> None:
     """Raise ProgrammingError for a property that is not a whole number of at least 0."""
     for name, default in _DEFAULTS.items():
         number_property(properties, name, default)
-
-
-def _number(properties: Mapping[str, str], name: str) -> int | None:
-    return whole_number(properties.get(name))

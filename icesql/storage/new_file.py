@@ -45,6 +45,8 @@ class NewFile:
     name is there already, and AccessDeniedError for a path outside of the storage's roots.
     """
 
+    closed = False  # with ``write`` all that pyarrow's PythonFile asks of a file
+
     def __init__(self, storage: Storage, path: str) -> None:
         if storage.confine is not None and not storage.confine.hold(path):
             raise denied(path)

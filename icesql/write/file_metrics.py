@@ -6,7 +6,7 @@ Source: Iceberg's ParquetMetrics; spec, "Data File Fields".
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -17,6 +17,7 @@ from icesql.iceberg import types as t
 from icesql.iceberg.bound_values import encode_bound, lower_text, upper_bytes, upper_text
 from icesql.iceberg.schema import Schema
 from icesql.iceberg.transforms import minimal_twos_complement
+from icesql.write.inner_columns import InnerColumn
 from icesql.write.metrics_config import NONE, MetricsMode
 from icesql.write.values.geometry import Extent, bounds
 
@@ -33,36 +34,12 @@ class FileMetrics(Struct, frozen=True):
     split_offsets: tuple[int, ...]
 
 
-class FloatColumn(Struct, frozen=True):
-    """A float or double outside of lists and maps: its id, and its path of column indices."""
+def count_nans(table: pa.Table, columns: Sequence[InnerColumn]) -> dict[int, int]:
+    """The number of NaN in each of the columns of ``table``, which Parquet does not record.
 
-    field_id: int
-    path: tuple[int, ...]
-
-
-def float_columns(fields: Sequence[t.NestedField]) -> tuple[FloatColumn, ...]:
-    """The stored fields whose NaN have to be counted: Parquet does not record NaN counts."""
-    return tuple(_floats(fields, ()))
-
-
-def _floats(fields: Sequence[t.NestedField], path: tuple[int, ...]) -> Iterable[FloatColumn]:
-    for place, each in enumerate(fields):
-        match each.type:
-            case t.FloatType() | t.DoubleType():
-                yield FloatColumn(each.field_id, (*path, place))
-            case t.StructType(inner):
-                yield from _floats(inner, (*path, place))
-
-
-def count_nans(table: pa.Table, columns: Sequence[FloatColumn]) -> dict[int, int]:
-    """The number of NaN in each of the columns of ``table``; NULL does not count."""
-    counts = {}
-    for each in columns:
-        values = table.column(each.path[0])
-        for place in each.path[1:]:
-            values = pc.struct_field(values, [place])
-        counts[each.field_id] = pc.sum(pc.is_nan(values)).as_py() or 0
-    return counts
+    NULL does not count.
+    """
+    return {each.field_id: pc.sum(pc.is_nan(each.of(table))).as_py() or 0 for each in columns}
 
 
 def file_metrics(

@@ -16,11 +16,10 @@ from icesql.read.columns.numbers import to_numbers
 from icesql.storage.new_file import NewFile
 from icesql.write.file_metrics import (
     FileMetrics,
-    FloatColumn,
     count_nans,
     file_metrics,
-    float_columns,
 )
+from icesql.write.inner_columns import InnerColumn, inner_columns
 from icesql.write.metrics_config import MetricsMode
 from icesql.write.options import WriteOptions
 from icesql.write.parquet.annotations import annotated, logical_types
@@ -33,7 +32,7 @@ from icesql.write.parquet_schema import (
     stored_fields,
 )
 from icesql.write.row_origins import FIELDS, EncodedOrigins, RowOrigins, encode_origins
-from icesql.write.values.geometry import Extent, GeometryColumn, extents, geometry_columns
+from icesql.write.values.geometry import Extent, extents
 
 if TYPE_CHECKING:
     from icesql.storage.open import Storage
@@ -53,9 +52,9 @@ class FileShape(Struct, frozen=True):
     leaf_ids: tuple[int, ...]
     modes: Mapping[int, MetricsMode]
     options: WriteOptions
-    floats: tuple[FloatColumn, ...]
+    floats: tuple[InnerColumn, ...]
     key_values: Mapping[str, str]
-    geometries: tuple[GeometryColumn, ...] = ()
+    geometries: tuple[InnerColumn, ...] = ()
     logical_types: Mapping[int, bytes] = {}
     origins: bool = False
 
@@ -78,9 +77,9 @@ class FileShape(Struct, frozen=True):
             leaf_ids(schema),
             modes,
             options,
-            float_columns(stored),
+            (*inner_columns(stored, t.FloatType, t.DoubleType),),
             key_values or {},
-            geometry_columns(stored),
+            (*inner_columns(stored, t.GeometryType, t.GeographyType),),
             logical_types(t.walk(stored)),
             origins,
         )

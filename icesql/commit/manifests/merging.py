@@ -9,9 +9,8 @@ from collections.abc import Sequence
 
 from icesql.commit.manifests.held import HeldManifest
 from icesql.commit.manifests.store import ManifestStore
-from icesql.iceberg.manifest.entries import DELETED
 from icesql.iceberg.manifest.manifest import ManifestFile
-from icesql.iceberg.manifest.writing.manifest_writer import ManifestEntry, existing_entry
+from icesql.iceberg.manifest.writing.manifest_writer import ManifestEntry
 
 
 class ManifestMerge:
@@ -56,24 +55,15 @@ class ManifestMerge:
         if key not in self._merged:
             entries: list[ManifestEntry] = []
             for each in members:
-                entries += self._entries(store, each)
+                if each.entries is None:
+                    ((_, existing),) = store.existing([each.manifest])
+                    entries += existing
+                else:
+                    entries += each.entries
             first = members[0].manifest
             form = store.form(first.partition_spec_id, first.content)
             self._merged[key] = HeldManifest(store.write(entries, form), tuple(entries))
         return self._merged[key]
-
-    def _entries(self, store: ManifestStore, member: HeldManifest) -> list[ManifestEntry]:
-        if member.entries is not None:
-            return [*member.entries]
-        ((manifest, entries),) = store.read([member.manifest])
-        store.note(manifest, entries)
-        found = []
-        for index, status in enumerate(entries.status):
-            if status == DELETED:
-                continue
-            file = entries.data_file(index)
-            found.append(existing_entry(file, manifest.added_snapshot_id or 0))
-        return found
 
 
 def packed_from_end(manifests: Sequence[HeldManifest], target: int) -> list[list[HeldManifest]]:

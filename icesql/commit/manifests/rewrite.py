@@ -19,10 +19,9 @@ from icesql.commit.manifests.held import HeldManifest
 from icesql.commit.snapshot_operation import SnapshotOperation
 from icesql.context import QueryContext
 from icesql.errors import CommitConflictError, ProgrammingError
-from icesql.iceberg.manifest.entries import DELETED
 from icesql.iceberg.manifest.manifest import ManifestContent, ManifestFile
 from icesql.iceberg.manifest.partition_values import UNSTORED
-from icesql.iceberg.manifest.writing.manifest_writer import ManifestEntry, existing_entry
+from icesql.iceberg.manifest.writing.manifest_writer import ManifestEntry
 from icesql.iceberg.metadata.snapshot import Snapshot
 from icesql.iceberg.metadata.table_metadata import TableMetadata
 
@@ -177,12 +176,8 @@ class _ManifestRewrite(SnapshotOperation):
 
     def _write(self, group: ManifestGroup) -> Iterator[HeldManifest]:
         entries: list[ManifestEntry] = []
-        for manifest, found in self._store.read(group.manifests):
-            self._store.note(manifest, found)
-            for index, status in enumerate(found.status):
-                if status != DELETED:
-                    file = found.data_file(index)
-                    entries.append(existing_entry(file, manifest.added_snapshot_id or 0))
+        for _, found in self._store.existing(group.manifests):
+            entries += found
         if len(entries) != group.files:
             raise CommitConflictError(
                 f"the manifests list {len(entries)} files and say that they are {group.files}; "

@@ -21,6 +21,7 @@ from icesql.iceberg.manifest.writing.list_writer import ListHeader, write_manife
 from icesql.iceberg.manifest.writing.manifest_writer import (
     ManifestEntry,
     ManifestForm,
+    existing_entry,
     write_manifest,
 )
 from icesql.iceberg.metadata.file_names import metadata_folder
@@ -86,6 +87,16 @@ class ManifestStore:
     ) -> Iterator[tuple[ManifestFile, ManifestEntries]]:
         """Each manifest with its entries, inherited values filled in."""
         return self._reader.entries_of(manifests, self.spec_of)
+
+    def existing(
+        self, manifests: Sequence[ManifestFile]
+    ) -> Iterator[tuple[ManifestFile, list[ManifestEntry]]]:
+        """Each manifest, which will be replaced, with its live files as EXISTING entries."""
+        for manifest, entries in self.read(manifests):
+            self.note(manifest, entries)
+            added_by = manifest.added_snapshot_id or 0
+            files = (entries.data_file(index) for index, live in enumerate(entries.live) if live)
+            yield manifest, [existing_entry(each, added_by) for each in files]
 
     def note(self, manifest: ManifestFile, entries: ManifestEntries) -> None:
         """Remember the live files of a manifest that will be replaced."""

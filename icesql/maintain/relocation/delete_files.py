@@ -137,7 +137,7 @@ def _write_parquet(storage: Storage, path: str, change: Change, new: NewFile) ->
             {key: value for key, value in key_values.items() if key != b"ARROW:schema"}
         )
         moved = _Moved(change)
-        sink = pa.PythonFile(_Sink(new), mode="w")
+        sink = pa.PythonFile(new, mode="w")
         with pq.ParquetWriter(
             sink, schema, compression=_codec(file.metadata), store_schema=False
         ) as writer:
@@ -219,26 +219,6 @@ def _parquet_facts(storage: Storage, path: str, length: int) -> DeleteFacts:
     if _PATH_ID in found.lower_bounds:
         bounds = found.lower_bounds[_PATH_ID], found.upper_bounds[_PATH_ID]
     return DeleteFacts(length, bounds, found.column_sizes, found.split_offsets)
-
-
-class _Sink:
-    """A new file as a sink for pyarrow; the caller of the writer finishes it."""
-
-    closed = False
-
-    def __init__(self, new: NewFile) -> None:
-        self._new = new
-
-    def write(self, data: Any) -> int:
-        """Append bytes."""
-        written: int = self._new.write(data)
-        return written
-
-    def flush(self) -> None:
-        """Nothing is buffered."""
-
-    def close(self) -> None:
-        """Leave the file open."""
 
 
 # ------------------------------------------------------------------ Puffin, Avro

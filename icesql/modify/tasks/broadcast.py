@@ -74,22 +74,10 @@ def write_rows(
     """Write rows for ``read_rows``. Raises OperationalError; then no file is left."""
     with (
         NewFile(storage, path) as file,
-        pa.ipc.new_file(pa.PythonFile(_Sink(file), "w"), schema) as writer,
+        pa.ipc.new_file(pa.PythonFile(file, "w"), schema) as writer,
     ):
         for each in batches:
             writer.write_batch(each)
-
-
-class _Sink:
-    """A new file as a sink for Arrow."""
-
-    closed = False
-
-    def __init__(self, file: NewFile) -> None:
-        self.write = file.write
-
-    def flush(self) -> None:
-        """Nothing is buffered."""
 
 
 def _of_bytes(rows: bytes) -> pa.Table:

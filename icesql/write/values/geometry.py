@@ -12,18 +12,17 @@ from typing import Final
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from msgspec import Struct
 
 from icesql.iceberg import types as t
 from icesql.write.casts import plain_array
+from icesql.write.inner_columns import InnerColumn
 from icesql.write.values.misfit import Misfit
 
 # Least and greatest x, y, z, m; infinities in reverse order for a dimension without values.
 Box = tuple[tuple[float, ...], tuple[float, ...]]
 _NO_BOX: Final[Box] = ((math.inf,) * 4, (-math.inf,) * 4)
 _POINT, _LINE, _POLYGON, _MULTIPOINT = 1, 2, 3, 4
-_COLLECTIONS: Final = (4, 5, 6, 7)
 _DEEPEST: Final = 50
 
 
@@ -35,18 +34,6 @@ class Extent(Struct, frozen=True):
 
     nulls: int
     box: Box | None
-
-
-class GeometryColumn(Struct, frozen=True):
-    """A column of geometries outside of lists and maps: its id, its path of column indices.
-
-    ``points_alone``: only points have a box, because edges between points can leave their box, as
-    a geography's do on a sphere.
-    """
-
-    field_id: int
-    path: tuple[int, ...]
-    points_alone: bool
 
 
 def geometry_array(type: t.IcebergType, values: pa.Array) -> pa.Array:
@@ -67,37 +54,21 @@ def geometry_array(type: t.IcebergType, values: pa.Array) -> pa.Array:
     return values
 
 
-def geometry_columns(fields: Sequence[t.NestedField]) -> tuple[GeometryColumn, ...]:
-    """The geometry columns among stored fields."""
-    return tuple(_columns(fields, ()))
+def extents(table: pa.Table, columns: Sequence[InnerColumn]) -> dict[int, Extent]:
+    """The extent of each column in ``table``, by field id.
 
-
-def _columns(fields: Sequence[t.NestedField], path: tuple[int, ...]) -> list[GeometryColumn]:
-    found: list[GeometryColumn] = []
-    for place, each in enumerate(fields):
-        match each.type:
-            case t.GeometryType() | t.GeographyType():
-                on_sphere = isinstance(each.type, t.GeographyType)
-                found.append(GeometryColumn(each.field_id, (*path, place), on_sphere))
-            case t.StructType(inner):
-                found += _columns(inner, (*path, place))
-    return found
-
-
-def extents(table: pa.Table, columns: Sequence[GeometryColumn]) -> dict[int, Extent]:
-    """The extent of each column in ``table``, by field id."""
+    Of a geography only points have a box: edges between points can leave theirs on a sphere.
+    """
     found: dict[int, Extent] = {}
     for each in columns:
-        values = table.column(each.path[0])
-        for place in each.path[1:]:
-            values = pc.struct_field(values, [place])
+        values, on_sphere = each.of(table), isinstance(each.type, t.GeographyType)
         box: Box | None = _NO_BOX
         for value in values.to_pylist():
             if value is None:
                 continue
             walk = _Walk(value)
             walk.whole()
-            if each.points_alone and not walk.points_alone:
+            if on_sphere and not walk.points_alone:
                 box = None
                 break
             assert box is not None

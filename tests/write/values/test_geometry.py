@@ -8,7 +8,8 @@ import pyarrow as pa
 import pytest
 
 from icesql.iceberg import types as t
-from icesql.write.values.geometry import bounds, extents, geometry_array, geometry_columns
+from icesql.write.inner_columns import inner_columns
+from icesql.write.values.geometry import bounds, extents, geometry_array
 from icesql.write.values.misfit import Misfit
 from tests.columns import columns
 from tests.tables import read_table
@@ -18,7 +19,8 @@ from tests.tables import read_table
 def test_the_box_is_around_all_coordinates(kind: str, values: str, expected: str) -> None:
     geometries = [None if each == "NULL" else bytes.fromhex(each) for each in values.split()]
     table = pa.table({"g": pa.array(geometries, pa.binary())})
-    found = bounds([extents(table, geometry_columns(columns(f"3 g {kind}")))[3]])
+    column = next(inner_columns(columns(f"3 g {kind}"), t.GeometryType, t.GeographyType))
+    found = bounds([extents(table, [column])[3]])
     corners = found and [struct.unpack(f"<{len(each) // 8}d", each) for each in found]
     assert str(corners) == expected
 
