@@ -32,13 +32,12 @@ from icesql.errors import (
     StorageError,
 )
 from icesql.iceberg.manifest.edits import ListedPath, NewPath, edit_manifest, edit_manifest_list
-from icesql.iceberg.manifest.manifest import ManifestContent, ManifestFile, snapshot_manifests
+from icesql.iceberg.manifest.manifest import ManifestContent, ManifestFile
 from icesql.iceberg.metadata.json_writer import metadata_bytes
 from icesql.iceberg.metadata.snapshot import Snapshot
 from icesql.iceberg.metadata.table_metadata import (
     StatisticsFile,
     metadata_document,
-    parse_metadata,
 )
 from icesql.maintain.relocation.delete_files import (
     DeleteFacts,
@@ -46,13 +45,17 @@ from icesql.maintain.relocation.delete_files import (
     relocated_listing,
     write_relocated,
 )
-from icesql.maintain.relocation.documents import refuse_encrypted, relocated_document
+from icesql.maintain.relocation.documents import (
+    listed_deletes,
+    manifests_and_list,
+    read_version,
+    relocated_document,
+)
 from icesql.maintain.relocation.folder import CopyFolder, check_apart, target_location
 from icesql.maintain.relocation.paths import OfCopy
 from icesql.scan.manifest_reader import ManifestReader
 from icesql.storage.new_file import NewFile
 from icesql.storage.open import (
-    MANIFEST_LIST_BYTES,
     METADATA_BYTES,
     Storage,
     is_local,
@@ -125,11 +128,8 @@ class _Copy:
             source.properties, source.reroot, confine=source.confine, lease=source.lease,
             signer=source.signer,
         )  # fmt: skip
-        data = self._source.read(table.metadata_location, most=METADATA_BYTES)
-        self._is_gzipped = data.startswith(b"\x1f\x8b")
-        self._document = metadata_document(data, table.metadata_location)
-        self._metadata = parse_metadata(data, table.metadata_location)
-        refuse_encrypted(self._document, table.name)
+        self._version = read_version(self._source, table.metadata_location, table.name)
+        self._metadata = self._version.metadata
         location = target_location(request.location)
         reroot = self._source.reroot
         check_apart(self._metadata.location, location)
@@ -189,8 +189,8 @@ class _Copy:
                 pool.wait()
         self._check_needed()
         self._sizes = {id_: self._sizes_of(each) for id_, each in metadata.snapshots.items()}
-        document = self._relocated(self._document)
-        self._write_metadata(final, document, self._is_gzipped)
+        document = self._relocated(self._version.document)
+        self._write_metadata(final, document, self._version.gzipped)
         self._write_hint(final)
         self._copy_log(final)
         return Copied(
@@ -274,14 +274,7 @@ class _Copy:
     def _manifests_of(self, snapshot: Snapshot) -> tuple[tuple[ManifestFile, ...], bytes]:
         """The manifests of a snapshot, and the bytes of their list."""
         self._query.check()
-        storage, data = self._source, b""
-
-        def read(named: str) -> bytes:
-            nonlocal data
-            data = storage.read(named, most=MANIFEST_LIST_BYTES)
-            return data
-
-        return snapshot_manifests(snapshot, read, storage.location), data
+        return manifests_and_list(self._source, snapshot)
 
     def _copy_list(self, snapshot: Snapshot) -> None:
         path = snapshot.manifest_list
@@ -408,13 +401,9 @@ class _Copy:
     def _rewrite_deletes(self, data: bytes, location: str) -> None:
         """Rewrite the delete files of a manifest that name data files, several at once."""
         found: dict[str, ListedPath] = {}
-
-        def note(listed: ListedPath) -> NewPath:
-            if listed.names_files and listed.is_live:
-                found.setdefault(self._moved.path(listed.path), listed)
-            return NewPath(listed.path, listed.referenced)
-
-        edit_manifest(data, location, ManifestContent.DELETES, note)
+        for each in listed_deletes(data, location):
+            if each.names_files and each.is_live:
+                found.setdefault(self._moved.path(each.path), each)
         requests = [
             (new, self._pool.submit(self._rewrite_delete, listed, new))
             for new, listed in found.items()
@@ -560,7 +549,7 @@ class _Copy:
                 document = metadata_document(data, each.metadata_file)
             except (StorageError, CorruptFileError):
                 continue  # writers may delete them
-            if document.get("table-uuid") != self._document.get("table-uuid"):
+            if document.get("table-uuid") != self._version.document.get("table-uuid"):
                 continue
             gzipped = data.startswith(b"\x1f\x8b")
             self._write(new, metadata_bytes(self._relocated(document), gzipped=gzipped))
@@ -568,15 +557,7 @@ class _Copy:
 
 def _listed_paths(storage: Storage, path: str) -> list[ListedPath]:
     """The paths that a delete manifest lists."""
-    found: list[ListedPath] = []
-
-    def note(each: ListedPath) -> NewPath:
-        found.append(each)
-        return NewPath(each.path, each.referenced)
-
-    data = storage.read(path, most=most_of_manifest(None))
-    edit_manifest(data, path, ManifestContent.DELETES, note)
-    return found
+    return listed_deletes(storage.read(path, most=most_of_manifest(None)), path)
 
 
 def _name_of(path: str) -> str:

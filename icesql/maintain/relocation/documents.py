@@ -1,4 +1,7 @@
-"""Rewrite the paths in the JSON of table metadata; everything else in it stays unchanged."""
+"""Read what is moved: a version of the metadata, a snapshot's manifests, paths that these list.
+
+Rewrites the paths in the JSON of table metadata; everything else in it stays unchanged.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,18 @@ import copy
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
+from msgspec import Struct
+
 from icesql.errors import UnsupportedTableError
+from icesql.iceberg.manifest.edits import ListedPath, NewPath, edit_manifest
+from icesql.iceberg.manifest.manifest import ManifestContent, ManifestFile, snapshot_manifests
+from icesql.iceberg.metadata.snapshot import Snapshot
+from icesql.iceberg.metadata.table_metadata import (
+    TableMetadata,
+    metadata_document,
+    parse_metadata,
+)
+from icesql.storage.open import MANIFEST_LIST_BYTES, METADATA_BYTES, Storage
 
 # Properties with the folders of new files.
 PLACES: Final = (
@@ -16,6 +30,49 @@ PLACES: Final = (
     "write.folder-storage.path",
 )
 Path = Callable[[str], str]
+
+
+class Version(Struct, frozen=True):
+    """A version of a table's metadata: its file, as JSON and read."""
+
+    path: str
+    document: dict[str, Any]
+    metadata: TableMetadata
+    gzipped: bool
+
+
+def read_version(storage: Storage, path: str, name: str) -> Version:
+    """A version of the table of this name. Raises UnsupportedTableError if it is encrypted."""
+    data = storage.read(path, most=METADATA_BYTES)
+    document = metadata_document(data, path)
+    _refuse_encrypted(document, name)
+    return Version(path, document, parse_metadata(data, path), data.startswith(b"\x1f\x8b"))
+
+
+def manifests_and_list(
+    storage: Storage, snapshot: Snapshot
+) -> tuple[tuple[ManifestFile, ...], bytes]:
+    """The manifests of a snapshot, and the bytes of their list; none if it has no list."""
+    data = b""
+
+    def read(named: str) -> bytes:
+        nonlocal data
+        data = storage.read(named, most=MANIFEST_LIST_BYTES)
+        return data
+
+    return snapshot_manifests(snapshot, read, storage.location), data
+
+
+def listed_deletes(data: bytes, location: str) -> list[ListedPath]:
+    """What a manifest of deletes lists."""
+    found: list[ListedPath] = []
+
+    def note(each: ListedPath) -> NewPath:
+        found.append(each)
+        return NewPath(each.path, each.referenced)
+
+    edit_manifest(data, location, ManifestContent.DELETES, note)
+    return found
 
 
 def relocated_document(
@@ -63,7 +120,7 @@ def _objects(document: Mapping[str, Any], key: str) -> Iterator[dict[str, Any]]:
             yield each
 
 
-def refuse_encrypted(document: Mapping[str, Any], name: str) -> None:
+def _refuse_encrypted(document: Mapping[str, Any], name: str) -> None:
     """Raise UnsupportedTableError for an encrypted table: the copy would not have its keys."""
     properties = document.get("properties")
     keys = isinstance(properties, dict) and properties.get("encryption.key-id")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
 from msgspec import Struct
 
@@ -16,25 +16,26 @@ from icesql.catalog.writes.new_places import check_empty
 from icesql.context import QueryContext
 from icesql.errors import ProgrammingError, UnsupportedTableError
 from icesql.iceberg.manifest.edits import ListedPath, NewPath, edit_manifest, edit_manifest_list
-from icesql.iceberg.manifest.manifest import ManifestContent, ManifestFile, snapshot_manifests
+from icesql.iceberg.manifest.manifest import ManifestContent, ManifestFile
 from icesql.iceberg.metadata.file_names import metadata_folder
 from icesql.iceberg.metadata.json_writer import metadata_bytes
 from icesql.iceberg.metadata.snapshot import Snapshot
-from icesql.iceberg.metadata.table_metadata import (
-    TableMetadata,
-    metadata_document,
-    parse_metadata,
-)
 from icesql.maintain.relocation.delete_files import (
     DeleteFacts,
     facts_of,
     relocated_listing,
     write_relocated,
 )
-from icesql.maintain.relocation.documents import refuse_encrypted, relocated_document
+from icesql.maintain.relocation.documents import (
+    Version,
+    listed_deletes,
+    manifests_and_list,
+    read_version,
+    relocated_document,
+)
 from icesql.maintain.relocation.paths import OfPrefix
 from icesql.storage.new_file import NewFile
-from icesql.storage.open import MANIFEST_LIST_BYTES, METADATA_BYTES, Storage, most_of_manifest
+from icesql.storage.open import Storage, most_of_manifest
 
 STAGED_LIST: Final = "file-list"
 STAGING: Final = "copy-table-staging-"
@@ -73,13 +74,6 @@ def rewrite_table_path(table: Table, request: PathRewrite, query: QueryContext) 
     file outside of the source prefix and for files that cannot be moved, StorageError.
     """
     return _Staging(table, request, query).run()
-
-
-class _Version(Struct, frozen=True):
-    path: str
-    document: dict[str, Any]
-    metadata: TableMetadata
-    gzipped: bool
 
 
 class _Staging:
@@ -139,7 +133,7 @@ class _Staging:
         listed = self._write_list() if self._request.create_file_list else None
         return StagedPaths(name, listed, len(self._lengths), len(self._deletes))
 
-    def _recorded(self, version: _Version) -> str:
+    def _recorded(self, version: Version) -> str:
         reroot = self._source.reroot
         if reroot is None or not version.path.startswith(f"{reroot.folder}/"):
             return version.path
@@ -161,15 +155,11 @@ class _Staging:
             f"as {table.metadata_location.rpartition('/')[2]}"
         )
 
-    def _version(self, path: str | None) -> _Version:
+    def _version(self, path: str | None) -> Version:
         path = path or self._table.metadata_location
-        data = self._source.read(path, most=METADATA_BYTES)
-        document = metadata_document(data, path)
-        refuse_encrypted(document, self._table.name)
-        gzipped = data.startswith(b"\x1f\x8b")
-        return _Version(path, document, parse_metadata(data, path), gzipped)
+        return read_version(self._source, path, self._table.name)
 
-    def _versions(self, end: _Version, start: str | None) -> Iterator[_Version]:
+    def _versions(self, end: Version, start: str | None) -> Iterator[Version]:
         """The versions after the start up to the end, the last one first."""
         yield end
         for each in reversed(end.metadata.metadata_log):
@@ -182,22 +172,17 @@ class _Staging:
 
     def _stage_snapshot(self, snapshot: Snapshot) -> None:
         self._query.check()
-        storage, path = self._source, snapshot.manifest_list
-        read: dict[str, bytes] = {}
-
-        def read_list(named: str) -> bytes:
-            read[named] = storage.read(named, most=MANIFEST_LIST_BYTES)
-            return read[named]
-
+        path = snapshot.manifest_list
+        manifests, data = manifests_and_list(self._source, snapshot)
         # Manifests from before the start, too: the list records their lengths.
-        for each in snapshot_manifests(snapshot, read_list, storage.location):
+        for each in manifests:
             self._stage_manifest(each)
         if path is not None:
             self._stage(
                 path,
                 edit_manifest_list(
-                    read[path],
-                    storage.location(path),
+                    data,
+                    self._source.location(path),
                     lambda named: (self._moved.path(named), self._lengths[named]),
                 ),
             )
@@ -210,19 +195,20 @@ class _Staging:
         data = self._source.read(path, most=most_of_manifest(manifest.manifest_length))
         location, change = self._source.location(path), self._moved.path
 
+        if manifest.content is ManifestContent.DELETES:
+            # An entry for a file may precede the one that marks it as live.
+            for each in listed_deletes(data, location):
+                if each.is_live and each.names_files:
+                    self._stage_deletes(each)
+
         def moved(listed: ListedPath) -> NewPath:
-            if listed.is_live and listed.names_files:
-                self._stage_deletes(listed)
-            elif listed.is_live and self._is_new(listed, manifest):
+            if listed.is_live and not listed.names_files and self._is_new(listed, manifest):
                 self._list(listed.path)
             return relocated_listing(
                 listed, change(listed.path), change, self._facts.get(listed.path)
             )
 
         edited = edit_manifest(data, location, manifest.content, moved)
-        if manifest.content is ManifestContent.DELETES:
-            # An entry for a file may precede the one that marks it as live.
-            edited = edit_manifest(data, location, manifest.content, moved)
         self._stage(path, edited)
         self._lengths[path] = len(edited)
 
