@@ -39,12 +39,12 @@ def rewrite_table_path(call: Call) -> Plan:
     from icesql.modify.procedures.call import check_place
 
     staging = call["staging_location"]
-    check_place(call, staging or call["target_prefix"])
     for name in ("source_prefix", "target_prefix"):
         if not call[name].strip():
             raise call.wrong(name, "is empty")
     if call["source_prefix"] == call["target_prefix"]:
         raise call.wrong("target_prefix", "is the same as source_prefix")
+    check_place(call, staging or call["target_prefix"])
     table, query = call.source(), call.services.query
     request = PathRewrite(
         call["source_prefix"],
