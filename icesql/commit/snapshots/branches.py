@@ -54,11 +54,8 @@ def moved_ref(metadata: TableMetadata, branch: str, snapshot_id: int) -> Snapsho
     return SnapshotRef(snapshot_id) if known is None else replace(known, snapshot_id=snapshot_id)
 
 
-# The fields of a snapshot's summary that name its writer.
-
-
 def engine_summary() -> dict[str, str]:
-    """The engine name and version for a snapshot's summary."""
+    """The fields of a snapshot's summary that name its writer."""
     # ``icesql`` itself is above this package, which may not import it.
     return {"engine-name": "icesql", "engine-version": sys.modules["icesql"].__version__}
 
