@@ -64,7 +64,7 @@ def manifests_and_list(
 
 
 def listed_deletes(data: bytes, location: str) -> list[ListedPath]:
-    """What a manifest of deletes lists."""
+    """The paths that a manifest of deletes lists."""
     found: list[ListedPath] = []
 
     def note(each: ListedPath) -> NewPath:
