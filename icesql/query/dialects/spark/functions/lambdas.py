@@ -222,6 +222,11 @@ def _of_entries(gives: str) -> Scalar:
     return special
 
 
+def _array_sort(self: Expressions, node: exp.Anonymous) -> Typed:
+    """``array_sort`` of the table; its comparator is refused by the number of arguments."""
+    return self.row("array_sort", self.many(_arguments(node, 1, 1)), node)
+
+
 _EXISTS: Final = (
     "CASE WHEN $1 IS NULL THEN NULL WHEN list_contains($1, true) THEN true "
     "WHEN len(list_filter($1, lambda x: x IS NULL)) > 0 THEN NULL ELSE false END"
@@ -231,6 +236,7 @@ _FORALL: Final = (
     "WHEN len(list_filter($1, lambda x: x IS NULL)) > 0 THEN NULL ELSE true END"
 )
 LAMBDAS: Final[dict[str, Any]] = {
+    "array_sort": _array_sort,
     "transform": _transform,
     "filter": _filter,
     "exists": _quantified(_EXISTS),
