@@ -149,21 +149,6 @@ def place(error: BaseException, sql: str) -> None:
 
 
 @contextmanager
-def shifted(by: int) -> Iterator[None]:
-    """Subtract ``by`` from the offsets of errors: from a derived text to the original one."""
-    try:
-        yield
-    except _InSql as error:
-        if error.offset is not None and error.position is None:
-            error.offset = max(error.offset - by, 0)
-        raise
-    except Error as error:
-        if error.sql_offset is not None and error.line is None:
-            error.sql_offset = max(error.sql_offset - by, 0)
-        raise
-
-
-@contextmanager
 def found_at(offset: int | None) -> Iterator[None]:
     """Give errors of name look-ups in the block ``offset``, the place of the name in the SQL."""
     try:

@@ -14,7 +14,7 @@ from icesql.commit.delete_where import commit_delete_where, matched_files
 from icesql.commit.rows import commit_replace_partitions
 from icesql.commit.schema_change import SchemaChange
 from icesql.commit.snapshots.branches import Branch, start_of
-from icesql.errors import DataError, UnsupportedSqlError, shifted
+from icesql.errors import DataError, UnsupportedSqlError
 from icesql.iceberg.expressions.predicate import ALWAYS_TRUE, Leaf, Operation, Predicate, Term
 from icesql.iceberg.manifest.data_file import DataFile
 from icesql.iceberg.metadata.snapshot import Snapshot
@@ -134,10 +134,10 @@ def replace_where(statement: Insert, services: StatementServices) -> Modified:
     replaced = statement.replaced
     assert replaced is not None
     catalog, _, branch = find_target(statement.table, services)
-    with shifted(replaced.shift):
-        gone, scans = services.run(replaced.rows)
+    with replaced.sources.placing():
+        gone, scans = services.run(replaced)
     try:
-        with shifted(replaced.query_shift):
+        with statement.query.sources.placing():
             coming, sources = services.run(statement.query)
         try:
             start = scans[0].snapshot

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
 
@@ -158,7 +158,10 @@ def read_of(scans: Iterable[TableScan], table: Table, start_id: int | None) -> P
     return own[0].row_filter if len(own) == 1 else ALWAYS_TRUE
 
 
-def target_of(query: Query, name: TableName, shift: int = 0) -> TableReference:
-    """The reference to the statement's table in its query, where offsets are ``shift`` larger."""
-    assert name.offset is not None
-    return next(each for each in query.references if each.offset == name.offset + shift)
+def target_of(query: Query, name: TableName, sources: Any = None) -> TableReference:
+    """The reference to the statement's table in its query, whose text has these sources."""
+    return next(
+        each
+        for each in query.references
+        if name.offset == (each.offset if sources is None else sources.original(each.offset))
+    )

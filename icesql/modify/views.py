@@ -10,7 +10,7 @@ from icesql.catalog.targets import new_place
 from icesql.catalog.view import with_views
 from icesql.catalog.writes.views import refused, view_changes
 from icesql.commit.snapshots.branches import engine_summary
-from icesql.errors import CatalogError, ProgrammingError, UnsupportedSqlError, shifted
+from icesql.errors import CatalogError, ProgrammingError, UnsupportedSqlError
 from icesql.iceberg.evolution.fresh_ids import with_fresh_ids
 from icesql.iceberg.metadata.view_changes import NewView
 from icesql.iceberg.schema import Schema
@@ -115,7 +115,7 @@ def _check_sources(
 ) -> None:
     """Refuse a query over what only this session can read: files, paths, variables, own names."""
     query, names = statement.query, services.state.names
-    with shifted(statement.shift):
+    with statement.query.sources.placing():
         if query.files:
             raise UnsupportedSqlError(
                 "files in a view of a catalog",
@@ -157,7 +157,7 @@ def _new(
     identifier: Identifier,
     services: StatementServices,
 ) -> NewView:
-    with shifted(statement.shift):
+    with statement.query.sources.placing():
         result, scans = services.run(statement.query)
         try:
             for each in scans:

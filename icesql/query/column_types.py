@@ -9,7 +9,14 @@ from sqlglot import exp
 
 from icesql.iceberg import types as t
 from icesql.iceberg.schema import Schema
-from icesql.query.names import FromItem, SelectScope, column_of, meaning_of
+from icesql.query.names import (
+    FromItem,
+    SelectScope,
+    child_of,
+    column_of,
+    find_field,
+    meaning_of,
+)
 
 _Type = exp.DataType.Type
 _CASTS: Final[dict[Any, t.IcebergType]] = {
@@ -105,9 +112,7 @@ class ColumnTypes:
             return None
         found = self._output(meaning.items[0], meaning.path[0], depth)
         for name in meaning.path[1:]:
-            if found is None or not isinstance(found.type, t.StructType):
-                return None
-            found = find_field(found.type.fields, name)
+            found = child_of(found, name)
         return found
 
     def _output(self, item: FromItem, name: str, depth: int) -> t.NestedField | None:
@@ -145,10 +150,3 @@ def cast_type(to: exp.DataType) -> t.IcebergType | None:
     if to.expressions:
         return None
     return _CASTS.get(to.this)
-
-
-def find_field(fields: Sequence[t.NestedField], name: str) -> t.NestedField | None:
-    """The field with this name: the exact match, else the only case-insensitive one."""
-    exact = [each for each in fields if each.name == name]
-    same = exact or [each for each in fields if each.name.lower() == name.lower()]
-    return same[0] if len(same) == 1 else None

@@ -402,8 +402,13 @@ def child_of(parent: NestedField | None, name: str) -> NestedField | None:
     """The struct's field with this name; None if no field or several fields match."""
     if parent is None or not isinstance(parent.type, StructType):
         return None
-    exact = [child for child in parent.type.fields if child.name == name]
-    same = exact or [c for c in parent.type.fields if c.name.lower() == name.lower()]
+    return find_field(parent.type.fields, name)
+
+
+def find_field(fields: Sequence[NestedField], name: str) -> NestedField | None:
+    """The field with this name: the exact match, else the only case-insensitive one."""
+    exact = [each for each in fields if each.name == name]
+    same = exact or [each for each in fields if each.name.lower() == name.lower()]
     return same[0] if len(same) == 1 else None
 
 

@@ -7,7 +7,7 @@ are refused if they access anything outside the query.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
@@ -51,7 +51,7 @@ _PART_NAMES: Final = {
     "prewhere": "PREWHERE",
 }
 _TABLE_PARTS: Final = frozenset(
-    {"this", "db", "catalog", "alias", "joins", "laterals", "version", "when", "ordinality"}
+    {"this", "db", "catalog", "alias", "joins", "laterals", "version", "ordinality"}
 )
 _TABLE_PART_NAMES: Final = {
     "pivots": "PIVOT and UNPIVOT",
@@ -229,11 +229,15 @@ def _check_call(node: exp.Func) -> None:
         check_function(node.sql_name(), node)
 
 
-def _check_select(node: exp.Select) -> None:
+def _check_parts_of(node: exp.Expr, parts: Collection[str], names: Mapping[str, str]) -> None:
+    """Refuse a part of a node that is not one of ``parts``, by its name."""
     for name, value in node.args.items():
-        if value and name not in _SELECT_PARTS:
-            label = _PART_NAMES.get(name, name.upper().replace("_", " ").strip())
-            raise unsupported(label, node)
+        if value and name not in parts:
+            raise unsupported(names.get(name, name.upper().replace("_", " ").strip()), node)
+
+
+def _check_select(node: exp.Select) -> None:
+    _check_parts_of(node, _SELECT_PARTS, _PART_NAMES)
     if not node.expressions:
         raise syntax_error("SELECT without a column", node, ("a column",))
 
@@ -245,10 +249,7 @@ def _reads_files(node: exp.Expr) -> bool:
 
 
 def _check_table(node: exp.Table, *, files: bool, functions: bool) -> None:
-    for name, value in node.args.items():
-        if value and name not in _TABLE_PARTS:
-            label = _TABLE_PART_NAMES.get(name, name.upper())
-            raise unsupported(label, node)
+    _check_parts_of(node, _TABLE_PARTS, _TABLE_PART_NAMES)
     alias = node.args.get("alias")
     if alias is not None and alias.this is not None:
         _check_alias(node, alias)
@@ -273,7 +274,7 @@ def _check_table(node: exp.Table, *, files: bool, functions: bool) -> None:
 
 
 def _refuse_clause(node: exp.Table, what: str) -> None:
-    clause = node.args.get("version") or node.args.get("when")
+    clause = node.args.get("version")
     if clause is not None:
         raise unsupported(f"time travel on {what}", clause.meta.get("start"), _INSIDE)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from msgspec import Struct
 
 from icesql.sql.positions import syntax_error, unsupported
-from icesql.sql.time_travel import TimeTravel, read_travel
+from icesql.sql.time_travel import TimeTravel, travel_of
 
 if TYPE_CHECKING:
     from sqlglot import exp
@@ -46,8 +46,6 @@ def read_changes(clause: exp.Expr, *, seconds: bool) -> ChangeRange:
 
     Raises SqlSyntaxError, UnsupportedSqlError.
     """
-    from sqlglot import exp
-
     offset = clause.meta.get("start")
     ends: list[TimeTravel | None] = []
     for bound, name in zip(clause.args["expression"].expressions, ("from", "to"), strict=True):
@@ -55,10 +53,9 @@ def read_changes(clause: exp.Expr, *, seconds: bool) -> ChangeRange:
         if not bound_words:
             ends.append(None)
             continue
-        version = exp.Version(this=bound_words["kind"], kind="AS OF", expression=bound)
-        version.meta.update(start=bound_words["start"], text=bound_words["text"])
-        version.meta["has_parameter"] = clause.meta["has_parameter"]
-        ends.append(read_travel(version, seconds=seconds))
+        kind, place = bound_words["kind"], bound_words["start"]
+        text = "" if clause.meta["has_parameter"] else bound_words["text"]
+        ends.append(travel_of(kind, bound, seconds=seconds, offset=place, text=text))
     options: dict[str, str] = clause.meta["options"]
     mode = options.get("deduplicationmode", "dropcarryovers").lower()
     if mode not in _DEDUPLICATION:

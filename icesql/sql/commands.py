@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -27,6 +28,9 @@ from icesql.sql.statement import (
 from icesql.sql.statement_words import CHANGES_ROWS, PIVOT_WORDS, QUERY_WORDS
 from icesql.sql.trees import exp
 
+if TYPE_CHECKING:
+    from icesql.sql.parse import Parse
+
 EXPLAIN_FORMATS = ("text", "json", "tree", "html")
 _EXPLAIN_OPTIONS = ("FORMAT", "ANALYZE", "ENGINE")
 # Words that begin a query in parentheses.
@@ -41,21 +45,19 @@ _IN_PARENTHESES = (
     "UNPIVOT",
     "(",
 )
-ReadQuery = Callable[[Sequence[Token]], Query]
 
 
-def read_command(tokens: Sequence[Token], sql: str, read_query: ReadQuery) -> Statement:
+def read_command(tokens: Sequence[Token], parse: Parse) -> Statement:
     """Parse a statement that begins with one of COMMAND_WORDS.
 
-    ``sql`` is the text of the tokens, ``read_query`` parses the tokens of a query. Raises
-    SqlSyntaxError, UnsupportedSqlError.
+    Raises SqlSyntaxError, UnsupportedSqlError.
     """
-    reader = Commands(tokens, sql, read_query)
+    reader = Commands(tokens, parse.sql, parse)
     match reader.take():
         case "PREPARE" | "EXECUTE" | "DEALLOCATE":
             from icesql.sql.show_statements.prepared import read_prepared
 
-            return read_prepared(tokens, sql, read_query)
+            return read_prepared(tokens, parse)
         case "EXPLAIN":
             return reader.explain()
         case "SHOW":
@@ -67,9 +69,7 @@ def read_command(tokens: Sequence[Token], sql: str, read_query: ReadQuery) -> St
         case "COPY":
             from icesql.sql.parser.copy_to import read_copy
 
-            return read_copy(
-                tokens, read_query, lambda part: Commands(part, sql, read_query).table_query("COPY")
-            )
+            return read_copy(tokens, parse)
         case "RESET" if reader.is_word("VARIABLE"):
             reader.take()
             variable = SetVariable(".".join(reader.name()).lower(), None)
@@ -92,10 +92,6 @@ def read_command(tokens: Sequence[Token], sql: str, read_query: ReadQuery) -> St
 
 class Commands(TokenCursor):
     """Reads one statement, starting after its first word."""
-
-    def __init__(self, tokens: Sequence[Token], sql: str, read_query: ReadQuery) -> None:
-        super().__init__(tokens, sql)
-        self._read_query = read_query
 
     # ------------------------------------------------------------ statements
 
@@ -143,7 +139,7 @@ class Commands(TokenCursor):
                 start = self.tokens[0].start
                 raise unsupported(f"EXPLAIN {option} with other options", start, "use them apart")
         form = "engine" if engine else format_name
-        return Explain(self._read_query(rest), analyze, form, file)
+        return Explain(self.parse.any_query(rest), analyze, form, file)
 
     def diff_summary(self) -> Shown:
         """Read DIFF SUMMARY table BETWEEN version AND version, which is parsed as DIFF."""
@@ -152,7 +148,7 @@ class Commands(TokenCursor):
         self.index += 1  # SUMMARY
         tokens = [self.tokens[0], *self.rest]
         check_compared(tokens)
-        query = self._read_query(tokens)
+        query = self.parse.any_query(tokens)
         self._check_one_table("DIFF SUMMARY", query, self.here)
         reference = query.references[0]
         if reference.changes is not None and reference.changes.keys:
@@ -167,7 +163,7 @@ class Commands(TokenCursor):
         words = (*QUERY_WORDS, "TABLE", *PIVOT_WORDS)
         is_query = self.peek() in words or begins_comparison(self.rest)
         if not is_table and is_query:
-            return replace(self._read_query(self.rest), about="DESCRIBE")
+            return replace(self.parse.any_query(self.rest), about="DESCRIBE")
         what = self.peek()
         if what in ("EXTENDED", "FORMATTED", "DETAIL", "HISTORY") and self.is_word(what):
             self.take()
@@ -228,7 +224,7 @@ class Commands(TokenCursor):
         if constant is not None and constant[1] == len(rest):
             return SetVariable(name.lower(), constant[0])
         opening = word_at("SELECT", at)
-        query = self._read_query([opening, *rest])
+        query = self.parse.any_query([opening, *rest])
         items = query.tree.expressions
         used = {part for part, value in query.tree.args.items() if value}
         value = items[0].unalias() if len(items) == 1 and used == {"expressions"} else None
@@ -298,7 +294,7 @@ class Commands(TokenCursor):
         if not rest:
             raise syntax_error(f"nothing follows {what}", self.here, ("a table",))
         at = rest[0].start
-        query = self._read_query([*words_at("SELECT * FROM", at), *rest])
+        query = self.parse.any_query([*words_at("SELECT * FROM", at), *rest])
         self._check_one_table(what, query, at)
         return query
 

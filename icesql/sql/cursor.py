@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from icesql.errors import Error
 from icesql.sql.lexer import (
@@ -20,15 +20,28 @@ from icesql.sql.lexer import (
 )
 from icesql.sql.positions import syntax_error
 
+if TYPE_CHECKING:
+    from icesql.sql.parse import Parse
+
 T = TypeVar("T")
 
 
 class TokenCursor:
-    """The tokens of one statement and a position among them."""
+    """The tokens of one statement and a position among them.
 
-    def __init__(self, tokens: Sequence[Token], sql: str) -> None:
+    ``parse`` reads the queries in it; None for a text without queries.
+    """
+
+    def __init__(self, tokens: Sequence[Token], sql: str, parse: Parse | None = None) -> None:
         self.tokens, self.sql = tokens, sql
+        self._parse = parse
         self.index = 0
+
+    @property
+    def parse(self) -> Parse:
+        """The reader of the queries in the statement."""
+        assert self._parse is not None
+        return self._parse
 
     @property
     def token(self) -> Token | None:
@@ -170,7 +183,7 @@ class TokenCursor:
         opened = self.index
         self.need("(")
         self.index = closing(self.tokens, opened)
-        inner = TokenCursor(self.tokens[opened + 1 : self.index], self.sql)
+        inner = TokenCursor(self.tokens[opened + 1 : self.index], self.sql, self._parse)
         if not inner.tokens:
             raise self.unexpected("something in the brackets")
         self.need(")")

@@ -437,45 +437,6 @@ def check_commands_in_from(tokens: Sequence[Token]) -> None:
             raise unsupported(f"{word} as a table", token, hint)
 
 
-def check_comments(tokens: Sequence[Token], sql: str) -> None:
-    """Refuse hints ``/*+ … */``: sqlglot drops them as comments, but Flink's choose a snapshot.
-
-    Raises UnsupportedSqlError.
-    """
-    if "/*+" not in sql and "\r" not in sql:
-        return
-    last = 0
-    for token in tokens:
-        if token.word == "/*+":
-            raise unsupported("an optimizer hint /*+ … */", token.start, _HINT)
-        _check_gap(sql, last, token.start)
-        last = token.stop
-    _check_gap(sql, last, len(sql))
-
-
-_HINT: Final = "leave it out; a snapshot is chosen with FOR VERSION AS OF …"
-
-
-def _check_gap(sql: str, start: int, end: int) -> None:
-    index = start
-    while index < end:
-        if sql.startswith("/*+", index):
-            raise unsupported("an optimizer hint /*+ … */", index, _HINT)
-        if sql.startswith("--", index):
-            stop = sql.find("\n", index)
-            stop = end if stop < 0 else min(stop, end)
-            return_at = sql.find("\r", index, stop)
-            if return_at >= 0 and return_at + 1 != stop:
-                # The engine's comment ends here, sqlglot's at the end of the line.
-                raise unsupported("a carriage return in a comment", return_at, "end it with \\n")
-            index = stop
-        elif sql.startswith("/*", index):
-            stop = sql.find("*/", index + 2)
-            index = end if stop < 0 else stop + 2
-        else:
-            index += 1
-
-
 def _nothing_follows(tokens: Sequence[Token], index: int, wanted: str) -> Exception:
     token = tokens[index]
     offset = tokens[index + 1].start if index + 1 < len(tokens) else token.stop

@@ -63,13 +63,21 @@ class Parameters:
         for node in found:
             if isinstance(node.parent, exp.In) and self._bind_list(node, node.parent, edits):
                 continue
-            value = literal(self._value_of(node))
-            _mark(value, self._label, node)
-            _place(node, write_literal(value), edits)
+            value = self._literal(node, self._value_of(node), edits)
             if node is tree:
                 return value
             node.replace(value)
         return tree
+
+    def _literal(self, node: exp.Expr, given: Any, edits: list[Edit]) -> exp.Expr:
+        """Return the literal of a parameter's value, which knows the parameter and its offset."""
+        value = literal(given)
+        value.meta["parameter"] = self._label
+        if "start" in node.meta:
+            value.meta["parameter_at"] = node.meta["start"]
+        if (place := _place_of(node)) is not None:
+            edits.append(Edit(*place, VALUE, write_literal(value)))
+        return value
 
     def _bind_list(self, node: exp.Expr, parent: exp.In, edits: list[Edit]) -> bool:
         """Bind ``IN ?`` to a list, or ``IN (?, ?, …)`` if one node represents all of its ``?``."""
@@ -80,10 +88,7 @@ class Parameters:
         elif node.arg_key == "field":
             given = self._value_of(node)
             if not isinstance(given, list | tuple | set | frozenset) or not given:
-                value = literal(given)
-                _mark(value, self._label, node)
-                _place(node, write_literal(value), edits)
-                node.replace(value)
+                node.replace(self._literal(node, given, edits))
                 return True
             parent.meta["parameter"] = self._label
             values = list(given)
@@ -186,24 +191,11 @@ class ParameterReader:
             raise ProgrammingError("Spark does not accept a parameter here")
 
 
-def _mark(value: exp.Expr, label: int | str, parameter: exp.Expr) -> None:
-    """Record on a value its parameter, and the parameter's offset."""
-    value.meta["parameter"] = label
-    if "start" in parameter.meta:
-        value.meta["parameter_at"] = parameter.meta["start"]
-
-
 def _place_of(node: exp.Expr) -> tuple[int, int] | None:
     """Return the span of a parameter in the SQL."""
     if "start" in node.meta and "stop" in node.meta:
         return int(node.meta["start"]), int(node.meta["stop"])
     return None
-
-
-def _place(node: exp.Expr, sql: str, edits: list[Edit]) -> None:
-    place = _place_of(node)
-    if place is not None:
-        edits.append(Edit(*place, VALUE, sql))
 
 
 def write_literal(node: exp.Expr) -> str:

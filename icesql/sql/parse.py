@@ -8,7 +8,7 @@ from contextlib import suppress
 from copy import copy
 from functools import partial
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from msgspec import DecodeError
 from msgspec.structs import replace
@@ -22,16 +22,13 @@ from icesql.errors import (
     UnsupportedSqlError,
     placing,
     position,
-    shifted,
     similar_names,
 )
 from icesql.sql.function_table import SPARK, TRANSLATED
 from icesql.sql.lexer import (
     SPARK_NAMES,
     WORD,
-    Dialect,
     Token,
-    check_comments,
     closing,
     promised_name,
     reading,
@@ -69,8 +66,9 @@ if TYPE_CHECKING:
     from sqlglot import exp
 
     from icesql.sql.macros.macro import Macros
-    from icesql.sql.writes.overwrites import ReadText
+    from icesql.sql.sources import Sources
 
+Read = TypeVar("Read", bound=Statement)
 _NUMBERS_ARE_SECONDS = ("spark", "spark2", "databricks")
 _MACRO = ("MACRO", "FUNCTION")
 # Words that may begin a form of another system; see ``macros.other_spellings``.
@@ -146,46 +144,34 @@ def _parse_all(
     copies: bool,
     macros: Macros,
 ) -> list[Statement]:
-    reader, own = reading(dialect), promised_name(dialect)
+    reader = reading(dialect)
     _check_encodable(sql)
-    lists, tokens = _tokens(sql, reader, parameters)
-    check_reading(len(tokens))
-    advice: list[tuple[int, int]] = []
-    notes: list[str] = []
-    if reader.is_own and (plain := with_plain_blanks(sql)) != sql:
-        sql = plain
-        lists, tokens = _tokens(sql, reader, parameters)
-    written = sql
-    if "`" in sql or "/*+" in sql:
-        from icesql.sql.show_statements import advice as advised
+    if reader.is_own:
+        sql = with_plain_blanks(sql)
+    notes: dict[int, str] = {}
+    if "/*+" in sql:
+        from icesql.sql.show_statements.advice import read_hints
 
-        advice = advised.advice_in(sql, tokens)
-        notes = [advised.note_of(written[start:end]) for start, end in advice]
-        sql = _respelt(advised.without(sql, advice), tokens)
-        lists, tokens = _tokens(sql, reader, parameters)
-    check_comments(tokens, sql)
-    values = Parameters(parameters)
-    seconds = (dialect or "").lower() in _NUMBERS_ARE_SECONDS
-    spark = (dialect or "").lower() in SPARK_NAMES
+        sql, notes = read_hints(sql, reader.name)
+    made, tokens = Parse(dialect, Parameters(parameters), files, macros).over(sql, parameters)
+    check_reading(len(tokens))
+    if "`" in sql:
+        made, tokens = made.over(double_quoted(sql, tokens), parameters)
     statements: list[Statement] = []
     for chunk in _split(tokens):
         if chunk[0].word == "COPY":
             _check_copy(chunk, files=files, copies=copies)
-        parse = Parse(sql, reader, values, seconds, lists, files, spark, own)
-        parse.notes = tuple(
-            note
-            for (place, _), note in zip(advice, notes, strict=True)
-            if chunk[0].start <= place < chunk[-1].stop
-        )
-        statement = _WithMacros(parse, macros).statement(chunk)
+        first, last = chunk[0].start, chunk[-1].stop
+        made.notes = tuple(note for place, note in notes.items() if first <= place < last)
+        statement = made.read(chunk)
         statements.append(statement)
         if isinstance(statement, MacroStatement):
             from icesql.sql.macros.macro import changed
 
             # The following statements may call it; an error in it is raised before they run.
             with suppress(ProgrammingError):
-                macros = changed(macros, statement)
-    values.finish()
+                made.macros = changed(made.macros, statement)
+    made.values.finish()
     return statements
 
 
@@ -202,29 +188,15 @@ def parse_expanded(
     ``shown`` are the statements in its FROM by the offsets of their names. Raises the same errors
     as ``parse``, without line and column.
     """
-    read = partial(_parse_expanded, sql, dialect, given, shown, files)
+
+    def read() -> Query:
+        values = Parameters(given[0])
+        values.place = given[1]
+        made, tokens = Parse(dialect, values, files).over(sql)
+        made.shown, made.views = shown, True
+        return with_deep_stack(lambda: made.query(tokens))
+
     return read_in_time(read, len(sql))
-
-
-def _parse_expanded(
-    sql: str,
-    dialect: str | None,
-    given: tuple[Any, int],
-    shown: Mapping[int, Shown | Query],
-    files: bool,
-) -> Query:
-    reader = reading(dialect)
-    sql = with_plain_blanks(sql) if reader.is_own else sql
-    lists, tokens = _tokens(sql, reader)
-    if "`" in sql or "/*+" in sql:
-        sql = _respelt(sql, tokens)
-        lists, tokens = _tokens(sql, reader)
-    values = Parameters(given[0])
-    values.place = given[1]
-    name = (dialect or "").lower()
-    seconds, spark = name in _NUMBERS_ARE_SECONDS, name in SPARK_NAMES
-    made = Parse(sql, reader, values, seconds, lists, files, spark, promised_name(dialect))
-    return made.expanded(tokens, shown)
 
 
 def first_tokens(sql: str, dialect: str | None) -> list[Token]:
@@ -243,27 +215,6 @@ def query_tokens(sql: str, dialect: str | None) -> tuple[Token, Token | None, in
         outer += 1
     second = tokens[outer + 1] if outer + 1 < len(tokens) else None
     return tokens[outer], second, tokens[-outer].start if outer else len(sql)
-
-
-def _respelt(sql: str, tokens: Sequence[Token]) -> str:
-    """Rewrite other systems' quotes and hints to DuckDB's, keeping the length of the text."""
-    from icesql.sql.parser.travel.options import with_options
-
-    return double_quoted(with_options(sql, tokens), tokens)
-
-
-def _text_query(parse: Parse, text: str, shift: int, *, again: bool = False) -> Query:
-    """Parse a query in another text, whose offsets are larger by ``shift`` than the statement's.
-
-    ``again``: the caller parses its parameters once more, in another text.
-    """
-    same = copy(parse)
-    if again:
-        same.values = copy(parse.values)
-    with shifted(shift):
-        same.sql = text
-        same.lists, tokens = _tokens(text, same.reader)
-        return same.any_query(tokens)
 
 
 def _first_word(tokens: Sequence[Token]) -> str:
@@ -309,28 +260,6 @@ def _refused(first: str, tokens: Sequence[Token]) -> UnsupportedSqlError:
     return unsupported(first, tokens[0].start, (*made, REFUSED_STATEMENTS[first])[0])
 
 
-def _written(
-    tokens: Sequence[Token],
-    sql: str,
-    inner: _Inner,
-    read_text: ReadText,
-) -> Statement | None:
-    """Read a statement that changes tables or creates temporary ones; None for other statements."""
-    if tokens[0].word in ("CREATE", "DROP"):
-        from icesql.sql.created.create import is_temporary, read_created
-
-        if is_temporary(tokens):
-            return read_created(tokens, sql, inner)
-    from icesql.sql.writes.read import read_write
-
-    written = read_write(tokens, sql, inner.query, read_text, inner.text_alone)
-    if written is not None and inner.is_own:
-        from icesql.sql.writes.read import check_names
-
-        check_names(written, sql)
-    return written
-
-
 def _check_copy(tokens: Sequence[Token], *, files: bool, copies: bool) -> None:
     """Refuse COPY of files that the connection may not read or write."""
     if _is_copy_from(tokens):
@@ -351,15 +280,6 @@ def _check_encodable(sql: str) -> None:
             f"{sql[error.start]!a} is a lone surrogate (half of a character)",
             position=position(sql, error.start),
         ) from None
-
-
-def _tokens(sql: str, reader: Dialect, given: Any = None) -> tuple[Mapping[int, Cut], list[Token]]:
-    """Return the long lists of literals in a text, and its tokens, one for each such list.
-
-    ``given`` are the values of its parameters.
-    """
-    lists = take_lists(sql, given, reader)
-    return lists, tokenize(without_lists(sql, lists), reader)
 
 
 def split_statements(sql: str, *, dialect: str | None = None) -> list[str]:
@@ -388,39 +308,130 @@ def _put(sql: str, token: Token, word: str) -> str:
 
 
 class Parse:
-    """The state of reading the statements of one text."""
+    """Reads the statements of one text, and the queries in them."""
 
     def __init__(
         self,
-        sql: str,
-        reader: Dialect,
+        dialect: str | None,
         values: Parameters,
-        seconds: bool,
-        lists: Mapping[int, Cut],
-        files: bool,
-        spark: bool,
-        dialect: str,
+        files: bool = False,
+        macros: Macros | None = None,
     ) -> None:
-        self.sql, self.reader, self.values, self.spark = sql, reader, values, spark
+        self.reader, self.values, self.files = reading(dialect), values, files
+        self.macros: Macros = macros or {}
+        given, name = (dialect or "").lower(), promised_name(dialect)
+        self.spark, self.seconds = given in SPARK_NAMES, given in _NUMBERS_ARE_SECONDS
         # The dialect whose function table defines the statement's functions.
-        self.translated = SPARK if spark else dialect if dialect in TRANSLATED else ""
-        self.seconds, self.lists, self.files = seconds, lists, files
+        self.translated = SPARK if self.spark else name if name in TRANSLATED else ""
+        self.sql = ""
+        # The long lists of literals, by the offsets of the names that replace them.
+        self.lists: Mapping[int, Cut] = {}
         # The statements in FROM, by their offsets.
         self.shown: Mapping[int, Shown | Query] = {}
         self.views = False  # whether the text contains the texts of views
         self.notes: tuple[str, ...] = ()  # notes for the user, shown with the result
         self.sources: Any = None  # the origin of its parts, unless all of it is the user's
 
-    def expanded(self, tokens: Sequence[Token], shown: Mapping[int, Shown | Query]) -> Query:
-        """Parse a text that contains the texts of views."""
-        self.shown, self.views = shown, True
-        return with_deep_stack(lambda: self._query(tokens))
+    def over(self, sql: str, given: Any = None) -> tuple[Parse, list[Token]]:
+        """Return a copy for another text, and its tokens, one for each long list of literals.
+
+        ``given`` are the values of its parameters.
+        """
+        same = copy(self)
+        same.sql, same.lists = sql, take_lists(sql, given, self.reader)
+        return same, tokenize(without_lists(sql, same.lists), self.reader)
 
     def alone(self, inside: str) -> Parse:
         """Return a copy for a query in a construct without parameters, such as "a view"."""
         same = copy(self)
         same.values = Parameters(None, inside)
         return same
+
+    def composed(self, text: str, sources: Sources, *, again: bool = False) -> Query:
+        """Parse a query in a text that was made from the current one, whose ``sources`` it gets.
+
+        ``again``: the caller parses its parameters once more, in another text.
+        """
+        same = copy(self)
+        if again:
+            same.values = copy(self.values)
+        return same._derived(text, sources, Parse.any_query)
+
+    # ------------------------------------------------------------ macros and other spellings
+
+    def read(self, tokens: Sequence[Token]) -> Statement:
+        """Parse a statement after replacing its calls of macros by their bodies."""
+        word = tokens[0].word
+        if word in ("CREATE", "DROP") and any(each.word in _MACRO for each in tokens[:5]):
+            from icesql.sql.macros.create import read_macro
+            from icesql.sql.macros.macro import is_macro_word
+
+            if is_macro_word(tokens):
+                return read_macro(tokens, self)
+        if word == "PREPARE":
+            # EXECUTE parses the prepared text, with the macros defined at that time.
+            return self.statement(tokens)
+        if self.reader.is_own:
+            found = None
+            words = {each.word for each in tokens}
+            if not words.isdisjoint(_OTHER):
+                from icesql.sql.macros.other_spellings import other_spellings
+
+                found = other_spellings(self.sql, tokens)
+            elif not words.isdisjoint(PIVOT_WORDS):
+                from icesql.sql.show_statements.in_from import marked
+
+                found = marked(self.sql, tokens)
+            if found is not None:
+                return self._derived(*found, Parse._expanded)
+        return self._expanded(tokens)
+
+    def check_macro(self, tokens: Sequence[Token], name: str, before: str) -> None:
+        """Raise the errors of reading a query in which the macro ``name`` is not defined.
+
+        ``before`` are words in front of it.
+        """
+        alone = self.alone("a macro")
+        alone.macros = {key: each for key, each in self.macros.items() if key != name.lower()}
+        if not isinstance(alone._expanded(tokens, before), Query):
+            raise unsupported(f"{tokens[0].word} in a macro", tokens[0], "it has a query")
+
+    def _expanded(self, tokens: Sequence[Token], before: str = "") -> Statement:
+        """Parse a statement after macro expansion; ``before`` are words in front of it."""
+        found, macros = None, self.macros
+        words = {token.text.lower() for token in tokens}
+        if _OF_THE_CLOCK in words and self.reader.is_own:
+            from icesql.sql.macros.macro import AGO
+
+            macros = {_OF_THE_CLOCK: AGO, **macros}
+        if not macros.keys().isdisjoint(words):
+            from icesql.sql.macros.expand import expand
+
+            found = expand(self.sql, tokens, macros, self, before)
+        if found is None:
+            opening = [word_at(before.strip(), tokens[0].start)] if before else []
+            return self.statement([*opening, *tokens])
+        return self._derived(*found, Parse.statement)
+
+    def _derived(
+        self, text: str, sources: Sources, read: Callable[[Parse, Sequence[Token]], Read]
+    ) -> Read:
+        """Parse a text that was made from the current one; errors get offsets in the original."""
+        sources = replace(sources, under=self.sources)
+        with sources.placing():
+            same, tokens = self.over(text)
+            same.sources = sources
+            return read(same, tokens)
+
+    def tree_of(self, sql: str, tokens: Sequence[Token]) -> exp.Expr:
+        """Return the tree of a query of a text, with calls of macros among its functions."""
+        from icesql.sql.queries import tree_of
+
+        same = copy(self)
+        same.sql, same.lists = sql, {}
+        return tree_of(same, tokens)
+
+    # ------------------------------------------------------------ statements and queries
 
     def statement(self, tokens: Sequence[Token]) -> Statement:
         """Parse the tokens of one statement. Raises the same errors as ``parse``."""
@@ -433,11 +444,11 @@ class Parse:
             if is_summary(tokens, 0):
                 from icesql.sql.commands import read_command
 
-                return read_command(tokens, self.sql, self.any_query)
+                return read_command(tokens, self)
             check_compared(tokens)
             return self.any_query(tokens)
         if first in PIVOT_WORDS and self.reader.is_own:
-            return self._query(tokens)
+            return self.query(tokens)
         if first == "EXPLAIN" and any(t.word in EXPLAINED_WRITES for t in tokens[1:2]):
             from icesql.sql.writes.procedures.call import explained
 
@@ -447,12 +458,12 @@ class Parse:
         if first in COMMAND_WORDS and not _is_copy_from(tokens):
             from icesql.sql.commands import read_command
 
-            read = read_command(tokens, self.sql, self.any_query)
+            read = read_command(tokens, self)
             if isinstance(read, Shown) and read.what == "FUNCTIONS":
                 return replace(read, name=self.translated)
             return read
         if first in WRITE_WORDS:
-            written = _written(tokens, self.sql, _Inner(self), partial(_text_query, self))
+            written = self._written(tokens)
             if written is not None:
                 return written
         if first in REFUSED_STATEMENTS:
@@ -461,12 +472,26 @@ class Parse:
 
         raise no_statement(tokens)
 
+    def _written(self, tokens: Sequence[Token]) -> Statement | None:
+        """Read a statement that changes tables or creates temporary ones; None for others."""
+        if tokens[0].word in ("CREATE", "DROP"):
+            from icesql.sql.created.create import is_temporary, read_created
+
+            if is_temporary(tokens):
+                return read_created(tokens, self)
+        from icesql.sql.writes.read import check_names, read_write
+
+        written = read_write(tokens, self)
+        if written is not None and self.reader.is_own:
+            check_names(written, self.sql)
+        return written
+
     def any_query(self, tokens: Sequence[Token]) -> Query:
         """Parse a query, SUMMARIZE of a query or table, or ``TABLE t``."""
         first = tokens[0]
         word = first.word
         if word not in TABLE_WORDS:
-            return self._query(tokens)
+            return self.query(tokens)
         if len(tokens) == 1:
             expected = ("a table",) if word == "TABLE" else ("a table", "a query")
             raise syntax_error(f"nothing follows {word}", first.stop, expected)
@@ -484,13 +509,14 @@ class Parse:
         same = copy(self)
         same.sql = _put(self.sql, first, "FROM")
         opening = Token(WORD, "FROM", first.start, first.start + 4, "FROM")
-        query = same._query([opening, *tokens[1:]])
+        query = same.query([opening, *tokens[1:]])
         if query.spark is None:
             return query
         hint = "write SELECT * FROM t"
         return replace(query, spark=unsupported(f"{word} on the Spark engine", first, hint))
 
-    def _query(self, tokens: Sequence[Token]) -> Query:
+    def query(self, tokens: Sequence[Token]) -> Query:
+        """Parse a SELECT, PIVOT, DIFF or BLAME."""
         if not any(token.word in _COMPARED for token in tokens):
             return self._shown_query(tokens)
         from icesql.sql.show_statements.differences import compared_at, read_as_from
@@ -510,7 +536,7 @@ class Parse:
         return replace(query, spark=unsupported(f"{word} on the Spark engine", tokens[0], hint))
 
     def _shown_query(self, tokens: Sequence[Token]) -> Query:
-        found = statements_in_from(tokens, _Inner(self).in_from)
+        found = statements_in_from(tokens, self._in_from)
         if not found:
             return self._plain_query(tokens)
         same = copy(self)
@@ -519,130 +545,17 @@ class Parse:
             same.sql = each.put(same.sql)
         return same._plain_query(without(tokens, found))
 
+    def _in_from(self, tokens: Sequence[Token]) -> Statement:
+        """Parse a statement in FROM; refuse a query's parameters, which would be counted early."""
+        words = [token.word for token in tokens[:2]]
+        if words[0] != "SUMMARIZE" and words[1] not in QUERY_WORDS:
+            return self.statement(tokens)
+        return self.alone(f"{words[0]} in FROM").statement(tokens)
+
     def _plain_query(self, tokens: Sequence[Token]) -> Query:
         from icesql.sql.queries import plain_query
 
         return plain_query(self, tokens)
-
-    def tree(self, tokens: Sequence[Token]) -> exp.Expr:
-        """Return the tree of a query, with its calls as they are written."""
-        from icesql.sql.queries import tree_of
-
-        return tree_of(self, tokens)
-
-
-class _WithMacros:
-    """Reads statements that define and call macros; see ``macros.create.Reader``."""
-
-    def __init__(self, parse: Parse, macros: Macros) -> None:
-        self._parse, self._macros = parse, macros
-
-    def statement(self, tokens: Sequence[Token]) -> Statement:
-        """Parse a statement after replacing its calls of macros by their bodies."""
-        word = tokens[0].word
-        if word in ("CREATE", "DROP") and any(each.word in _MACRO for each in tokens[:5]):
-            from icesql.sql.macros.create import read_macro
-            from icesql.sql.macros.macro import is_macro_word
-
-            if is_macro_word(tokens):
-                return read_macro(tokens, self._parse.sql, self)
-        if word == "PREPARE":
-            # EXECUTE parses the prepared text, with the macros defined at that time.
-            return self._parse.statement(tokens)
-        if self._parse.reader.is_own:
-            found = None
-            words = {each.word for each in tokens}
-            if not words.isdisjoint(_OTHER):
-                from icesql.sql.macros.other_spellings import other_spellings
-
-                found = other_spellings(self._parse.sql, tokens)
-            elif not words.isdisjoint(PIVOT_WORDS):
-                from icesql.sql.show_statements.in_from import marked
-
-                found = marked(self._parse.sql, tokens)
-            if found is not None:
-                return self._of_text(*found, lambda same, read: same._expanded(read))
-        return self._expanded(tokens)
-
-    def tree(self, tokens: Sequence[Token]) -> exp.Expr:
-        """See ``Reader``."""
-        return self._tree_of(self._parse.sql, tokens)
-
-    def check(self, tokens: Sequence[Token], name: str, before: str) -> None:
-        """See ``Reader``."""
-        known = {key: each for key, each in self._macros.items() if key != name.lower()}
-        alone = _WithMacros(self._parse.alone("a macro"), known)
-        if not isinstance(alone._expanded(tokens, before), Query):
-            raise unsupported(f"{tokens[0].word} in a macro", tokens[0], "it has a query")
-
-    def _expanded(self, tokens: Sequence[Token], before: str = "") -> Statement:
-        """Parse a statement after macro expansion; ``before`` are words in front of it."""
-        found, macros = None, self._macros
-        words = {token.text.lower() for token in tokens}
-        if _OF_THE_CLOCK in words and self._parse.reader.is_own:
-            from icesql.sql.macros.macro import AGO
-
-            macros = {_OF_THE_CLOCK: AGO, **macros}
-        if not macros.keys().isdisjoint(words):
-            from icesql.sql.macros.expand import expand
-
-            parse = self._parse
-            found = expand(parse.sql, tokens, macros, parse.reader, self._tree_of, before)
-        if found is None:
-            start = tokens[0].start
-            word = word_at(before.strip(), start)
-            return self._parse.statement([word, *tokens] if before else tokens)
-        return self._of_text(*found, lambda same, read: same._parse.statement(read))
-
-    def _of_text(
-        self, text: str, sources: Any, read: Callable[[_WithMacros, Sequence[Token]], Statement]
-    ) -> Statement:
-        """Parse a text that was made from the current one; errors get offsets in the original."""
-        same = copy(self._parse)
-        sources = replace(sources, under=same.sources)
-        with sources.placing():
-            same.sql, same.sources = text, sources
-            same.lists, tokens = _tokens(text, same.reader)
-            return read(_WithMacros(same, self._macros), tokens)
-
-    def _tree_of(self, sql: str, tokens: Sequence[Token]) -> exp.Expr:
-        """Return the tree of a query of a text, with calls of macros among its functions."""
-        same = copy(self._parse)
-        same.sql, same.lists = sql, {}
-        return same.tree(tokens)
-
-
-class _Inner:
-    """Parses the queries inside other statements; see ``created.create.Readers``."""
-
-    def __init__(self, parse: Parse) -> None:
-        self._parse = parse
-        self.is_own = parse.reader.is_own
-
-    def query(self, tokens: Sequence[Token]) -> Query:
-        """See ``Readers``."""
-        return self._parse.any_query(tokens)
-
-    def without_parameters(self, tokens: Sequence[Token]) -> Query:
-        """See ``Readers``."""
-        return self._parse.alone("a view").any_query(tokens)
-
-    def text_alone(self, text: str, shift: int, *, again: bool = False) -> Query:
-        """Parse a text, see ``ReadText``; raises UnsupportedSqlError for a parameter."""
-        return _text_query(self._parse.alone("a view"), text, shift, again=again)
-
-    def columns(self, sql: str) -> Query:
-        """See ``Readers``."""
-        lists, tokens = _tokens(sql, reading(None))
-        made = Parse(sql, reading(None), Parameters(None), False, lists, False, False, "")
-        return made.any_query(tokens)
-
-    def in_from(self, tokens: Sequence[Token]) -> Statement:
-        """Parse a statement in FROM; refuse a query's parameters, which would be counted early."""
-        words = [token.word for token in tokens[:2]]
-        if words[0] != "SUMMARIZE" and words[1] not in QUERY_WORDS:
-            return self._parse.statement(tokens)
-        return self._parse.alone(f"{words[0]} in FROM").statement(tokens)
 
 
 # Names in backticks, as in BigQuery and Spark, rewritten for dialects with double quotes.

@@ -55,12 +55,6 @@ def plain_query(parse: Parse, tokens: Sequence[Token]) -> Query:
         if isinstance(other, UnsupportedSqlError):
             raise other from None  # valid in Spark, and refused by icesql by name
         raise
-    if isinstance(tree, exp.Values):
-        tree = exp.select("*").from_(tree, copy=False)
-    if parse.spark:
-        from icesql.sql.show_statements.advice import sort_once
-
-        sort_once(tree)
     if not own:
         check_tree(tree, files=parse.files, functions=not parse.translated, views=parse.views)
     check_depth(tree)
@@ -107,27 +101,23 @@ def _spark_query(parse: Parse, tree: exp.Expr, tokens: Sequence[Token]) -> Query
     tree = parse.values.bind(tree, [])
     references = take_references(tree, [], parse.shown, seconds=parse.seconds)
     text = parse.sql[tokens[0].start : tokens[-1].stop]
-    made = cast("exp.Expression", tree)
+    made, refused = cast("exp.Expression", tree), None
     try:
         # The local engine runs the tree, translated by the table of Spark's functions.
         check_spark_functions(tree)
     except Error as error:
-        return Query(made, references, text, spark=spark, refused=error, translated=SPARK)
-    files = take_files(tree, []) if parse.files else ()
-    return Query(made, references, text, files, spark=spark, translated=SPARK)
+        refused = error
+    files = take_files(tree, []) if parse.files and refused is None else ()
+    return Query(made, references, text, files, spark=spark, refused=refused, translated=SPARK)
 
 
 def _spark_text(parse: Parse, tokens: Sequence[Token]) -> Any:
     """Return the statement for the Spark engine, or the error that prevents running it there."""
-    from icesql.sql.show_statements.advice import sort_once
     from icesql.sql.spark_text.spark_text import spark_text, travels
 
     try:
         # sqlglot's own interpretation of Spark's functions, for binding and pruning.
         tree = tree_of(parse, tokens, hidden=False)
-        if isinstance(tree, exp.Values):
-            tree = exp.select("*").from_(tree, copy=False)
-        sort_once(tree)
         check_tree(tree, files=parse.files, functions=False, views=parse.views)
         clauses = travels(tree)
         given = parse.values.reader()
@@ -205,7 +195,7 @@ def _engine_tree(
         raise mistake(error.reason, tokens, sql, partial(begins_query, text)) from None
     _put_back(parse, tree, tokens)
     place_nodes(tree, tokens)
-    return tree, ParsedText(engine_tree, text.source_map)
+    return _selected(tree), ParsedText(engine_tree, text.source_map)
 
 
 def _sqlglot_tree(parse: Parse, tokens: Sequence[Token], *, hidden: bool = True) -> exp.Expr:
@@ -253,7 +243,17 @@ def _sqlglot_tree(parse: Parse, tokens: Sequence[Token], *, hidden: bool = True)
         # The subscript stays as written, with the base it counts from; see dialect.py.
         if bracket.args.get("offset") is None:
             bracket.set("offset", subscript_base(parse.reader))
+    tree = _selected(tree)
+    if parse.spark:
+        from icesql.sql.show_statements.advice import sort_once
+
+        sort_once(tree)
     return tree
+
+
+def _selected(tree: exp.Expr) -> exp.Expr:
+    """Return ``SELECT * FROM`` a VALUES, and any other query as it is."""
+    return exp.select("*").from_(tree, copy=False) if isinstance(tree, exp.Values) else tree
 
 
 def _put_back(parse: Parse, tree: exp.Expr, tokens: Sequence[Token]) -> None:

@@ -12,7 +12,7 @@ from icesql.sql.acceptance import function_name
 from icesql.sql.positions import offset_of, syntax_error, unsupported
 from icesql.sql.show_statements.in_from import PREFIX
 from icesql.sql.statement import INFORMATION_SCHEMA, Query, Shown, TableReference
-from icesql.sql.time_travel import TimeTravel, read_travel
+from icesql.sql.time_travel import TimeTravel, read_travel, travel_of
 from icesql.sql.trees import exp
 from icesql.sql.user_text import CUT, NAME, TABLE, Edit, quoted
 
@@ -153,7 +153,7 @@ def _written(table: exp.Table) -> tuple[str, ...]:
 
 
 def _refuse_travel(table: exp.Table, what: str) -> None:
-    clause = table.args.get("version") or table.args.get("when")
+    clause = table.args.get("version")
     if clause is not None:
         raise unsupported(
             f"time travel on {what}",
@@ -163,15 +163,8 @@ def _refuse_travel(table: exp.Table, what: str) -> None:
 
 
 def _travel(table: exp.Table, seconds: bool) -> tuple[TimeTravel | None, ChangeRange | None]:
-    version, when = table.args.get("version"), table.args.get("when")
-    if version is not None and when is not None:
-        raise unsupported(
-            "two time-travel clauses on one table", when.meta.get("start"), "give one of them"
-        )
-    clause = version or when
-    if clause is None:
-        return None, None
-    if clause.args.get("this") == "SCHEMA":
+    clause = table.args.get("version")
+    if clause is None or clause.args.get("this") == "SCHEMA":
         return None, None
     if clause.args.get("this") == "CHANGES":
         from icesql.sql.change_range import read_changes
@@ -202,9 +195,7 @@ def _scan_path(table: exp.Table, function: str) -> tuple[str, TimeTravel | None]
         name = argument.this.name.lower() if named else argument.sql()
         value = argument.expression if named else None
         if name in _VERSIONS and value is not None and travel is None:
-            clause = exp.Version(this=_VERSIONS[name], kind="AS OF", expression=value)
-            clause.meta.update(start=offset)
-            travel = read_travel(clause, seconds=False)
+            travel = travel_of(_VERSIONS[name], value, seconds=False, offset=offset)
         elif name != "allow_moved_paths":
             # Moved tables are always found; the other options belong to DuckDB's own reader.
             raise unsupported(
@@ -237,12 +228,9 @@ def _edit_table(
     if start is not None and stop is not None:
         after = "" if table.alias else f" AS {quoted(alias)}"
         edits.append(Edit(start, stop, TABLE, f"__scan_{index}", after=after))
-    clauses = (table.args.get("version"), table.args.get("when"))
-    edits += [
-        Edit(clause.meta["start"], clause.meta["end"], CUT)
-        for clause in clauses
-        if clause is not None and clause.meta.get("end", 0) > clause.meta["start"]
-    ]
+    clause = table.args.get("version")
+    if clause is not None and clause.meta.get("end", 0) > clause.meta["start"]:
+        edits.append(Edit(clause.meta["start"], clause.meta["end"], CUT))
 
 
 def _rename(table: exp.Table, index: int, alias: str) -> None:
@@ -251,7 +239,7 @@ def _rename(table: exp.Table, index: int, alias: str) -> None:
         given = exp.TableAlias()
     if given.this is None:
         given.set("this", exp.to_identifier(alias, quoted=True))
-    for name in ("db", "catalog", "version", "when"):
+    for name in ("db", "catalog", "version"):
         table.set(name, None)
     table.set("this", exp.to_identifier(f"__scan_{index}", quoted=True))
     table.set("alias", given)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 
 from msgspec import Struct
 
@@ -41,6 +41,10 @@ class Sources(Struct, frozen=True):
         index = bisect_right(self.pieces, offset, key=lambda piece: piece.begin) - 1
         piece = self.pieces[max(index, 0)]
         return piece.source, piece.start + min(max(offset - piece.begin, 0), piece.length)
+
+    def original(self, offset: int) -> int:
+        """Return the offset in its source of an offset."""
+        return self.find(offset)[1]
 
     @contextmanager
     def placing(self) -> Iterator[None]:
@@ -87,7 +91,11 @@ class Composed(Struct, frozen=True):
 
     def place(self, offset: int) -> int:
         """Return the offset in the other text; inserted words have that of what they replace."""
-        return self.sources.find(offset)[1]
+        return self.sources.original(offset)
+
+    def placing(self) -> AbstractContextManager[None]:
+        """Translate the offsets of errors raised in the block to those of the other text."""
+        return self.sources.placing()
 
 
 class Segment(Struct, frozen=True):

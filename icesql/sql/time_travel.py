@@ -111,20 +111,23 @@ def is_time(text: str) -> bool:
 def read_travel(clause: exp.Expr, *, seconds: bool) -> TimeTravel:
     """Return the value of a parsed time-travel clause.
 
-    ``clause`` is a Version or HistoricalData node as ``sql/parser/travel`` makes them, with
-    parameters already bound. Raises SqlSyntaxError, UnsupportedSqlError.
+    ``clause`` is a Version node as ``sql/parser/travel`` makes them, with parameters already bound.
+    Raises SqlSyntaxError, UnsupportedSqlError.
     """
-    kind = str(clause.args["this"] if clause.key == "version" else clause.args["kind"]).upper()
-    value = clause.args["expression"]
-    offset = clause.meta.get("start")
-    if kind == "BRANCH AT":
-        return _branch_at(clause, seconds=seconds)
-    if kind.endswith(" BEFORE"):
-        from sqlglot import exp
+    text = "" if clause.meta.get("has_parameter") else clause.meta.get("text", "")
+    kind, value, offset = clause.args["this"], clause.args["expression"], clause.meta.get("start")
+    return travel_of(kind, value, seconds=seconds, offset=offset, text=text)
 
-        at = exp.Version(this=kind.removesuffix(" BEFORE"), kind="AS OF", expression=value)
-        at.meta.update(clause.meta)
-        travel = read_travel(at, seconds=seconds)
+
+def travel_of(
+    kind: str, value: exp.Expr, *, seconds: bool, offset: int | None, text: str = ""
+) -> TimeTravel:
+    """Return the time travel of a kind by a value; ``text`` is the value as the user wrote it."""
+    if kind == "BRANCH AT":
+        return _branch_at(value, seconds, offset, text)
+    if kind.endswith(" BEFORE"):
+        at = kind.removesuffix(" BEFORE")
+        travel = travel_of(at, value, seconds=seconds, offset=offset, text=text)
         if isinstance(travel, Before | Back | BranchAt):
             raise unsupported(f"BEFORE {written_value(value)}", offset, "count one commit more")
         return Before(travel)
@@ -132,8 +135,8 @@ def read_travel(clause: exp.Expr, *, seconds: bool) -> TimeTravel:
         if kind == "OFFSET":
             raise unsupported("a query after OFFSET", offset, "use TIMESTAMP => (SELECT …)")
         wanted = kind if kind in ("TIMESTAMP", "TEXT") else "VERSION"
-        placed, text = query
-        return ByQuery(placed, text, wanted, seconds, offset)
+        placed, inner = query
+        return ByQuery(placed, inner, wanted, seconds, offset)
     if kind == "TEXT":
         kind = _kind_of(value)
     if kind == "MILLISECONDS":
@@ -143,23 +146,15 @@ def read_travel(clause: exp.Expr, *, seconds: bool) -> TimeTravel:
     if kind == "OFFSET":
         return AtTime(_after_now(value), f"now and {written_value(value)} s", seconds, offset)
     if kind == "TIMESTAMP":
-        written = clause.meta.get("text") or ""
-        if not written or clause.meta.get("has_parameter"):
-            written = written_value(value)
-        return AtTime(value, written, seconds, offset)
+        return AtTime(value, text or written_value(value), seconds, offset)
     return _version(value, kind, offset)
 
 
-def _branch_at(clause: exp.Expr, *, seconds: bool) -> BranchAt:
+def _branch_at(both: exp.Expr, seconds: bool, offset: int | None, text: str) -> BranchAt:
     """Read ``AT BRANCH b AS OF 'time'``."""
-    from sqlglot import exp
-
-    offset = clause.meta.get("start")
-    name, value = clause.args["expression"].expressions
+    name, value = both.expressions
     branch = _version(name, "BRANCH", offset)
-    at = exp.Version(this="TIMESTAMP", kind="AS OF", expression=value)
-    at.meta.update(clause.meta)
-    time = read_travel(at, seconds=seconds)
+    time = travel_of("TIMESTAMP", value, seconds=seconds, offset=offset, text=text)
     if not isinstance(branch, VersionText) or not isinstance(time, AtTime):
         raise unsupported("a query for a branch at a time", offset, "write a constant time")
     return BranchAt(branch.text, time)

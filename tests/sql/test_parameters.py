@@ -280,6 +280,7 @@ def test_positions_names_and_numbers() -> None:
     assert sql_of("SELECT ?, ?", [1, 2]) == "SELECT 1, 2"
     assert sql_of("SELECT $2, $1", [1, 2]) == "SELECT 2, 1"
     assert sql_of("SELECT :a, (:b), $a", {"a": 1, "b": 2}) == "SELECT 1, 2, 1"
+    assert sql_of("SELECT INTERVAL :a DAY", {"a": 1}) == "SELECT INTERVAL 1 DAY"
     assert sql_of("SELECT CASE :a WHEN 1 THEN :b END", {"a": 1, "b": 2}) == (
         "SELECT CASE WHEN 1 = 1 THEN 2 END"
     )

@@ -36,7 +36,8 @@ from icesql.modify.merge.values import (
     clause_values,
 )
 from icesql.query.views.expansion import quoted_name
-from icesql.sql.writes.merge.composed import Composed, Composer
+from icesql.sql.sources import Composed
+from icesql.sql.writes.merge.composed import Composer
 from icesql.sql.writes.merge.statement import BY_SOURCE, MATCHED, NOT_MATCHED, Merge, MergeClause
 
 # The rows that a query covers: all, those of parts of the table, or unmatched source rows.

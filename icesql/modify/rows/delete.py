@@ -13,7 +13,6 @@ from icesql.commit.delete_where import commit_delete_where
 from icesql.commit.rows import commit_overwrite
 from icesql.commit.snapshots.branches import Branch, start_of
 from icesql.context import QueryContext
-from icesql.errors import shifted
 from icesql.iceberg.expressions.predicate import ALWAYS_TRUE
 from icesql.maintain.live_rows import live_rows
 from icesql.modify.modified import Modified
@@ -45,8 +44,8 @@ def delete(statement: Delete, services: StatementServices) -> Modified:
     catalog, table, branch = find_target(statement.table, services)
     if statement.rows is None:
         return _delete_all(catalog, table.identifier, branch, services)
-    with shifted(statement.shift):
-        index = target_of(statement.rows, statement.table, statement.shift).index
+    with statement.rows.sources.placing():
+        index = target_of(statement.rows, statement.table, statement.rows.sources).index
         if len(statement.rows.references) == 1 and not statement.rows.only_text:
             whole = _delete_files(statement.rows, catalog, branch, services)
             if whole is not None:

@@ -5,7 +5,7 @@ Only namespaces and tables that the filter allows are listed and loaded.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
@@ -128,14 +128,15 @@ def information(
         for namespace in catalog.namespaces():
             yield catalog.name, ".".join(namespace), None
         return
-    wanted = _wanted(row_filter, 3)
-    views = [each for each in _views(catalog, schemas, query) if _has(wanted, each[-1])]
+    wanted, held = _wanted(row_filter, 3), with_views(catalog)
+    views = [] if held is None else _listed(held.views, catalog, schemas, query)
+    views = [each for each in views if _has(wanted, each[-1])]
     if name == "views":
-        for view in _readable_views(catalog, views, query):
+        for view in _readable_views(held, views, query):
             schema, last = ".".join(view.identifier[:-1]), view.identifier[-1]
             yield catalog.name, schema, last, definition(view, None), "NONE", "NO"
         return
-    found = _tables(catalog, schemas, query)
+    found = _listed(catalog.tables, catalog, schemas, query)
     found = [each for each in found if _has(wanted, each[-1])]
     if name == "tables":
         for kind, can, identifiers in (("BASE TABLE", "YES", found), ("VIEW", "NO", views)):
@@ -143,7 +144,7 @@ def information(
                 yield catalog.name, ".".join(identifier[:-1]), identifier[-1], kind, can, "NO"
         return
     readable: Iterator[Table | StoredView] = chain(
-        readable_tables(catalog, found, query), _readable_views(catalog, views, query)
+        readable_tables(catalog, found, query), _readable_views(held, views, query)
     )
     for table in readable:
         schema, last = ".".join(table.identifier[:-1]), table.identifier[-1]
@@ -177,46 +178,33 @@ def _numbers(kind: t.IcebergType) -> tuple[int | None, int | None, int | None, i
 
 
 def _readable_views(
-    catalog: Catalog, identifiers: list[Identifier], query: QueryContext
+    held: Any, identifiers: list[Identifier], query: QueryContext
 ) -> Iterator[StoredView]:
-    """The views, without unreadable ones."""
-    held = with_views(catalog)
-    for identifier in identifiers if held is not None else ():
+    """The views of a catalog with views, without unreadable ones."""
+    for identifier in identifiers:
         query.check()
         try:
-            found = held.load_view(identifier) if held is not None else None
+            found = held.load_view(identifier)
         except _LEFT_OUT:
             continue
         if found is not None:
             yield found
 
 
-def _views(
-    catalog: Catalog, schemas: frozenset[Any] | None, query: QueryContext
+def _listed(
+    listed: Callable[[tuple[str, ...] | None], Iterable[Identifier]],
+    catalog: Catalog,
+    schemas: frozenset[Any] | None,
+    query: QueryContext,
 ) -> list[Identifier]:
-    held = with_views(catalog)
-    if held is None:
-        return []
+    """The names that ``listed`` has in these namespaces of the catalog; None for all."""
     if schemas is None:
-        return list(held.views(None))
+        return list(listed(None))
     found: list[Identifier] = []
     for namespace in catalog.namespaces():
         if ".".join(namespace) in schemas:
             query.check()
-            found.extend(held.views(namespace))
-    return found
-
-
-def _tables(
-    catalog: Catalog, schemas: frozenset[Any] | None, query: QueryContext
-) -> list[Identifier]:
-    if schemas is None:
-        return list(catalog.tables(None))
-    found: list[Identifier] = []
-    for namespace in catalog.namespaces():
-        if ".".join(namespace) in schemas:
-            query.check()
-            found.extend(catalog.tables(namespace))
+            found.extend(listed(namespace))
     return found
 
 

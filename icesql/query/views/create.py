@@ -128,13 +128,10 @@ def with_temporary(
     own = _views(made)
 
     def view(reference: TableReference, place: Place | None) -> View | None:
-        if _own_table(replace(reference, place=place), tables) is not None:
+        if _table(replace(reference, place=place), made, tables) is not None:
             return None
         found = own(reference, place)
-        if found is not None or stored is None:
-            return found
-        is_table = _table(replace(reference, place=place), made) is not None
-        return None if is_table else stored(reference, place)
+        return found if found is not None or stored is None else stored(reference, place)
 
     expanded = expand(query, view, dialect, files=files) if made or stored else query
 
@@ -142,7 +139,7 @@ def with_temporary(
         if reference.shown is not None:
             with found_at(reference.offset):
                 return rows(reference.shown)
-        found = _own_table(reference, tables) or _table(reference, made)
+        found = _table(reference, made, tables)
         return others(reference) if found is None and others is not None else found
 
     return with_tables(expanded, find)
@@ -176,20 +173,13 @@ def named(statement: Shown, made: Temporary) -> View | TemporaryTable | None:
     return None if reference is None or reference.path else made.find(reference.parts)
 
 
-def _own_table(
-    reference: TableReference, tables: Mapping[str, TemporaryTable]
+def _table(
+    reference: TableReference, made: Temporary, tables: Mapping[str, TemporaryTable]
 ) -> TemporaryTable | None:
-    if not tables or reference.path is not None or len(reference.parts) != 1:
+    """The table of this statement, or else of the session, that a reference names."""
+    is_stored = reference.place is not None and reference.place.stored
+    if reference.path is not None or is_stored:
         return None
-    if reference.place is not None and reference.place.stored:
-        return None
-    return tables.get(reference.parts[0].lower())
-
-
-def _table(reference: TableReference, made: Temporary) -> TemporaryTable | None:
-    if reference.path is not None:
-        return None
-    if reference.place is not None and reference.place.stored:
-        return None
-    found = made.find(reference.parts)
+    own = tables.get(reference.parts[0].lower()) if len(reference.parts) == 1 else None
+    found = made.find(reference.parts) if own is None else own
     return found if isinstance(found, TemporaryTable) else None

@@ -17,6 +17,7 @@ from sqlglot import exp
 from icesql.errors import ProgrammingError
 from icesql.query.constants.session_values import GETVARIABLE
 from icesql.query.views.temporary import View
+from icesql.sql.lexer import promised_name
 from icesql.sql.parse import parse_expanded, query_tokens
 from icesql.sql.positions import unsupported
 from icesql.sql.show_statements.in_from import PREFIX
@@ -166,11 +167,7 @@ def reads_variables(query: Query) -> bool:
 
 def quoted_name(name: str, dialect: str | None) -> str:
     """A name in the quotes of a dialect."""
-    return str(exp.to_identifier(name, quoted=True).sql(dialect=_spelling(dialect)))
-
-
-def _spelling(dialect: str | None) -> str:
-    return "duckdb" if (dialect or "icesql").lower() in ("", "icesql") else str(dialect)
+    return str(exp.to_identifier(name, quoted=True).sql(dialect=promised_name(dialect)))
 
 
 def expand(query: Query, find: Find, dialect: str | None, *, files: bool) -> Query:

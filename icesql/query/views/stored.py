@@ -26,7 +26,7 @@ from icesql.query.dialects.translate import translate
 from icesql.query.views.expansion import MARK, expand, meant, quoted_name
 from icesql.query.views.schema_check import query_names, select_list
 from icesql.query.views.temporary import View
-from icesql.sql.lexer import promised_name
+from icesql.sql.lexer import SPARK_NAMES, promised_name
 from icesql.sql.parse import parse, parse_expanded
 from icesql.sql.parser.writing import write_sql
 from icesql.sql.positions import unsupported
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 # The order of preference if a view has no SQL in the dialect of the connection.
 _TRANSLATED: Final = ("spark", "trino", "snowflake")
-_OWN: Final = ("duckdb", "icesql")
+_OWN: Final = "duckdb"
 _VIEW: Final = "__stored"
 
 # Returns the names and engine types of the columns of a query without views.
@@ -134,7 +134,7 @@ class StoredViews:
         if kind:
             to = exp.DataType.build(kind, dialect="duckdb")
             column = exp.cast(exp.column(exp.to_identifier(name, quoted=True)), to).sql(
-                dialect=_spelling(self._dialect)
+                dialect=promised_name(self._dialect)
             )
         return f"{column} AS {quoted_name(called, self._dialect)}"
 
@@ -174,12 +174,12 @@ class StoredViews:
         own = _plain(self._dialect)
         if own in by_dialect:
             return by_dialect[own], self._dialect
-        if own == _OWN[0]:
+        if own == _OWN:
             for each in _TRANSLATED:
                 if each in by_dialect:
                     return by_dialect[each], each
         held = ", ".join(each.dialect for each in stored.metadata.representations) or "none"
-        reads = own if own != _OWN[0] else ", ".join((*_OWN[:1], *_TRANSLATED))
+        reads = own if own != _OWN else ", ".join((_OWN, *_TRANSLATED))
         raise ProgrammingError(
             f'the view "{stored.name}" has SQL for: {held}; this connection reads {reads}'
         )
@@ -223,13 +223,5 @@ class StoredViews:
 
 def _plain(dialect: str | None) -> str:
     """The canonical name of a dialect: duckdb, spark, trino, snowflake."""
-    name = (dialect or _OWN[0]).lower()
-    if name in _OWN:
-        return _OWN[0]
-    return {"databricks": "spark", "hive": "spark", "spark2": "spark"}.get(
-        name, promised_name(name) or name
-    )
-
-
-def _spelling(dialect: str | None) -> str:
-    return "duckdb" if _plain(dialect) == "duckdb" else str(dialect)
+    name = promised_name(dialect)
+    return "spark" if name in SPARK_NAMES else name

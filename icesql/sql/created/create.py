@@ -2,33 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Final, Protocol
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
 from icesql.errors import Error
 from icesql.sql.cursor import TokenCursor
 from icesql.sql.lexer import Token
+from icesql.sql.parameters import Parameters
 from icesql.sql.positions import syntax_error, unsupported
 from icesql.sql.statement import CreateTable, CreateView, Drop, Query, Statement
+from icesql.sql.user_text import quoted
+
+if TYPE_CHECKING:
+    from icesql.sql.parse import Parse
 
 _TEMPORARY: Final = ("TEMP", "TEMPORARY")
 # The schema of temporary objects.
 SCHEMA: Final = "temp"
-
-
-class Readers(Protocol):
-    """Parses the queries in a statement."""
-
-    def query(self, tokens: Sequence[Token]) -> Query:
-        """Parse a query of these tokens."""
-
-    def without_parameters(self, tokens: Sequence[Token]) -> Query:
-        """Parse the same; raises UnsupportedSqlError for a parameter."""
-
-    def columns(self, sql: str) -> Query:
-        """Parse a query in a separate text."""
 
 
 def is_temporary(tokens: Sequence[Token]) -> bool:
@@ -46,25 +38,19 @@ def _is_dotted(tokens: Sequence[Token]) -> bool:
     return len(name) > 2 and name[1].text == "." and name[0].text.lower() != SCHEMA
 
 
-def read_created(tokens: Sequence[Token], sql: str, readers: Readers) -> Statement:
+def read_created(tokens: Sequence[Token], parse: Parse) -> Statement:
     """Read the statement of tokens that ``is_temporary`` accepts.
 
     Raises SqlSyntaxError, UnsupportedSqlError, and the errors of reading its query.
     """
-    reader = _Reader(tokens, sql, readers)
+    reader = _Reader(tokens, parse.sql, parse)
     return reader.drop() if reader.either("DROP") else reader.create()
 
 
 class _Reader(TokenCursor):
-    def __init__(self, tokens: Sequence[Token], sql: str, readers: Readers) -> None:
-        super().__init__(tokens, sql)
-        self._readers = readers
-
     def create(self) -> Statement:
-        self.skip("CREATE")
-        replaced = self.skip("OR")
-        if replaced:
-            self.skip("REPLACE")
+        self.need("CREATE")
+        replaced = self.skip("OR", "REPLACE")
         self.either(*_TEMPORARY)
         kind = self.either("VIEW", "TABLE")
         if_missing = self.skip("IF", "NOT", "EXISTS")
@@ -72,8 +58,8 @@ class _Reader(TokenCursor):
             raise unsupported("OR REPLACE with IF NOT EXISTS", self.here, "write one of them")
         name = self._name(kind)
         if kind == "VIEW":
-            columns = self._names() if self.peek() == "(" else ()
-            query = self._query(kind, self._readers.without_parameters)
+            columns = tuple(self.bracketed(_column)) if self.peek() == "(" else ()
+            query = self._query(kind, self.parse.alone("a view"))
             return CreateView(name, query, columns, replaced, if_missing)
         columns, query = self._table(name)
         return CreateTable(name, query, columns, replaced, if_missing)
@@ -84,93 +70,72 @@ class _Reader(TokenCursor):
         at = self.here
         name = self._name(kind)
         self.either("CASCADE", "RESTRICT")
-        if self.index < len(self.tokens):
-            raise self.unexpected("the end of the statement")
+        self.end()
         return Drop(kind, name, if_exists, at)
 
     # ------------------------------------------------------------ pieces
 
     def _name(self, kind: str) -> str:
         """Read the name of a temporary object: ``v`` or ``temp.v``."""
-        at, parts = self.here, [self.identifier()]
-        while self.skip("."):
-            parts.append(self.identifier())
+        at, parts = self.here, self.name()
         if len(parts) > 1 and (len(parts) > 2 or parts[0].lower() != SCHEMA):
             what = f"the {kind.lower()} {'.'.join(parts)}"
             hint = f"temporary ones have one name, as in CREATE TEMP {kind} {parts[-1]}"
             raise unsupported(what, at, hint)
         return parts[-1]
 
-    def _names(self) -> tuple[str, ...]:
-        """Read ``(a, b COMMENT 'x')``; return the names."""
-        self.skip("(")
-        names = [self.identifier()]
-        while True:
-            if self.skip("COMMENT"):
-                self.index += 1
-            elif self.skip(","):
-                names.append(self.identifier())
-            elif self.skip(")"):
-                return tuple(names)
-            else:
-                raise self.unexpected(",", ")")
-
-    def _query(self, kind: str, read: Callable[[Sequence[Token]], Query]) -> Query:
+    def _query(self, kind: str, parse: Parse) -> Query:
         at = self.here
         if not self.skip("AS"):
             if self.peek() in ("USING", "OPTIONS", "WITH", "ON", "COMMENT", "TBLPROPERTIES"):
                 raise unsupported(f"{self.peek()} of a temporary {kind.lower()}", at)
             raise self.unexpected("AS")
-        rest = self.tokens[self.index :]
-        if not rest:
+        if not self.rest:
             raise syntax_error("nothing follows AS", self.here, ("a query",))
-        return read(rest)
+        return parse.any_query(self.rest)
 
     def _table(self, name: str) -> tuple[tuple[str, ...], Query]:
         """Read the columns' names, () if the query's names are used, and the query."""
         if self.peek() != "(":
-            return (), self._query("TABLE", self._readers.query)
-        start, columns = self.here, self._definitions()
+            return (), self._query("TABLE", self.parse)
+        start, columns = self.here, self.bracketed(_definition)
         if self.peek() == "AS":
             if any(kind for _, kind in columns):
                 raise unsupported("types beside AS", start, f"write CREATE TEMP TABLE {name} AS …")
-            return tuple(each for each, _ in columns), self._query("TABLE", self._readers.query)
+            return tuple(each for each, _ in columns), self._query("TABLE", self.parse)
         if self.index < len(self.tokens):
             raise self.unexpected("AS", "the end of the statement")
         for each, kind in columns:
             if not kind:
                 raise syntax_error(f'the column "{each}" has no type', start, ("a type",))
-        names = [each.replace('"', '""') for each, _ in columns]
-        made = ", ".join(
-            f'CAST(NULL AS {kind}) AS "{each}"'
-            for each, (_, kind) in zip(names, columns, strict=True)
-        )
+        made = ", ".join(f"CAST(NULL AS {kind}) AS {quoted(each)}" for each, kind in columns)
         try:
-            query = self._readers.columns(f"SELECT {made} WHERE false")
+            from icesql.sql.parse import Parse
+
+            alone, tokens = Parse(None, Parameters(None)).over(f"SELECT {made} WHERE false")
+            query = alone.any_query(tokens)
         except Error as error:
             raise syntax_error(f"columns of {name}: {error}", start) from error
         return (), replace(query, given=(None, 0))
 
-    def _definitions(self) -> list[tuple[str, str]]:
-        """Read ``(a INTEGER, b VARCHAR NOT NULL)``: names, and types as written; "" for no type."""
-        self.skip("(")
-        found: list[tuple[str, str]] = []
-        while True:
-            name = self.identifier()
-            found.append((name, self._type(self.until())))
-            if self.skip(")"):
-                return found
-            if not self.skip(","):
-                raise self.unexpected(",", ")")
 
-    def _type(self, tokens: Sequence[Token]) -> str:
-        words = [token.word for token in tokens]
-        end = next((i for i, word in enumerate(words) if word in _CONSTRAINTS), len(tokens))
-        if any(word in _RULES for word in words[end:]):
-            raise unsupported("a rule for a column", tokens[end], "give its name and type")
-        if not tokens[:end]:
-            return ""
-        return self.sql[tokens[0].start : tokens[end - 1].stop]
+def _column(words: TokenCursor) -> str:
+    """Read ``a COMMENT 'x'``; return the name."""
+    name = words.identifier()
+    if words.skip("COMMENT"):
+        words.text()
+    return name
+
+
+def _definition(words: TokenCursor) -> tuple[str, str]:
+    """Read ``b VARCHAR NOT NULL``: the name, and the type as written; "" for no type."""
+    name, first = words.identifier(), words.index
+    found = [token.word for token in words.until()]
+    end = next((at for at, word in enumerate(found) if word in _CONSTRAINTS), len(found))
+    if any(word in _RULES for word in found[end:]):
+        what = "a rule for a column"
+        raise unsupported(what, words.tokens[first + end], "give its name and type")
+    return name, words.written(first, first + end)
 
 
 _CONSTRAINTS: Final = (

@@ -11,7 +11,7 @@ is used as a parameter and as an alias) the macro is refused, so that no paramet
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from icesql.sql.cursor import TokenCursor
 from icesql.sql.lexer import Token, word_at
@@ -28,53 +28,37 @@ from icesql.sql.macros.macro import (
 from icesql.sql.positions import syntax_error, unsupported
 from icesql.sql.trees import exp
 
+if TYPE_CHECKING:
+    from icesql.sql.parse import Parse
+
 _NO_VALUE: Final = ("?", "$")
 _CHOOSE: Final = "choose another name for the parameter"
 
 
-class Reader(Protocol):
-    """Parses SQL for a macro."""
-
-    def tree(self, tokens: Sequence[Token]) -> exp.Expr:
-        """Return the tree of a query in tokens of the statement."""
-
-    def check(self, tokens: Sequence[Token], name: str, before: str) -> None:
-        """Raise the errors of reading a query in which the macro ``name`` is not defined.
-
-        ``before`` are words in front of it.
-        """
-
-
-def read_macro(tokens: Sequence[Token], sql: str, reader: Reader) -> CreateMacro | DropMacro:
+def read_macro(tokens: Sequence[Token], parse: Parse) -> CreateMacro | DropMacro:
     """Read the statement of tokens that ``is_macro_word`` accepts.
 
     Raises SqlSyntaxError, UnsupportedSqlError, and the errors of reading its body.
     """
-    made = _Reader(tokens, sql, reader)
+    made = _Reader(tokens, parse.sql, parse)
     return made.drop() if made.either("DROP") else made.create()
 
 
 class _Reader(TokenCursor):
-    def __init__(self, tokens: Sequence[Token], sql: str, reader: Reader) -> None:
-        super().__init__(tokens, sql)
-        self._reader = reader
-
     def create(self) -> CreateMacro:
-        self.either("CREATE")
-        replaced = bool(self.either("OR"))
-        if replaced:
-            self.either("REPLACE")
+        self.need("CREATE")
+        replaced = self.skip("OR", "REPLACE")
         self.either(*TEMPORARY)
         self.either(*WORDS)
-        if_missing = bool(self.either("IF"))
-        if if_missing and not (self.either("NOT") and self.either("EXISTS")):
-            raise self.unexpected("IF NOT EXISTS")
+        if_missing = self.skip("IF")
+        if if_missing:
+            self.need("NOT", "EXISTS")
         if replaced and if_missing:
             raise unsupported("OR REPLACE with IF NOT EXISTS", self.here, "write one of them")
         name = self._name()
         bodies, is_table = [self._body(name)], self._is_table
         while self.index < len(self.tokens):
-            if is_table or not self.either(","):
+            if is_table or not self.skip(","):
                 raise self.unexpected("the end of the statement")
             bodies.append(self._body(name))
             if self._is_table:
@@ -88,14 +72,13 @@ class _Reader(TokenCursor):
     def drop(self) -> DropMacro:
         self.either(*TEMPORARY)
         self.either(*WORDS)
-        is_table = True if self.either("TABLE") else None
-        if_exists = bool(self.either("IF"))
-        if if_exists and not self.either("EXISTS"):
-            raise self.unexpected("EXISTS")
+        is_table = self.skip("TABLE") or None
+        if_exists = self.skip("IF")
+        if if_exists:
+            self.need("EXISTS")
         name = self._name()
         self.either("CASCADE", "RESTRICT")
-        if self.index < len(self.tokens):
-            raise self.unexpected("the end of the statement")
+        self.end()
         return DropMacro(name, if_exists, is_table)
 
     # ------------------------------------------------------------ pieces
@@ -103,7 +86,7 @@ class _Reader(TokenCursor):
     def _name(self) -> str:
         """Read ``f``, ``temp.f`` or ``main.f``."""
         name = self._identifier("a name")
-        if self.either("."):
+        if self.skip("."):
             if name.lower() not in ("temp", "main"):
                 hint = f"a macro has one name, as in CREATE MACRO {self._identifier('a name')}(x)"
                 raise unsupported(f"a macro in {name}", self.here, hint)
@@ -111,30 +94,26 @@ class _Reader(TokenCursor):
         return name
 
     def _identifier(self, expected: str) -> str:
-        token = self.tokens[self.index] if self.index < len(self.tokens) else None
-        if token is None or not token.is_name or not token.text:
+        if self.token is None or not self.token.is_name:
             raise self.unexpected(expected)
-        self.index += 1
-        return token.text
+        return self.identifier(expected)
 
     def _body(self, name: str) -> Body:
         """Read ``(a, b := 1) AS [TABLE] body`` or ``(a INT) RETURNS INT RETURN body``."""
         at = self.here
         parameters = self._parameters()
         kind = ""
-        if self.either("RETURNS"):
+        if self.skip("RETURNS"):
             first = self.index
             while self.index < len(self.tokens) and self.peek() not in ("RETURN", "AS"):
                 self.index += 1
             kind = self.written(first, self.index)
-        returns = bool(self.either("RETURN"))
-        if not returns:
+        if not self.skip("RETURN"):
             if kind or any(each.type for each in parameters):
                 hint = "write RETURNS type RETURN expression, or CAST(x AS type) in a macro"
                 raise unsupported("types of a macro", at, hint)
-            if not self.either("AS"):
-                raise self.unexpected("AS")
-        self._is_table = bool(self.either("TABLE")) or kind.upper().startswith("TABLE")
+            self.need("AS")
+        self._is_table = self.skip("TABLE") or kind.upper().startswith("TABLE")
         first = self.index
         body = self.rest if self._is_table else self.until()
         if not body:
@@ -143,11 +122,10 @@ class _Reader(TokenCursor):
         return self._analysed(name, parameters, body, "" if self._is_table else kind)
 
     def _parameters(self) -> tuple[Parameter, ...]:
-        if not self.either("("):
-            raise self.unexpected("(")
+        self.need("(")
         found: list[Parameter] = []
-        while not self.either(")"):
-            if found and not self.either(","):
+        while not self.skip(")"):
+            if found and not self.skip(","):
                 raise self.unexpected(",", ")")
             at, name = self.here, self._identifier("a parameter").lower()
             kind = self._until((":=", "=>", "=", "DEFAULT"))
@@ -179,7 +157,7 @@ class _Reader(TokenCursor):
         start = tokens[0].start
         select = word_at("SELECT", start)
         query = tokens if self._is_table else [select, *tokens]
-        tree = self._reader.tree(query)
+        tree = self.parse.tree_of(self.sql, query)
         if not self._is_table and not _is_expression(tree):
             hint = "a query is written AS TABLE SELECT …, or in parentheses"
             raise unsupported("this body of a macro", tokens[0], hint)
@@ -194,7 +172,7 @@ class _Reader(TokenCursor):
         has_query = self._is_table or tree.find(exp.Table, exp.Subquery) is not None
         if not has_query:
             _check_columns(tree, {*names, *lambdas})
-        self._reader.check(tokens, name, "" if self._is_table else "SELECT ")
+        self.parse.check_macro(tokens, name, "" if self._is_table else "SELECT ")
         inner = tree.expressions[0] if not self._is_table else tree
         return Body(
             parameters,

@@ -7,10 +7,11 @@ argument whose names would be resolved against the tables of the macro's own que
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 from sqlglot import exp
 
 from icesql.errors import Error, ProgrammingError
@@ -19,7 +20,6 @@ from icesql.sql.lexer import (
     NUMBER,
     OPENING,
     TEXT,
-    Dialect,
     Token,
     before,
     closing,
@@ -46,8 +46,7 @@ _SCHEMAS: Final = ("temp", "main")
 _NAMED: Final = (":=", "=>")
 
 if TYPE_CHECKING:
-    # Returns the tree of a query in tokens of a text.
-    TreeOf = Callable[[str, Sequence[Token]], exp.Expr]
+    from icesql.sql.parse import Parse
 
 
 class _Call(Struct, frozen=True):
@@ -59,15 +58,25 @@ class _Call(Struct, frozen=True):
     arguments: tuple[tuple[int, int], ...]
 
 
-Given = Mapping[int, Sequence[Segment]]
+class _Part(Struct, frozen=True):
+    """Tokens of a text and the index of its source.
+
+    ``given`` are the values of parameters, by the parameters' offsets; ``above`` the macros whose
+    bodies contain it.
+    """
+
+    sql: str
+    tokens: Sequence[Token]
+    source: int = -1
+    given: Mapping[int, Sequence[Segment]] = {}
+    above: tuple[str, ...] = ()
 
 
 def expand(
     sql: str,
     tokens: Sequence[Token],
     macros: Macros,
-    reader: Dialect,
-    tree_of: TreeOf,
+    parse: Parse,
     before: str = "",
 ) -> tuple[str, Sources] | None:
     """Return a statement's text after macro expansion, and its sources; None without calls.
@@ -76,28 +85,22 @@ def expand(
     Raises ProgrammingError for recursive macros, SqlSyntaxError for arguments that a macro does not
     take, UnsupportedSqlError for arguments whose meaning would change.
     """
-    work = _Expansion(macros, reader, tree_of)
-    segments = work.expanded(sql, tokens, -1, {}, ())
+    work = _Expansion(macros, parse)
+    segments = work.expanded(_Part(sql, tokens))
     if not work.texts:
         return None
     return joined([Segment(before, -1, tokens[0].start), *segments], work.texts, "macro")
 
 
 class _Expansion:
-    def __init__(self, macros: Macros, reader: Dialect, tree_of: TreeOf) -> None:
-        self._macros, self._reader, self._tree_of = macros, reader, tree_of
+    def __init__(self, macros: Macros, parse: Parse) -> None:
+        self._macros, self._parse = macros, parse
         self.texts: list[tuple[str, str]] = []
         self._at = 0
 
-    def expanded(
-        self,
-        sql: str,
-        tokens: Sequence[Token],
-        source: int,
-        given: Given,
-        above: tuple[str, ...],
-    ) -> list[Segment]:
-        """Expand tokens; ``given`` are the values of parameters, by the parameters' offsets."""
+    def expanded(self, text: _Part) -> list[Segment]:
+        """Return the segments of a text without calls and parameters."""
+        sql, tokens, source, given = text.sql, text.tokens, text.source, text.given
         edits: list[tuple[int, int, Sequence[Segment]]] = []
         calls: list[tuple[int, int]] = []
         index = 0
@@ -107,12 +110,10 @@ class _Expansion:
             if token.start in given:
                 edits.append((token.start, token.stop, given[token.start]))
             elif call is not None:
-                if source < 0 and not above:
+                if source < 0 and not text.above:
                     self._at = token.start
                 end = tokens[call.last].stop
-                edits.append(
-                    (token.start, end, self._called(call, sql, tokens, source, given, above))
-                )
+                edits.append((token.start, end, self._called(call, text)))
                 calls.append((token.start, end))
                 index = call.last
             index += 1
@@ -128,22 +129,15 @@ class _Expansion:
             )
         return made
 
-    def _called(
-        self,
-        call: _Call,
-        sql: str,
-        tokens: Sequence[Token],
-        source: int,
-        given: Given,
-        above: tuple[str, ...],
-    ) -> list[Segment]:
+    def _called(self, call: _Call, text: _Part) -> list[Segment]:
+        tokens, above = text.tokens, text.above
         macro, name = call.macro, call.macro.name.lower()
         if name in above:
             chain = " → ".join([*above[above.index(name) :], name])
             raise ProgrammingError(f'the macro "{macro.name}" calls itself: {chain}')
         if len(above) >= _DEEPEST:
             raise ProgrammingError(f'macros are nested more than {_DEEPEST} deep at "{macro.name}"')
-        by_place, by_name = self._arguments(call, sql, tokens, source, given, above)
+        by_place, by_name = self._arguments(call, text)
         body = next(bodies_of(macro, len(by_place), set(by_name)), None)
         if body is None:
             problem = f"the macro takes other arguments: {macro.signatures}"
@@ -159,13 +153,9 @@ class _Expansion:
         for parameter in body.parameters:
             segments = values.get(parameter.name, [Segment(parameter.default, number, 0)])
             replacements[parameter.name] = _bracketed(segments, parameter.type, number)
-        inner = self.expanded(
-            body.text,
-            tokenize(body.text, self._reader),
-            number,
-            {start: replacements[parameter] for start, _, parameter in body.places},
-            (*above, name),
-        )
+        given = {start: replacements[parameter] for start, _, parameter in body.places}
+        words = tokenize(body.text, self._parse.reader)
+        inner = self.expanded(_Part(body.text, words, number, given, (*above, name)))
         after = tokens[call.last + 1] if call.last + 1 < len(tokens) else None
         if macro.is_table:
             alias = "" if _begins_alias(after) else f" AS {quoted(macro.name)}"
@@ -181,19 +171,13 @@ class _Expansion:
         return _bracketed(inner, body.type, number)
 
     def _arguments(
-        self,
-        call: _Call,
-        sql: str,
-        tokens: Sequence[Token],
-        source: int,
-        given: Given,
-        above: tuple[str, ...],
+        self, call: _Call, text: _Part
     ) -> tuple[list[list[Segment]], dict[str, list[Segment]]]:
         """Return the positional arguments and the named arguments."""
         by_place: list[list[Segment]] = []
         by_name: dict[str, list[Segment]] = {}
         for first, last in call.arguments:
-            part = tokens[first : last + 1]
+            part = text.tokens[first : last + 1]
             name = ""
             if len(part) > 2 and part[0].is_name and part[1].text in _NAMED:
                 name, part = part[0].text.lower(), part[2:]
@@ -202,7 +186,7 @@ class _Expansion:
                 raise unsupported(what, self._at, "it takes expressions")
             if any(each.word == "?" for each in part):
                 raise unsupported("a ? in the arguments of a macro", self._at, "write $1, $2")
-            segments = self.expanded(sql, part, source, given, above)
+            segments = self.expanded(replace(text, tokens=part))
             if name in by_name or (by_name and not name):
                 problem = f"the macro takes other arguments: {call.macro.signatures}"
                 raise syntax_error(problem, self._at)
@@ -217,10 +201,10 @@ class _Expansion:
         if body.tables is None and not body.lambdas:
             return
         text = "".join(each.words for each in segments)
-        tokens = tokenize(f"SELECT {text}", self._reader)
+        tokens = tokenize(f"SELECT {text}", self._parse.reader)
         if not any(each.is_name for each in tokens):
             return
-        tree = self._tree_of(f"SELECT {text}", tokens)
+        tree = self._parse.tree_of(f"SELECT {text}", tokens)
         for column in tree.find_all(exp.Column):
             names = [part.name.lower() for part in column.parts]
             if names[0] in body.lambdas:
@@ -247,7 +231,7 @@ class _Expansion:
             inside = [each for each in tokens if start <= each.start < end]
             select = word_at("SELECT", start)
             try:
-                tree = self._tree_of(sql, [select, *inside])
+                tree = self._parse.tree_of(sql, [select, *inside])
             except Error:
                 continue  # the error is raised when the whole text is parsed
             columns = tree.expressions if isinstance(tree, exp.Select) else []

@@ -2,30 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
 
 from icesql.errors import ProgrammingError, UnsupportedSqlError, near_or_all
 from icesql.file_format import FileFormat, compressed_by_ending, format_of_path, named_format
+from icesql.sql.commands import Commands
 from icesql.sql.cursor import TokenCursor
 from icesql.sql.lexer import CLOSING, OPENING, TEXT, Token, closing
 from icesql.sql.positions import syntax_error, unsupported
-from icesql.sql.statement import Copy, Query
+from icesql.sql.statement import Copy
+
+if TYPE_CHECKING:
+    from icesql.sql.parse import Parse
 
 _ENDINGS: Final = ("csv", "tsv", "json", "jsonl", "parquet", "arrow")
 
 
-def read_copy(
-    tokens: Sequence[Token],
-    read_query: Callable[[Sequence[Token]], Query],
-    read_table: Callable[[Sequence[Token]], Query],
-) -> Copy:
+def read_copy(tokens: Sequence[Token], parse: Parse) -> Copy:
     """Read the COPY statement in ``tokens``, the first of which is COPY.
 
-    ``read_table`` reads the tokens of a table, time travel included. Raises SqlSyntaxError,
-    UnsupportedSqlError, and ProgrammingError for the value of an option.
+    Raises SqlSyntaxError, UnsupportedSqlError, and ProgrammingError for the value of an option.
     """
     to = _to(tokens)
     source = tokens[1:to]
@@ -33,12 +32,13 @@ def read_copy(
         raise syntax_error("nothing follows COPY", tokens[0].stop, ("a query", "a table"))
     path, rest = tokens[to + 1], tokens[to + 2 :]
     if source[0].text == "(" and closing(source, 0) == len(source) - 1:
-        query = read_query(source[1:-1])
+        query = parse.any_query(source[1:-1])
     elif source[-1].text == ")" and source[0].text != "(" and not _is_call(source[0]):
         raise unsupported("COPY table (columns)", source[0].start, "COPY (SELECT columns …) TO")
     else:
         # An engine does not run the bare name of a table as a text.
-        query = replace(read_table(source), user_text=None, spark=None)
+        query = Commands(source, parse.sql, parse).table_query("COPY")
+        query = replace(query, user_text=None, spark=None)
     form, overwrite = _options(path.text, rest, tokens[-1].stop)
     return Copy(query, path.text, form, overwrite)
 

@@ -19,7 +19,7 @@ from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.errors import ParseError, TokenError
 from sqlglot.tokens import Token, TokenType
 
-from icesql.sql.lexer import CLOSING, NAME, NUMBER, OPENING, OTHER, SIGN, TEXT, WORD
+from icesql.sql.lexer import CLOSING, NAME, NUMBER, OPENING, OTHER, SIGN, TEXT, WORD, pieces
 from icesql.sql.lexer import Dialect as OwnDialect
 from icesql.sql.lexer import Token as OwnToken
 from icesql.sql.parser.releases.newest import as_newest
@@ -245,8 +245,9 @@ def split(sql: str, own: OwnDialect) -> list[OwnToken]:
     try:
         tokens = list(dialect.tokenize(sql))
     except TokenError as error:
-        offset, problem = _unfinished(sql)
-        raise syntax_error(problem, offset) from error
+        for _ in pieces(sql, dialect=own.name):
+            pass  # the lexer raises the error of an open quote or comment, at its place
+        raise syntax_error("cannot tokenize the statement", None) from error
     if "--" in sql or "/*" in sql:
         _check_clauses(tokens, dialect)
     if "\\" in sql and "\\" in dialect.tokenizer_class.STRING_ESCAPES:
@@ -331,30 +332,3 @@ def _check_clauses(tokens: list[Token], dialect: Dialect) -> None:
             words = f"{first.text} {second.text}".upper()
             if words in keywords and second.token_type != TokenType.IDENTIFIER:
                 raise syntax_error(f"there is a comment inside of {words}", first.start)
-
-
-def _unfinished(sql: str) -> tuple[int | None, str]:
-    """Return the offset of a quote or comment that never ends, and a description of it.
-
-    The offset is None if no quote or comment is open.
-    """
-    index, length = 0, len(sql)
-    closers = {"'": "string literal", '"': "quoted name", "`": "quoted name"}
-    while index < length:
-        two = sql[index : index + 2]
-        if two == "--":
-            end = sql.find("\n", index)
-            index = length if end < 0 else end
-        elif two == "/*":
-            end = sql.find("*/", index + 2)
-            if end < 0:
-                return index, "unterminated comment"
-            index = end + 2
-        elif sql[index] in closers:
-            end = sql.find(sql[index], index + 1)
-            if end < 0:
-                return index, f"unterminated {closers[sql[index]]}"
-            index = end + 1
-        else:
-            index += 1
-    return None, "cannot tokenize the statement"

@@ -263,10 +263,6 @@ def list_of(values: Iterable[Any]) -> LiteralList | None:
     return None
 
 
-def _quoted(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"
-
-
 def _written(values: Sequence[Any], write: Callable[[Any], str]) -> list[str]:
     return ["NULL" if each is None else write(each) for each in values]
 

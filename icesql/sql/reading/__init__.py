@@ -1,6 +1,6 @@
 """DuckDB's own parse of a query as the tree that everything else works on.
 
 ``door`` gets the tree from DuckDB's parser as JSON, ``closed`` refuses nodes that ``keys`` does not
-list, ``queries`` converts the others to sqlglot's nodes, and ``check_words`` in ``closed`` refuses
-a text if the tree lacks one of its words. ``statement`` applies them to the tokens of a statement.
+list, and ``queries`` converts the others to sqlglot's nodes. ``statement`` applies them to the
+tokens of a statement.
 """

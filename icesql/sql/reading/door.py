@@ -61,13 +61,3 @@ def makes_spaces_plain() -> bool:
     import _duckdb
 
     return str(_duckdb.__version__) == "2.0.0"
-
-
-def token_kinds(text: str) -> list[tuple[int, str]]:
-    """Return the byte offset and the kind of each of DuckDB's tokens in ``text``.
-
-    A kind is one of identifier, keyword, numeric_const, string_const, operator and comment.
-    """
-    import _duckdb
-
-    return [(byte, kind.name) for byte, kind in _duckdb.tokenize(text)]

@@ -149,28 +149,14 @@ def _decode_deep(text: str) -> Any:
     return top[0]
 
 
-def closing(text: str, begin: int) -> int:
-    """Return the end of the next bracketed part after ``begin``; ``begin`` if there is none."""
-    depth = 0
-    for word in tokens_in(text, begin):
-        if word.kind == "sign":
-            depth += (word.word == "(") - (word.word == ")")
-            if word.word == ")" and depth == 0:
-                return word.stop
-    return begin
-
-
 class SourceMap(Struct, frozen=True):
     """The origin of the pieces of a text.
 
     Each of ``pieces`` has its start in the text, its start in the user's SQL, and its number of
-    characters; 0 for words that the user did not write. ``literals`` are the parameters that a
-    number replaces in the text, because DuckDB accepts no parameter there: name and end by offset;
-    the name of a question mark is None.
+    characters; 0 for words that the user did not write.
     """
 
     pieces: tuple[tuple[int, int, int], ...]
-    literals: Mapping[int, tuple[str | None, int]] = {}
 
     def sql_offset(self, offset: int) -> int:
         """Return the offset in the SQL of a character of the text."""
@@ -231,17 +217,6 @@ class Places:
     def sql_place(self, byte: int) -> int:
         """Return the offset in the user's SQL of one of DuckDB's byte offsets."""
         return self._source_map.sql_offset(self.tree.offset(byte))
-
-    def parameter_at(self, found: Node) -> exp.Placeholder | None:
-        """Return the parameter that a literal replaces; None for an ordinary literal."""
-        begin = self.begin(found)
-        start = -1 if begin is None else self.sql_offset(begin)
-        if start not in self._source_map.literals:
-            return None
-        name, stop = self._source_map.literals[start]
-        made = exp.Placeholder(this=name)
-        made.meta.update(start=start, stop=stop)
-        return made
 
     def has_place(self, found: Node) -> bool:
         """True unless DuckDB's parser synthesized the node."""
@@ -355,8 +330,14 @@ class Places:
         return made
 
     def closing(self, begin: int) -> int:
-        """See ``closing``."""
-        return closing(self.text, begin)
+        """Return the end of the next bracketed part after ``begin``; ``begin`` without one."""
+        depth = 0
+        for word in tokens_in(self.text, begin):
+            if word.kind == "sign":
+                depth += (word.word == "(") - (word.word == ")")
+                if word.word == ")" and depth == 0:
+                    return word.stop
+        return begin
 
 
 # DuckDB's tree of a condition or column, kept with its sqlglot node.

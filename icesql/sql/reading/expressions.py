@@ -194,9 +194,6 @@ class ExpressionReader(TypeReader):
 
     def constant(self, found: Node) -> exp.Expr:
         """Convert a literal; its text stays, except for a sign and for ``_`` between digits."""
-        parameter = self.parameter_at(found)
-        if parameter is not None:
-            return parameter
         kind, text = found["literal"]["kind"], str(found["literal"].get("text", ""))
         match kind:
             case "STRING":

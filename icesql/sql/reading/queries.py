@@ -13,7 +13,7 @@ from icesql.sql.acceptance import Accepts, check_name, check_source
 from icesql.sql.lexer import Token, tokens_in
 from icesql.sql.positions import offset_of, unsupported
 from icesql.sql.reading.calls import CallReader
-from icesql.sql.reading.closed import check_closed, check_words
+from icesql.sql.reading.closed import check_closed
 from icesql.sql.reading.engine_tree import EngineTree, Node, SourceMap, set_engine_node
 from icesql.sql.show_statements.in_from import LISTED, NO_VALUES
 
@@ -25,6 +25,12 @@ _OPERATIONS: Final[dict[str, type[exp.SetOperation]]] = {
 _BY_NAME: Final = "_BY_NAME"
 _NAMES: Final = ("this", "db", "catalog")
 _CLAUSES: Final = ("where_clause", "group_sets", "having", "qualify", "sample")
+_BEGINS_QUERY: Final = frozenset(
+    {"SELECT", "FROM", "WITH", "VALUES", "TABLE", "PIVOT", "UNPIVOT", "DESCRIBE", "SUMMARIZE"}
+    | {"SHOW", "INSERT", "UPDATE", "DELETE", "MERGE", "("}
+)
+# DuckDB's parser drops the inner WITH of ``WITH a AS (…) (WITH b AS (…) SELECT …)``.
+_IGNORED: Final = "DuckDB's parser ignores it; leave it out"
 # Maximum distance, in characters, between LATERAL and its subquery.
 _NEAR: Final = 100
 
@@ -55,13 +61,13 @@ def read_query(tree: EngineTree, source_map: SourceMap, accepts: Accepts) -> Rea
     construct without a node here or one that ``accepts`` does not allow.
     """
     reader = QueryReader(tree, source_map, accepts)
-    owned = check_closed(tree.statements[0], reader)
+    check_closed(tree.statements[0], reader)
     try:
         made = reader.query_of(tree.statements[0])
     except KeyError as error:
         what = f"a tree of DuckDB's parser without {error.args[0]}"
         raise unsupported(what, None, "install a release of duckdb that icesql knows") from error
-    check_words(owned, source_map, reader.unread_ctes())
+    reader.check_ctes()
     return ReadQuery(made, reader.sources, reader.files)
 
 
@@ -75,9 +81,15 @@ class QueryReader(CallReader):
         # Tables whose name is a string literal: FROM 'data.parquet'.
         self.files: list[exp.Table] = []
 
-    def unread_ctes(self) -> list[Token]:
-        """The names before ``AS (`` that were not matched to a query of WITH."""
-        return [word for word, _ in self._written_ctes]
+    def check_ctes(self) -> None:
+        """Raise UnsupportedSqlError for a query of WITH that DuckDB's tree does not have.
+
+        Other names before ``AS (`` that were not matched to a query are names of windows.
+        """
+        for name, _, first in self._written_ctes:
+            if first in _BEGINS_QUERY:
+                place = self.sql_offset(name.start)
+                raise unsupported(f"{name.text} at this place", place, _IGNORED)
 
     def query_of(self, found: Node) -> exp.Expr:
         """Convert a query with its WITH, ORDER BY and LIMIT."""
@@ -134,7 +146,7 @@ class QueryReader(CallReader):
         made, brackets = [], None
         for key in keys:
             node, end = exp.Identifier(this=key, quoted=False), None
-            for index, (word, around) in enumerate(self._written_ctes):
+            for index, (word, around, _) in enumerate(self._written_ctes):
                 if word.text.lower() == key.lower() and brackets in (None, around):
                     brackets = around
                     del self._written_ctes[index]
@@ -145,9 +157,9 @@ class QueryReader(CallReader):
         return made
 
     @cached_property
-    def _written_ctes(self) -> list[tuple[Token, int]]:
+    def _written_ctes(self) -> list[tuple[Token, int, str]]:
         """The names before ``AS (`` and ``(a, b) AS (``, each with the index of the bracket that
-        encloses it.
+        encloses it, and the first word in the brackets after it.
         """
         if not ("with" in self.text.lower() or "window" in self.text.lower()):
             return []
@@ -161,7 +173,12 @@ class QueryReader(CallReader):
                 stack.append(index)
         found = []
         for index, word in enumerate(words):
-            if word.word != "AS" or not _opens_query(words[index + 1 : index + 4]):
+            if word.word != "AS":
+                continue
+            following = [each.word for each in words[index + 1 : index + 5]]
+            while following and following[0] in ("NOT", "MATERIALIZED"):
+                following.pop(0)
+            if following[:1] != ["("]:
                 continue
             place = index - 1
             if place >= 0 and words[place].word == ")":
@@ -171,7 +188,7 @@ class QueryReader(CallReader):
                     if words[place].word == ")":
                         place = opening.get(place, 0) - 1
             if place >= 0 and words[place].kind in ("word", "name"):
-                found.append((words[place], around[place]))
+                found.append((words[place], around[place], following[1] if following[1:] else ""))
         return found
 
     # ------------------------------------------------------------------ set operations
@@ -555,16 +572,6 @@ class QueryReader(CallReader):
         if not alias:
             return made
         return exp.PivotAlias(this=made, alias=exp.Identifier(this=alias, quoted=True))
-
-
-def _opens_query(words: Sequence[Token]) -> bool:
-    """True if the words start with ``(``, ``MATERIALIZED (`` or ``NOT MATERIALIZED (``."""
-    for word in words:
-        if word.word == "(":
-            return True
-        if word.word not in ("NOT", "MATERIALIZED"):
-            return False
-    return False
 
 
 def _flat(node: exp.Expr) -> list[exp.Expr]:

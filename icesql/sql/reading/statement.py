@@ -109,10 +109,7 @@ def engine_text(tokens: Sequence[Token], sql: str, travels: Travels) -> EngineTe
     as the SELECT before a condition, and words in another order become pieces of their own.
     """
     stars = _long_stars(tokens)
-    literals = _interval_parameters(tokens)
     cuts = _cuts(tokens, travels, stars)
-    cuts += [(start, (end, "0")) for start, (_, end) in literals.items()]
-    cuts.sort()
     pieces: list[tuple[int, int, int]] = []
     out: list[str] = []
     size = 0
@@ -139,8 +136,7 @@ def engine_text(tokens: Sequence[Token], sql: str, travels: Travels) -> EngineTe
             add(sql[place:end], place, end - place)
         out[-1] += " "
         size += 1
-    source_map = SourceMap(tuple(pieces), literals)
-    return EngineText("".join(out)[:-1], source_map, travels.tables, stars)
+    return EngineText("".join(out)[:-1], SourceMap(tuple(pieces)), travels.tables, stars)
 
 
 def _cuts(
@@ -159,20 +155,16 @@ def _cuts(
         # CASE … END.upper()
         if is_name and (token.text.lower() != "end" or tokens[index - 1].word == "FROM"):
             cuts.setdefault(token.start, (token.stop, f'"{token.text}"'))
-    return sorted(cuts.items())
+    return sorted([*cuts.items(), *_interval_brackets(tokens)])
 
 
-def _interval_parameters(tokens: Sequence[Token]) -> dict[int, tuple[str | None, int]]:
-    """The parameters in ``INTERVAL ? DAY``, where DuckDB accepts only a literal: name and end."""
-    found: dict[int, tuple[str | None, int]] = {}
-    for before, token, after in zip(tokens, tokens[1:], [*tokens[2:], None], strict=False):
-        if before.word != "INTERVAL":
-            continue
-        if token.word == "?":
-            found[token.start] = (None, token.stop)
-        elif token.word in ("$", ":") and after is not None:
-            found[token.start] = (after.text, after.stop)
-    return found
+def _interval_brackets(tokens: Sequence[Token]) -> Iterator[tuple[int, tuple[int, str]]]:
+    """Brackets around the parameter in ``INTERVAL ? DAY``, where DuckDB takes only a literal."""
+    for before, token, after in zip(tokens, tokens[1:], tokens[2:], strict=False):
+        if before.word == "INTERVAL" and token.word in ("?", "$", ":"):
+            stop = token.stop if token.word == "?" else after.stop
+            yield before.stop, (before.stop, "(")
+            yield stop, (stop, ")")
 
 
 def _long_stars(tokens: Sequence[Token]) -> dict[int, Sequence[Token]]:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from typing import Final
 
-from icesql.sql.lexer import Token
+from icesql.sql.lexer import COMMENT, SPACE, pieces
+from icesql.sql.positions import unsupported
 from icesql.sql.trees import exp
 
 # Join methods, numbers of partitions and files, choice of an index: the rows stay the same.
@@ -18,40 +18,35 @@ _ADVICE: Final = (
 )
 _ITEM: Final = rf"(?:{_ADVICE})\b\s*+(?:\([^()]*+\))?"
 _HINT: Final = re.compile(rf"/\*\+\s*(?:{_ITEM}[\s,]*+)++\*/", re.IGNORECASE)
+# Flink's options, which choose a snapshot; see ``travel.options``.
+_OPTIONS: Final = re.compile(r"/\*\+\s*OPTIONS\s*\([^()]*\)\s*\*/", re.IGNORECASE)
 
 
-def advice_in(sql: str, tokens: Sequence[Token]) -> list[tuple[int, int]]:
-    """Return the spans of hints that only advise, outside quotes and other comments.
+def read_hints(sql: str, dialect: str) -> tuple[str, dict[int, str]]:
+    """Return ``sql`` without hints that only advise, and a note for each, by its offset.
 
-    ``tokens`` are those of ``sql``: a hint is between two of them, or is one.
+    WITH clauses replace Flink's options; offsets do not change. Raises UnsupportedSqlError for any
+    other hint.
     """
-    if "/*+" not in sql:
-        return []
-    found: list[tuple[int, int]] = []
-    last = 0
-    for start, end in [*((each.start, each.stop) for each in tokens), (len(sql), len(sql))]:
-        if start < last:
+    notes: dict[int, str] = {}
+    before = ""  # the word or sign before a hint; COMMENT for a comment
+    for kind, start, end in pieces(sql, dialect=dialect):
+        if kind != COMMENT or not sql.startswith("/*+", start):
+            if kind != SPACE:
+                before = COMMENT if kind == COMMENT else sql[start:end].upper()
             continue
-        hint = _HINT.search(sql, last, len(sql)) if "/*+" in sql[last : start + 3] else None
-        if hint is not None and hint.start() <= start and sql[last : hint.start()].strip() == "":
-            found.append(hint.span())
-            last = max(end, hint.end())
+        if _HINT.fullmatch(sql, start, end):
+            shown = " ".join(sql[start + 3 : end - 2].split())
+            notes[start] = f"the hint {shown} only advises an engine: it was left out"
+            put = ""
+        elif _OPTIONS.fullmatch(sql, start, end) and before not in ("SELECT", COMMENT):
+            opened = sql.index("(", start)
+            put = "WITH".ljust(opened - start) + sql[opened : end - 2]
         else:
-            last = end
-    return found
-
-
-def without(sql: str, places: Sequence[tuple[int, int]]) -> str:
-    """Return the text with spaces in place of these spans."""
-    for start, end in places:
-        sql = sql[:start] + " " * (end - start) + sql[end:]
-    return sql
-
-
-def note_of(hint: str) -> str:
-    """Return the note for the user about an ignored hint."""
-    inner = " ".join(hint.removeprefix("/*+").removesuffix("*/").split())
-    return f"the hint {inner} only advises an engine: it was left out"
+            hint = "leave it out; a snapshot is chosen with FOR VERSION AS OF …"
+            raise unsupported("an optimizer hint /*+ … */", start, hint)
+        sql = sql[:start] + put.ljust(end - start) + sql[end:]
+    return sql, notes
 
 
 def sort_once(tree: exp.Expr) -> None:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import date, datetime
 from decimal import Decimal
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from icesql.sql.lexer import TEXT, Token, word_at
 from icesql.sql.positions import syntax_error, unsupported
-from icesql.sql.statement import Deallocate, Execute, Prepare, Query
+from icesql.sql.statement import Deallocate, Execute, Prepare
 from icesql.sql.trees import exp
+
+if TYPE_CHECKING:
+    from icesql.sql.parse import Parse
 
 WORDS: Final = ("PREPARE", "EXECUTE", "DEALLOCATE")
 _PREPARED: Final = ("SELECT", "WITH", "FROM", "VALUES", "(", "SUMMARIZE", "TABLE", "EXPLAIN",
@@ -18,9 +21,7 @@ _PREPARED: Final = ("SELECT", "WITH", "FROM", "VALUES", "(", "SUMMARIZE", "TABLE
 _CONSTANT: Final = "give it constants: 3, 'a', true, NULL, DATE '2026-01-31'"
 
 
-def read_prepared(
-    tokens: Sequence[Token], sql: str, read_query: Callable[[Sequence[Token]], Query]
-) -> Prepare | Execute | Deallocate:
+def read_prepared(tokens: Sequence[Token], parse: Parse) -> Prepare | Execute | Deallocate:
     """Read a statement that begins with one of ``WORDS``.
 
     Raises SqlSyntaxError, UnsupportedSqlError.
@@ -33,9 +34,9 @@ def read_prepared(
     name, rest = rest[0].text.lower(), rest[1:]
     match word:
         case "PREPARE":
-            return _prepare(name, rest, sql, tokens[-1].stop)
+            return _prepare(name, rest, parse.sql, tokens[-1].stop)
         case "EXECUTE":
-            return Execute(name, _values(rest, read_query))
+            return Execute(name, _values(rest, parse))
         case _:
             if rest:
                 raise syntax_error(f'unexpected "{rest[0].text}"', rest[0], ("the end",))
@@ -53,7 +54,7 @@ def _prepare(name: str, rest: list[Token], sql: str, end: int) -> Prepare:
     return Prepare(name, sql[body[0].start : body[-1].stop])
 
 
-def _values(rest: list[Token], read_query: Callable[[Sequence[Token]], Query]) -> tuple[Any, ...]:
+def _values(rest: list[Token], parse: Parse) -> tuple[Any, ...]:
     if not rest:
         return ()
     if rest[0].text == "(" and rest[-1].text == ")":
@@ -65,7 +66,7 @@ def _values(rest: list[Token], read_query: Callable[[Sequence[Token]], Query]) -
     if not inner:
         return ()
     at = rest[0].start
-    query = read_query([word_at("SELECT", at), *inner])
+    query = parse.any_query([word_at("SELECT", at), *inner])
     if {part for part, value in query.tree.args.items() if value} != {"expressions"}:
         raise unsupported("EXECUTE with anything else than constants", at, _CONSTANT)
     return tuple(_value(each.unalias(), at) for each in query.tree.expressions)

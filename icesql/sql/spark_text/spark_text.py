@@ -13,8 +13,20 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
-from icesql.sql.lexer import COMMENT, NAME, NUMBER, SIGN, TEXT, WORD, Token, pieces, tokens_in
+from icesql.sql.lexer import (
+    COMMENT,
+    NAME,
+    NUMBER,
+    SIGN,
+    TEXT,
+    WORD,
+    Token,
+    closing,
+    pieces,
+    tokens_in,
+)
 from icesql.sql.positions import syntax_error, unsupported
+from icesql.sql.sources import Composed, Segment, edited, joined
 from icesql.sql.spark_text.functions import check_bare_words, check_calls
 from icesql.sql.spark_text.values import spark_literal, spark_name
 from icesql.sql.trees import exp
@@ -67,38 +79,24 @@ class SparkText(Struct, frozen=True):
         ``tables`` are the names of the scans' views, ``clocks`` the SQL of each clock function;
         with None the calls of clock functions stay.
         """
-        made: list[str] = []
-        places: list[tuple[int, int, int]] = []
-        length, at = 0, 0
-        for edit in self.edits:
-            start, stop = edit.start - self.start, edit.stop - self.start
-            text = self.sql[start:stop]
-            match edit.kind:
-                case "table":
-                    text = spark_name(tables[int(edit.text)])
-                    text += f" AS {spark_name(edit.alias)}" if edit.alias else ""
-                case "clock" if clocks is not None:
-                    text = clocks[edit.text]
-                case "given":
-                    text = edit.text
-                case _:
-                    pass
-            made += [self.sql[at:start], text]
-            length += start - at
-            places.append((length, length + len(text), edit.start))
-            length, at = length + len(text), stop
-        made.append(self.sql[at:])
+        spans = [
+            (edit.start, edit.stop, [Segment(self._put(edit, tables, clocks), -1, edit.start)])
+            for edit in self.edits
+        ]
+        text = Composed(*joined(edited(self.sql, self.start, spans)))
+        return text.text, text.place
 
-        def original(place: int) -> int:
-            shift = self.start
-            for (first, last, user), edit in zip(places, self.edits, strict=True):
-                if first <= place < last:
-                    return user
-                if last <= place:
-                    shift = edit.stop - last
-            return place + shift
-
-        return "".join(made), original
+    def _put(self, edit: Edit, tables: Sequence[str], clocks: Mapping[str, str] | None) -> str:
+        """Return the SQL that replaces the span of an edit."""
+        match edit.kind:
+            case "table":
+                alias = f" AS {spark_name(edit.alias)}" if edit.alias else ""
+                return spark_name(tables[int(edit.text)]) + alias
+            case "clock":
+                as_it_is = self.sql[edit.start - self.start : edit.stop - self.start]
+                return as_it_is if clocks is None else clocks[edit.text]
+            case _:
+                return edit.text
 
     @property
     def clocks(self) -> int:
@@ -122,7 +120,7 @@ def travels(tree: exp.Expr) -> list[Travel]:
     """Return the time-travel clauses of a tree from which they were not removed."""
     found = []
     for table in tree.find_all(exp.Table):
-        clause = table.args.get("version") or table.args.get("when")
+        clause = table.args.get("version")
         if clause is not None:
             found.append(Travel(int(clause.meta["start"]), int(clause.meta["end"])))
     return found
@@ -221,7 +219,9 @@ def _tables(
         if at is None:
             raise unsupported(f'the table "{reference.name}" at this place', reference.offset)
         if reference.path is not None:
-            end = _closing(own, at + 1)
+            end = closing(own, at + 1)
+            if end == len(own):
+                raise unsupported("this table", own[at + 1].start)
             alias = "" if aliased[reference.index] else "iceberg_scan"
         else:
             end = at + 2 * (len(reference.parts) - 1)
@@ -244,15 +244,6 @@ def _aliased(tree: exp.Expr, own: Sequence[Token]) -> dict[int, bool]:
             written = "start" in alias.meta and int(alias.meta["start"]) in starts
             found[int(table.name.removeprefix("__scan_"))] = written
     return found
-
-
-def _closing(own: Sequence[Token], at: int) -> int:
-    depth = 0
-    for index in range(at, len(own)):
-        depth += {"(": 1, ")": -1}.get(own[index].word, 0)
-        if depth == 0:
-            return index
-    raise unsupported("this table", own[at].start)
 
 
 def _cuts(own: Sequence[Token], clauses: Sequence[Travel]) -> Iterator[Edit]:

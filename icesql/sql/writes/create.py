@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Final
+from typing import Final, TypeVar
 
-from icesql.errors import similar_names
+from msgspec import Struct, structs
+
+from icesql.errors import Error, similar_names
 from icesql.sql.cursor import TokenCursor
-from icesql.sql.lexer import Token, word_at
+from icesql.sql.lexer import reading, tokenize
 from icesql.sql.positions import syntax_error, unsupported
-from icesql.sql.statement import Query
 from icesql.sql.writes.definitions import (
-    ReadConstant,
     read_columns,
+    read_name,
     read_partitioning,
     read_properties,
+    read_property,
     read_sort_term,
-    term_of_text,
+    read_term,
 )
 from icesql.sql.writes.statements import (
     ColumnDefinition,
@@ -29,13 +31,12 @@ from icesql.sql.writes.statements import (
     TableName,
 )
 
-ReadQuery = Callable[[Sequence[Token]], Query]
-
+Term = TypeVar("Term", PartitionTerm, SortTerm)
 NAMESPACES: Final = ("SCHEMA", "NAMESPACE", "DATABASE")
 
 
 def read_create(
-    words: TokenCursor, read_query: ReadQuery, constant: ReadConstant, *, replaces: bool = False
+    words: TokenCursor, *, replaces: bool = False
 ) -> CreateTable | CreateNamespace | None:
     """Read the statement after CREATE; None if it creates neither a table nor a namespace.
 
@@ -52,12 +53,12 @@ def read_create(
     unless = words.skip("IF", "NOT", "EXISTS")
     if unless and replace:
         raise syntax_error("OR REPLACE and IF NOT EXISTS exclude each other", words.here)
-    table = _table(words)
+    table = read_name(words)
     if words.peek() == "LIKE" or (words.peek() == "(" and words.peek(1) == "LIKE"):
         return _like(words, table, unless, replace)
     columns: tuple[ColumnDefinition, ...] = ()
     if words.peek() == "(" and words.peek(1) not in ("SELECT", "WITH", "FROM", "VALUES", "("):
-        columns = read_columns(words, constant)
+        columns = read_columns(words)
     clauses = Clauses()
     while words.token is not None and words.peek() not in ("AS", "SELECT", "FROM", "("):
         _read_clause(words, clauses)
@@ -66,14 +67,14 @@ def read_create(
         words.skip("AS")
         if words.token is None:
             raise words.unexpected("a query")
-        query = read_query(words.rest)
+        query = words.parse.any_query(words.rest)
     if not columns and query is None:
         raise words.unexpected("(", "AS")
     return CreateTable(
         table,
         columns,
-        tuple(clauses.partitioning),
-        tuple(clauses.ordering),
+        clauses.partitioning or (),
+        clauses.ordering or (),
         tuple(clauses.properties),
         clauses.location,
         query,
@@ -86,7 +87,7 @@ def _like(words: TokenCursor, table: TableName, unless: bool, replace: bool) -> 
     """Read ``LIKE s [TBLPROPERTIES …] [LOCATION …]``, or ``(LIKE s INCLUDING PROPERTIES)``."""
     in_brackets = words.skip("(")
     words.need("LIKE")
-    like = _table(words)
+    like = read_name(words)
     if in_brackets:
         if words.skip("INCLUDING"):
             words.need("PROPERTIES")
@@ -110,16 +111,14 @@ def _like(words: TokenCursor, table: TableName, unless: bool, replace: bool) -> 
     )
 
 
-class Clauses:
+class Clauses(Struct):
     """The clauses of a table other than its columns."""
 
-    def __init__(self) -> None:
-        self.is_partitioned = self.is_ordered = False
-        self.unset: list[str] = []
-        self.partitioning: tuple[PartitionTerm, ...] = ()
-        self.ordering: tuple[SortTerm, ...] = ()
-        self.properties: list[tuple[str, str]] = []
-        self.location: str | None = None
+    unset: list[str] = []
+    partitioning: tuple[PartitionTerm, ...] | None = None
+    ordering: tuple[SortTerm, ...] | None = None
+    properties: list[tuple[str, str]] = []
+    location: str | None = None
 
 
 def _read_clause(words: TokenCursor, clauses: Clauses) -> None:
@@ -167,11 +166,15 @@ def _read_with(words: TokenCursor, clauses: Clauses, *, is_new: bool = False) ->
                 words.need("=")
                 texts = [] if words.skip("DEFAULT") else _array(words)
                 if word == "PARTITIONING":
-                    clauses.is_partitioned = True
-                    clauses.partitioning = tuple(term_of_text(text, at) for text in texts)
+                    clauses.partitioning = tuple(
+                        _term(text, at, read_term, "a partition", "day(ts)", "bucket(id, 16)")
+                        for text in texts
+                    )
                 else:
-                    clauses.is_ordered = True
-                    clauses.ordering = tuple(_sort_term(text, at) for text in texts)
+                    clauses.ordering = tuple(
+                        _term(text, at, read_sort_term, "a sort column", "id DESC NULLS LAST")
+                        for text in texts
+                    )
             case "PARQUET_BLOOM_FILTER_COLUMNS" | "ORC_BLOOM_FILTER_COLUMNS" as word:
                 words.index += 1
                 words.need("=")
@@ -189,7 +192,7 @@ def _read_with(words: TokenCursor, clauses: Clauses, *, is_new: bool = False) ->
                     words.index += 3
                     clauses.unset.append(_property_of_trino(word, at))
                 else:
-                    _, value = _with_pair(words)
+                    _, value = read_property(words)
                     if word == "LOCATION":
                         clauses.location = value
                     elif word == "COMPRESSION_CODEC" and is_new:
@@ -198,7 +201,7 @@ def _read_with(words: TokenCursor, clauses: Clauses, *, is_new: bool = False) ->
                         value = value.lower() if word == "FORMAT" else value
                         clauses.properties.append((_property_of_trino(word, at), value))
             case _:
-                clauses.properties.append(_with_pair(words))
+                clauses.properties.append(read_property(words))
         if not words.skip(","):
             break
     words.end()
@@ -266,15 +269,6 @@ def _map(words: TokenCursor) -> list[tuple[str, str]]:
     return list(zip(keys, values, strict=True))
 
 
-def _with_pair(words: TokenCursor) -> tuple[str, str]:
-    start = words.index
-    words.until()
-    pair = words.tokens[start : words.index]
-    part = TokenCursor([word_at("(", words.here), *pair, word_at(")", words.here)], words.sql)
-    ((key, value),) = read_properties(part)
-    return key, value
-
-
 def _array(words: TokenCursor) -> list[str]:
     words.need("ARRAY")
     words.need("[")
@@ -285,15 +279,17 @@ def _array(words: TokenCursor) -> list[str]:
     return texts
 
 
-def _sort_term(text: str, at: int) -> SortTerm:
-    given = text.split()
-    words = [each.upper() for each in given[1:]]
-    descending = "DESC" in words
-    first = None if "NULLS" not in words else "FIRST" in words
-    if set(words) - {"ASC", "DESC", "NULLS", "FIRST", "LAST"}:
-        raise syntax_error(f'"{text}" is not a sort column', at, ("id DESC NULLS LAST",))
-    term = term_of_text(given[0], at)
-    return SortTerm(term.source, term.transform, descending, first, at)
+def _term(
+    text: str, at: int, read: Callable[[TokenCursor], Term], what: str, *examples: str
+) -> Term:
+    """Read a term of Trino's ``ARRAY['day(ts)', 'bucket(id, 16)', 'c']``."""
+    try:
+        words = TokenCursor(tokenize(text, reading(None)), text)
+        term = read(words)
+        words.end()
+    except (Error, IndexError):  # without a token there is no place for an error
+        raise syntax_error(f'"{text}" is not {what}', at, examples) from None
+    return structs.replace(term, offset=at)
 
 
 def _create_namespace(words: TokenCursor) -> CreateNamespace:
@@ -333,8 +329,3 @@ def read_drop(words: TokenCursor) -> DropTable | DropNamespace | None:
     purge = words.skip("PURGE")
     words.end()
     return DropTable(TableName(parts, at), exists, purge)
-
-
-def _table(words: TokenCursor) -> TableName:
-    at = words.here
-    return TableName(words.name("a table"), at)

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Final
 
 from icesql.sql.cursor import TokenCursor
-from icesql.sql.lexer import NUMBER, TEXT, WORD, Token
+from icesql.sql.lexer import NUMBER, TEXT, WORD
 from icesql.sql.positions import syntax_error, unsupported
-from icesql.sql.statement import Query
-from icesql.sql.writes.statements import ColumnDefinition, PartitionTerm, SortTerm, TypeName
-
-# Parses an expression without columns into a query of its one value.
-ReadConstant = Callable[[Sequence[Token]], Query]
+from icesql.sql.writes.procedures.call import constant_query
+from icesql.sql.writes.statements import (
+    ColumnDefinition,
+    PartitionTerm,
+    SortTerm,
+    TableName,
+    TypeName,
+)
 
 _REFUSED: Final = {
     "PRIMARY": "PRIMARY KEY",
@@ -37,20 +39,23 @@ _PLAIN: Final = {
     "DATE_HOUR": "hour", "IDENTITY": "identity", "VOID": "void",
 }  # fmt: skip
 _WITH_NUMBER: Final = {"BUCKET": "bucket", "TRUNCATE": "truncate"}
-_IN_TEXT: Final = re.compile(r"\s*(?:(\w+)\s*\(\s*(.+?)\s*\)|(.+?))\s*")
+
+
+def read_name(words: TokenCursor, what: str = "a table") -> TableName:
+    """Read the dotted name of a table or view."""
+    at = words.here
+    return TableName(words.name(what), at)
 
 
 # ------------------------------------------------------------------ columns
 
 
-def read_columns(words: TokenCursor, constant: ReadConstant) -> tuple[ColumnDefinition, ...]:
+def read_columns(words: TokenCursor) -> tuple[ColumnDefinition, ...]:
     """Read the columns in the next brackets. Raises SqlSyntaxError."""
-    return tuple(words.bracketed(lambda inner: read_column(inner, constant)))
+    return tuple(words.bracketed(read_column))
 
 
-def read_column(
-    words: TokenCursor, constant: ReadConstant, *, colon: bool = False
-) -> ColumnDefinition:
+def read_column(words: TokenCursor, *, colon: bool = False) -> ColumnDefinition:
     """Read ``name type [NOT NULL] [DEFAULT constant] [COMMENT 'text']``."""
     at = words.here
     if words.peek() in ("PRIMARY", "UNIQUE", "CHECK", "CONSTRAINT", "FOREIGN") and (
@@ -60,7 +65,7 @@ def read_column(
     name = words.identifier("a column")
     if colon:
         words.skip(":")
-    type = read_type(words, constant)
+    type = read_type(words)
     required, comment, default = False, None, None
     while words.token is not None and words.peek() not in _AFTER_COLUMN:
         if words.skip("NOT", "NULL"):
@@ -76,7 +81,7 @@ def read_column(
                 tokens = words.tokens[words.index - 1 : words.index]
             if not tokens:
                 raise syntax_error("nothing follows DEFAULT", start, ("a constant",))
-            default = constant(tokens)
+            default = constant_query(words, tokens)
         elif words.peek() in _REFUSED:
             raise unsupported(_REFUSED[words.peek()], words.here)
         else:
@@ -84,7 +89,7 @@ def read_column(
     return ColumnDefinition(name, type, required, comment, default, at)
 
 
-def read_type(words: TokenCursor, constant: ReadConstant) -> TypeName:
+def read_type(words: TokenCursor) -> TypeName:
     """Read a type and its nested types."""
     at = words.here
     name, more = words.identifier("a type").upper(), ""
@@ -93,11 +98,11 @@ def read_type(words: TokenCursor, constant: ReadConstant) -> TypeName:
     fields: tuple[ColumnDefinition, ...] = ()
     arguments: tuple[int | str, ...] = ()
     if name in _STRUCTS:
-        fields = _inside(words, lambda: read_column(words, constant, colon=True))
+        fields = _inside(words, lambda: read_column(words, colon=True))
     elif name in _LISTS:
-        fields = _inside(words, lambda: _unnamed(words, constant))
+        fields = _inside(words, lambda: _unnamed(words))
     elif name == "MAP":
-        fields = _inside(words, lambda: _unnamed(words, constant))
+        fields = _inside(words, lambda: _unnamed(words))
         if len(fields) != 2:
             raise syntax_error(
                 "a MAP has a type of keys and one of values", at, ("MAP<key, value>",)
@@ -119,10 +124,10 @@ def read_type(words: TokenCursor, constant: ReadConstant) -> TypeName:
     return found
 
 
-def _unnamed(words: TokenCursor, constant: ReadConstant) -> ColumnDefinition:
+def _unnamed(words: TokenCursor) -> ColumnDefinition:
     """Read the type of an element, which may be NOT NULL."""
     at = words.here
-    type = read_type(words, constant)
+    type = read_type(words)
     return ColumnDefinition("", type, words.skip("NOT", "NULL"), offset=at)
 
 
@@ -213,24 +218,6 @@ def read_sort_term(words: TokenCursor) -> SortTerm:
     return SortTerm(term.source, term.transform, descending, first, term.offset)
 
 
-def term_of_text(text: str, at: int | None) -> PartitionTerm:
-    """Read an entry of Trino's ``partitioning = ARRAY['day(ts)', 'bucket(id, 16)', 'c']``."""
-    found = _IN_TEXT.fullmatch(text)
-    assert found is not None
-    if found[1] is None:
-        return PartitionTerm(found[3].strip('"'), offset=at)
-    function = found[1].upper()
-    parts = [part.strip().strip('"') for part in found[2].split(",")]
-    if function in _PLAIN and len(parts) == 1:
-        return PartitionTerm(parts[0], _PLAIN[function], offset=at)
-    if function in _WITH_NUMBER and len(parts) == 2:
-        numbers = [part for part in parts if part.isdigit() and int(part) > 0]
-        names = [part for part in parts if not part.isdigit()]
-        if len(numbers) == len(names) == 1:
-            return PartitionTerm(names[0], f"{_WITH_NUMBER[function]}[{numbers[0]}]", offset=at)
-    raise syntax_error(f'"{text}" is not a partition', at, ("day(ts)", "bucket(id, 16)"))
-
-
 # ------------------------------------------------------------------ properties
 
 
@@ -240,15 +227,16 @@ def read_keys(words: TokenCursor) -> tuple[str, ...]:
 
 
 def read_properties(words: TokenCursor) -> tuple[tuple[str, str], ...]:
-    """Read ``('key' = 'value', …)``; quotes around keys and values are optional."""
+    """Read ``('key' = 'value', …)``."""
+    return tuple(words.bracketed(read_property))
 
-    def entry(inner: TokenCursor) -> tuple[str, str]:
-        key = _property_word(inner)
-        if not inner.skip("="):
-            inner.skip(":")
-        return key, _property_value(inner)
 
-    return tuple(words.bracketed(entry))
+def read_property(words: TokenCursor) -> tuple[str, str]:
+    """Read ``'key' = 'value'``; quotes around both are optional."""
+    key = _property_word(words)
+    if not words.skip("="):
+        words.skip(":")
+    return key, _property_value(words)
 
 
 def _property_word(words: TokenCursor) -> str:

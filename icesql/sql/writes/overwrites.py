@@ -3,31 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
 
 from msgspec import Struct
 
 from icesql.sql.cursor import TokenCursor
 from icesql.sql.lexer import Token
 from icesql.sql.positions import syntax_error, unsupported
+from icesql.sql.sources import spliced
 from icesql.sql.statement import Query
-from icesql.sql.writes.definitions import ReadConstant
-from icesql.sql.writes.statements import PartitionValue, ReplacedRows, TableName
+from icesql.sql.writes.procedures.call import constant_query
+from icesql.sql.writes.statements import PartitionValue, TableName
 
 _QUERY = ("SELECT", "WITH", "FROM", "VALUES", "(", "TABLE")
 
 
-class ReadText(Protocol):
-    """Parses a text made from the statement's; its offsets are larger by ``shift``.
-
-    ``again``: the caller parses its parameters once more, in the next text.
-    """
-
-    def __call__(self, text: str, shift: int, *, again: bool = False) -> Query:
-        """Return the query. Raises the errors of reading a query, with offsets in the statement."""
-
-
-def read_partition(words: TokenCursor, constant: ReadConstant) -> tuple[PartitionValue, ...]:
+def read_partition(words: TokenCursor) -> tuple[PartitionValue, ...]:
     """Read ``PARTITION (p = 1, q)``: values for some columns, only names for others."""
     if words.peek() != "PARTITION" or words.peek(1) != "(":
         return ()
@@ -41,7 +31,7 @@ def read_partition(words: TokenCursor, constant: ReadConstant) -> tuple[Partitio
             tokens = inner.until()
             if not tokens:
                 raise inner.unexpected("a constant")
-            value = constant(tokens)
+            value = constant_query(inner, tokens)
         return PartitionValue(name, value, at)
 
     return tuple(words.bracketed(entry))
@@ -50,12 +40,12 @@ def read_partition(words: TokenCursor, constant: ReadConstant) -> tuple[Partitio
 class Replacing(Struct, frozen=True):
     """The two queries of ``INSERT INTO t REPLACE WHERE condition query``."""
 
-    rows: ReplacedRows
+    rows: Query
     query: Query
 
 
 def read_replaced(
-    words: TokenCursor, table: TableName, after_table: int, read_text: ReadText, *, by_name: bool
+    words: TokenCursor, table: TableName, after_table: int, *, by_name: bool
 ) -> Replacing:
     """Read the condition and the query, from the word WHERE on.
 
@@ -72,19 +62,19 @@ def read_replaced(
     sql = words.sql
     assert table.offset is not None
     name = sql[table.offset : after_table]
-    condition = sql[start : tokens[-1].stop]
+    stop = tokens[-1].stop
+    condition = sql[start:stop]
     alias = _last_name(words, table)
     begin = f"SELECT _file, _pos FROM {name} AS {alias} WHERE "
-    gone = read_text(f"{begin}{condition}", len(begin) - start, again=True)
+    gone = words.parse.composed(*spliced(sql, start, stop, [(start, start, begin)]), again=True)
     used = {part for part, value in gone.tree.args.items() if value}
     if used != {"expressions", "from_", "where"}:
         raise unsupported("REPLACE WHERE with more than a condition", start, "use a subquery")
     union = "UNION ALL BY NAME" if by_name else "UNION ALL"
-    first = words.token.start
-    begin_new = f"SELECT *, ({condition}) FROM (SELECT * FROM {name} WHERE false {union} ("
-    rest = sql[first : words.tokens[-1].stop]
-    query = read_text(f"{begin_new}{rest})) AS {alias}", len(begin_new) - first)
-    return Replacing(ReplacedRows(gone, len(begin) - start, len(begin_new) - first), query)
+    first, end = words.token.start, words.tokens[-1].stop
+    begin = f"SELECT *, ({condition}) FROM (SELECT * FROM {name} WHERE false {union} ("
+    around = [(first, first, begin), (end, end, f")) AS {alias}")]
+    return Replacing(gone, words.parse.composed(*spliced(sql, first, end, around)))
 
 
 def _last_name(words: TokenCursor, table: TableName) -> str:

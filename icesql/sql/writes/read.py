@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Final
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final, Literal
 
 from msgspec.structs import replace
 
@@ -11,7 +11,7 @@ from icesql.sql.cursor import TokenCursor
 from icesql.sql.lexer import Token
 from icesql.sql.positions import unsupported
 from icesql.sql.reserved import check_name
-from icesql.sql.statement import Query, TransactionControl, Write
+from icesql.sql.statement import TransactionControl, Write
 from icesql.sql.writes.alter.columns import read_column_changes, read_comment
 from icesql.sql.writes.alter.layout import read_layout
 from icesql.sql.writes.alter.refs import read_ref_change, read_ref_in_table
@@ -19,9 +19,8 @@ from icesql.sql.writes.changes.delete import read_delete, read_truncate
 from icesql.sql.writes.changes.update import read_update
 from icesql.sql.writes.copies import is_copy_from
 from icesql.sql.writes.create import read_create, read_drop
-from icesql.sql.writes.definitions import ReadConstant, read_keys, read_properties
-from icesql.sql.writes.overwrites import ReadText
-from icesql.sql.writes.procedures.call import constant_query, read_call
+from icesql.sql.writes.definitions import read_keys, read_name, read_properties
+from icesql.sql.writes.procedures.call import read_call
 from icesql.sql.writes.procedures.maintenance import read_execute, read_form
 from icesql.sql.writes.rows import read_copy_from, read_insert
 from icesql.sql.writes.statements import (
@@ -34,9 +33,14 @@ from icesql.sql.writes.statements import (
 )
 from icesql.sql.writes.views import read_alter_view, read_create_view, read_drop_view
 
+if TYPE_CHECKING:
+    from icesql.sql.parse import Parse
+
 # BEGIN, COMMIT and ROLLBACK.
 
-WORDS: Final = ("BEGIN", "START", "COMMIT", "ROLLBACK")
+_VERBS: Final[dict[str, Literal["commit", "rollback"]]] = {
+    "COMMIT": "commit", "ROLLBACK": "rollback",
+}  # fmt: skip
 
 
 def read_transaction(words: TokenCursor, first: str) -> TransactionControl | None:
@@ -52,71 +56,52 @@ def read_transaction(words: TokenCursor, first: str) -> TransactionControl | Non
         raise unsupported(f"{first} {words.peek()}".strip(), words.here, f"write {first} alone")
     if words.token is not None:
         raise unsupported(f"{first} TRANSACTION {words.peek()}", words.here, "leave it out")
-    match first:
-        case "COMMIT":
-            return TransactionControl("commit")
-        case "ROLLBACK":
-            return TransactionControl("rollback")
-        case _:
-            return TransactionControl("begin")
+    return TransactionControl(_VERBS.get(first, "begin"))
 
 
-ReadQuery = Callable[[Sequence[Token]], Query]
-
-
-def read_write(
-    tokens: Sequence[Token],
-    sql: str,
-    read_query: ReadQuery,
-    read_text: ReadText,
-    read_alone: ReadText,
-) -> Write | None:
+def read_write(tokens: Sequence[Token], parse: Parse) -> Write | None:
     """Read the statement; None for one of another kind that begins with the same word.
 
-    ``read_alone`` accepts no parameters. Raises SqlSyntaxError and UnsupportedSqlError.
+    Raises SqlSyntaxError and UnsupportedSqlError.
     """
-    words = TokenCursor(tokens, sql)
+    words = TokenCursor(tokens, parse.sql, parse)
     words.index = 1
-
-    def constant(given: Sequence[Token]) -> Query:
-        return constant_query(given, read_query)
-
     match tokens[0].word:
         case "CREATE":
             found: Write | None = read_ref_in_table(words, "CREATE")
-            found = found or read_create_view(words, read_alone)
-            return found or read_create(words, read_query, constant)
+            found = found or read_create_view(words)
+            return found or read_create(words)
         case "REPLACE" if words.peek() == "TABLE":
-            made = read_create(words, read_query, constant, replaces=True)
+            made = read_create(words, replaces=True)
             assert isinstance(made, CreateTable)
             return replace(made, must_exist=True)
         case "DROP":
             gone = read_ref_in_table(words, "DROP") or read_drop_view(words)
             return gone or read_drop(words)
         case "INSERT":
-            return read_insert(words, read_query, read_text, constant)
+            return read_insert(words)
         case "COPY":
-            return read_copy_from(words, read_query) if is_copy_from(tokens) else None
+            return read_copy_from(words) if is_copy_from(tokens) else None
         case "DELETE":
-            return read_delete(words, read_text)
+            return read_delete(words)
         case "UPDATE":
-            return read_update(words, read_query)
+            return read_update(words)
         case "MERGE" | "WITH":
             from icesql.sql.writes.merge.read import read_merge
 
-            return read_merge(tokens, sql, read_text)
+            return read_merge(tokens, parse)
         case "TRUNCATE":
             return read_truncate(words)
         case "CALL":
-            return read_call(words, read_query)
+            return read_call(words)
         case "ROLLBACK" if words.skip("TABLE"):
             return read_form(words, "ROLLBACK")
         case "OPTIMIZE" | "VACUUM" | "ANALYZE" | "RESTORE" | "UNDROP" as verb:
             return read_form(words, verb)
         case "ALTER" if words.skip("TABLE"):
-            return _read_alter(words, constant, read_query)
+            return _read_alter(words)
         case "ALTER" if words.skip("VIEW"):
-            return read_alter_view(words, read_alone)
+            return read_alter_view(words)
         case "ALTER":
             return read_ref_in_table(words, "ALTER")
         case "BEGIN" | "START" | "COMMIT" | "ROLLBACK" as first:
@@ -127,17 +112,14 @@ def read_write(
             return None
 
 
-def _read_alter(words: TokenCursor, constant: ReadConstant, read_query: ReadQuery) -> Write:
+def _read_alter(words: TokenCursor) -> Write:
     exists = words.skip("IF", "EXISTS")
-    at = words.here
-    table = TableName(words.name("a table"), at)
-    change = _read_change(words, table, constant, read_query)
+    table = read_name(words)
+    change = _read_change(words, table)
     return IfExists(table, change) if exists else change
 
 
-def _read_change(
-    words: TokenCursor, table: TableName, constant: ReadConstant, read_query: ReadQuery
-) -> Write:
+def _read_change(words: TokenCursor, table: TableName) -> Write:
     """Read the change after ALTER TABLE and its name."""
     here = words.here
     if words.skip("RENAME", "TO"):
@@ -145,7 +127,7 @@ def _read_change(
         words.end()
         return RenameTable(table, new)
     if words.skip("EXECUTE"):
-        return read_execute(words, table, read_query)
+        return read_execute(words, table)
     layout = read_layout(words, table)
     if layout is not None:
         return layout
@@ -158,10 +140,10 @@ def _read_change(
         keys = read_keys(words)
         words.end()
         return SetProperties(table, unset=keys, if_exists=exists)
-    ref = read_ref_change(words, table, read_query)
+    ref = read_ref_change(words, table)
     if ref is not None:
         return ref
-    changes = read_column_changes(words, constant)
+    changes = read_column_changes(words)
     if changes is not None:
         return AlterColumns(table, changes)
     shown = f"ALTER TABLE … {words.peek()} {words.peek(1)}".strip()

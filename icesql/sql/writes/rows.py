@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from typing import Final
 
 from msgspec.structs import replace
 
 from icesql.sql.cursor import TokenCursor
 from icesql.sql.lexer import NUMBER, TEXT, Token, word_at, words_at
+from icesql.sql.parser.travel.phrases import PHRASES
 from icesql.sql.positions import syntax_error, unsupported
-from icesql.sql.statement import Query
+from icesql.sql.sources import spliced
 from icesql.sql.writes.changes.conditions import refuse_endings
-from icesql.sql.writes.definitions import ReadConstant
-from icesql.sql.writes.overwrites import ReadText, read_partition, read_replaced
+from icesql.sql.writes.overwrites import read_partition, read_replaced
 from icesql.sql.writes.statements import Insert, TableName
 
 # The target table of a statement, and its branch in every spelling of a time-travel clause.
@@ -36,22 +35,14 @@ def _branch(words: TokenCursor) -> str | None:
     if words.skip("@"):
         words.skip("BRANCH")
         return _name(words)
-    start, at = words.index, words.here
-    words.skip("FOR")
-    if words.skip("VERSION", "AS", "OF") or words.skip("SYSTEM_VERSION", "AS", "OF"):
-        return _name(words)
-    for kind in ("TIMESTAMP", "SYSTEM_TIME"):
-        if words.skip(kind, "AS", "OF"):
+    at = words.here
+    for phrase, kind in PHRASES.items():
+        if not words.skip(*phrase):
+            continue
+        if kind not in ("VERSION", "BRANCH", "VERSION_REF"):
             raise unsupported("writing to the past of a table", at, _HINT)
-    words.index = start
-    if words.skip("AT", "(") or words.skip("AT"):
-        in_brackets = words.tokens[words.index - 1].text == "("
-        if not any(words.skip(kind) for kind in ("BRANCH", "VERSION", "REF", "REFERENCE")):
-            raise unsupported("writing to the past of a table", at, _HINT)
-        if in_brackets:
-            words.need("=>")
         found = _name(words)
-        if in_brackets:
+        if "(" in phrase:
             words.need(")")
         return found
     return None
@@ -65,8 +56,6 @@ def _name(words: TokenCursor) -> str:
         return words.text()
     return words.identifier("the name of a branch")
 
-
-ReadQuery = Callable[[Sequence[Token]], Query]
 
 _QUERY: Final = ("SELECT", "WITH", "FROM", "VALUES", "(", "TABLE")
 _READERS: Final = {
@@ -87,9 +76,7 @@ _OPTIONS: Final = {
 _EVOLVES: Final = "merge_schema"
 
 
-def read_insert(
-    words: TokenCursor, read_query: ReadQuery, read_text: ReadText, constant: ReadConstant
-) -> Insert:
+def read_insert(words: TokenCursor) -> Insert:
     """Read the statement after INSERT."""
     at = words.here
     if words.peek() == "OR":
@@ -102,7 +89,7 @@ def read_insert(
     words.skip("TABLE")
     table = read_target(words)
     after_table = words.tokens[words.index - 1].stop
-    partition = read_partition(words, constant)
+    partition = read_partition(words)
     columns: tuple[str, ...] | None = None
     if words.peek() == "(" and words.peek(1) not in _QUERY:
         columns = _column_list(words)
@@ -121,7 +108,7 @@ def read_insert(
             )
         words.index += 1
         refuse_endings(words.rest)
-        made = read_replaced(words, table, after_table, read_text, by_name=by_name)
+        made = read_replaced(words, table, after_table, by_name=by_name)
         return Insert(table, made.query, None, by_name, replaced=made.rows)
     if words.peek() == "DEFAULT":
         raise unsupported("DEFAULT VALUES", words.here, "name the columns that have no default")
@@ -129,10 +116,14 @@ def read_insert(
         raise words.unexpected("SELECT", "VALUES", "a query")
     tokens = words.rest
     refuse_endings(tokens)
-    defaults, text = _defaults(words)
+    defaults = _defaults(words)
     if defaults and evolves:
         raise unsupported("DEFAULT with SCHEMA EVOLUTION", words.here, "leave the column out")
-    query = read_text(text, tokens[0].start) if defaults else read_query(tokens)
+    if defaults:
+        edits = [(each.start, each.stop, "NULL") for each in defaults.values()]
+        query = words.parse.composed(*spliced(words.sql, tokens[0].start, tokens[-1].stop, edits))
+    else:
+        query = words.parse.any_query(tokens)
     return Insert(
         table,
         query,
@@ -141,16 +132,15 @@ def read_insert(
         overwrite,
         partition=partition,
         evolves=evolves,
-        defaults=defaults,
+        defaults=frozenset(defaults),
     )
 
 
-def _defaults(words: TokenCursor) -> tuple[frozenset[tuple[int, int]], str]:
-    """Return the positions (row, column), from 0, of DEFAULT in VALUES, and a text with NULLs."""
-    tokens, found = words.rest, set()
-    text, start = words.sql[tokens[0].start : tokens[-1].stop], tokens[0].start
+def _defaults(words: TokenCursor) -> dict[tuple[int, int], Token]:
+    """Return the DEFAULTs in VALUES by their positions (row, column), from 0."""
+    tokens, found = words.rest, dict[tuple[int, int], Token]()
     if words.peek() != "VALUES":
-        return frozenset(), text
+        return found
     depth, row, column = 0, -1, 0
     for before, token, after in zip(tokens, tokens[1:], [*tokens[2:], None], strict=False):
         kind, outside = token.word, depth == 0
@@ -158,15 +148,13 @@ def _defaults(words: TokenCursor) -> tuple[frozenset[tuple[int, int]], str]:
         if outside and kind == "(":
             row, column = row + 1, 0
         elif outside and kind != ",":
-            return frozenset(), text  # not a plain list of rows
+            return {}  # not a plain list of rows
         elif depth == 1 and kind == ",":
             column += 1
         alone = before.text in ("(", ",") and after is not None and after.text in (",", ")")
         if depth == 1 and alone and token.word == "DEFAULT":
-            found.add((row, column))
-            at = token.start - start
-            text = f"{text[:at]}NULL   {text[at + 7 :]}"
-    return frozenset(found), text
+            found[row, column] = token
+    return found
 
 
 def read_evolution(words: TokenCursor) -> bool:
@@ -184,7 +172,7 @@ def _column_list(words: TokenCursor) -> tuple[str, ...]:
 # ------------------------------------------------------------------ COPY
 
 
-def read_copy_from(words: TokenCursor, read_query: ReadQuery) -> Insert:
+def read_copy_from(words: TokenCursor) -> Insert:
     """Read the statement after COPY: ``table [(columns)] FROM 'file' [(options)]``."""
     table = read_target(words)
     columns = _column_list(words) if words.peek() == "(" else None
@@ -203,7 +191,7 @@ def read_copy_from(words: TokenCursor, read_query: ReadQuery) -> Insert:
         raise unsupported(f"COPY … FROM in the format {form}", path_token, "csv, json or parquet")
     begun = words_at(f"SELECT * FROM {_READERS[form.lower()]} (", path_token.start)
     tokens = [*begun, path_token, word_at(")", path_token.start)]
-    query = read_query(tokens)
+    query = words.parse.any_query(tokens)
     from icesql.sql.files import take_files
 
     # The query was composed here, whatever the dialect of the statement is.

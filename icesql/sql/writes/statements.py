@@ -163,21 +163,14 @@ class PartitionValue(Struct, frozen=True):
     offset: int | None = None
 
 
-class ReplacedRows(Struct, frozen=True):
-    """The rows that REPLACE WHERE replaces: ``rows`` as in ``Delete``, with its shift."""
-
-    rows: Query
-    shift: int
-    query_shift: int
-
-
 class Insert(Write, frozen=True):
     """INSERT INTO, INSERT OVERWRITE and COPY … FROM: insert the rows of a query into a table.
 
     ``columns`` are those of the column list, None without one. ``by_name``: match columns of the
     query by name. ``copied`` is the file of COPY … FROM, read with the table's columns.
-    ``partition`` are the columns of PARTITION. With ``replaced`` the last column of the query is
-    True for rows that satisfy the condition of REPLACE WHERE. ``evolves``: add columns of the
+    ``partition`` are the columns of PARTITION. ``replaced`` selects the rows that REPLACE WHERE
+    replaces, as ``rows`` of ``Delete``; then the last column of the query is True for rows that
+    satisfy its condition. ``evolves``: add columns of the
     query that the table lacks to it. ``defaults`` are the positions of DEFAULT in
     VALUES, as (row, column), both from 0.
     """
@@ -189,7 +182,7 @@ class Insert(Write, frozen=True):
     overwrite: bool = False
     copied: FileReference | None = None
     partition: tuple[PartitionValue, ...] = ()
-    replaced: ReplacedRows | None = None
+    replaced: Query | None = None
     evolves: bool = False
     defaults: frozenset[tuple[int, int]] = frozenset()
 
@@ -197,13 +190,11 @@ class Insert(Write, frozen=True):
 class Delete(Write, frozen=True):
     """DELETE FROM and TRUNCATE.
 
-    ``rows`` selects ``_file`` and ``_pos`` of the rows to delete; None deletes all rows. Its text
-    begins with inserted words: an offset in it is larger by ``shift`` than in the statement.
+    ``rows`` selects ``_file`` and ``_pos`` of the rows to delete; None deletes all rows.
     """
 
     table: TableName
     rows: Query | None = None
-    shift: int = 0
 
 
 class ColumnValue(Struct, frozen=True):

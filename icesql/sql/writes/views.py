@@ -4,24 +4,22 @@ from __future__ import annotations
 
 from icesql.sql.cursor import TokenCursor
 from icesql.sql.positions import syntax_error, unsupported
+from icesql.sql.sources import spliced
 from icesql.sql.statement import Query, Write
-from icesql.sql.writes.definitions import read_keys, read_properties
-from icesql.sql.writes.overwrites import ReadText
+from icesql.sql.writes.definitions import read_keys, read_name, read_properties
 from icesql.sql.writes.statements import TableName
 
 
 class CreateStoredView(Write, frozen=True):
     """CREATE VIEW: ``text`` is its SQL; ``query`` returns its columns and no rows.
 
-    Offsets in the query's text are larger by ``shift`` than in the statement. ``columns`` are new
-    names with their comments, () without a list. ``alters``: ALTER VIEW … AS, of an existing
-    view.
+    ``columns`` are new names with their comments, () without a list. ``alters``: ALTER VIEW … AS,
+    of an existing view.
     """
 
     view: TableName
     text: str
     query: Query
-    shift: int
     columns: tuple[tuple[str, str | None], ...] = ()
     properties: tuple[tuple[str, str], ...] = ()
     if_not_exists: bool = False
@@ -49,11 +47,8 @@ class DropStoredView(Write, frozen=True):
     if_exists: bool = False
 
 
-def read_create_view(words: TokenCursor, read_alone: ReadText) -> CreateStoredView | None:
-    """Read the statement after CREATE; None if it creates no view.
-
-    ``read_alone`` parses a text without the parameters of the statement.
-    """
+def read_create_view(words: TokenCursor) -> CreateStoredView | None:
+    """Read the statement after CREATE; None if it creates no view."""
     start = words.index
     replaces = words.skip("OR", "REPLACE")
     if not words.skip("VIEW"):
@@ -62,8 +57,7 @@ def read_create_view(words: TokenCursor, read_alone: ReadText) -> CreateStoredVi
     unless = words.skip("IF", "NOT", "EXISTS")
     if unless and replaces:
         raise syntax_error("OR REPLACE and IF NOT EXISTS exclude each other", words.here)
-    at = words.here
-    view = TableName(words.name("a view"), at)
+    view = read_name(words, "a view")
     columns = _columns(words) if words.peek() == "(" else ()
     properties: list[tuple[str, str]] = []
     while words.token is not None and words.peek() != "AS":
@@ -77,29 +71,29 @@ def read_create_view(words: TokenCursor, read_alone: ReadText) -> CreateStoredVi
         else:
             raise words.unexpected("AS", "COMMENT", "TBLPROPERTIES")
     words.need("AS")
-    text, query, shift = _query(words, read_alone)
-    return CreateStoredView(view, text, query, shift, columns, tuple(properties), unless, replaces)
+    text, query = _query(words)
+    return CreateStoredView(view, text, query, columns, tuple(properties), unless, replaces)
 
 
-def _query(words: TokenCursor, read_alone: ReadText) -> tuple[str, Query, int]:
-    """Return the text of a view, the query of its columns, and the shift of the query's offsets."""
+def _query(words: TokenCursor) -> tuple[str, Query]:
+    """Return the text of a view, and the query of its columns."""
     if words.token is None:
         raise words.unexpected("a query")
     words.balanced()
     first = words.token.start
     text = words.written(words.index, len(words.tokens))
-    begin = "SELECT * FROM ("
-    shift = len(begin) - first
-    return text, read_alone(f"{begin}{text}\n) AS v LIMIT 0", shift), shift
+    end = first + len(text)
+    around = [(first, first, "SELECT * FROM ("), (end, end, "\n) AS v LIMIT 0")]
+    alone = words.parse.alone("a view")
+    return text, alone.composed(*spliced(words.sql, first, end, around))
 
 
-def read_alter_view(words: TokenCursor, read_alone: ReadText) -> Write:
+def read_alter_view(words: TokenCursor) -> Write:
     """Read the statement after ALTER VIEW."""
-    at = words.here
-    view = TableName(words.name("a view"), at)
+    view = read_name(words, "a view")
     if words.skip("AS"):
-        text, query, shift = _query(words, read_alone)
-        return CreateStoredView(view, text, query, shift, or_replace=True, alters=True)
+        text, query = _query(words)
+        return CreateStoredView(view, text, query, or_replace=True, alters=True)
     if words.skip("RENAME", "TO"):
         found = AlterStoredView(view, new=words.name("a view"))
     elif words.skip("SET", "TBLPROPERTIES"):
@@ -122,8 +116,7 @@ def read_drop_view(words: TokenCursor) -> DropStoredView | None:
         words.index = start
         return None
     exists = words.skip("IF", "EXISTS")
-    at = words.here
-    view = TableName(words.name("a view"), at)
+    view = read_name(words, "a view")
     words.end()
     return DropStoredView(view, exists)
 

@@ -29,9 +29,13 @@ _ALIKE = {
 _DROPPED = {"query_location", "query_location_length", "is_legacy_function_call", "syntax_type"}
 
 
+def whole(text: str) -> SourceMap:
+    return SourceMap(((0, 0, len(text)),))
+
+
 def tree_of(text: str) -> exp.Expr:
     """The tree of a text that is all from the user."""
-    return read_query(read_tree(serialize, text), SourceMap(((0, 0, len(text)),)), Accepts()).tree
+    return read_query(read_tree(serialize, text), whole(text), Accepts()).tree
 
 
 def _plain(value: Any) -> Any:
@@ -100,7 +104,11 @@ def test_a_key_or_value_that_is_not_known_is_refused() -> None:
         changed = {**call, key: value}
         statement = {**tree.statements[0], "select_list": [changed]}
         with pytest.raises(UnsupportedSqlError, match=r"column 8|line 1|NEW|EXPORT"):
-            read_query(type(tree)(text, (statement,)), SourceMap(((0, 0, len(text)),)), Accepts())
+            read_query(
+                type(tree)(text, (statement,)),
+                whole(text),
+                Accepts(),
+            )
 
 
 def test_a_tree_without_a_key_is_refused_by_name() -> None:
@@ -108,7 +116,7 @@ def test_a_tree_without_a_key_is_refused_by_name() -> None:
     tree = read_tree(serialize, text)
     statement = {key: each for key, each in tree.statements[0].items() if key != "qualify"}
     with pytest.raises(UnsupportedSqlError, match="without qualify"):
-        read_query(type(tree)(text, (statement,)), SourceMap(((0, 0, len(text)),)), Accepts())
+        read_query(type(tree)(text, (statement,)), whole(text), Accepts())
 
 
 def test_group_by_nothing_is_written_as_it_is() -> None:

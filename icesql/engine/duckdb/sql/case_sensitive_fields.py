@@ -9,8 +9,7 @@ from icesql.engine.struct_names import engine_names, has_alike
 from icesql.errors import AmbiguousColumnError
 from icesql.iceberg.schema import Schema
 from icesql.iceberg.types import IcebergType, StructType, walk
-from icesql.query.column_types import find_field
-from icesql.query.names import SelectScope, meaning_of
+from icesql.query.names import SelectScope, find_field, meaning_of
 from icesql.sql.positions import offset_of, unsupported
 from icesql.sql.trees import exp
 

@@ -20,8 +20,6 @@ from icesql.sql.lexer import (
 )
 from icesql.sql.parser.travel.clauses import MARK, STARTS, TWO, ReadValue
 from icesql.sql.parser.travel.phrases import (
-    AT_KINDS,
-    BEFORE_KINDS,
     BEFORE_TEXT,
     BRANCH_KINDS,
     CHANGES_HINT,
@@ -76,14 +74,14 @@ class TravelCutter(TokenCursor):
                 return self._at_sign(index)
             case "WITH":
                 return self._with(index)
-            case "AT" | "BEFORE" | "END" if self.word(index + 1) == "(":
-                return self._call(index, word)
         for words, hint in REFUSED.items():
             if self.matches(index, words):
                 raise unsupported(" ".join(words), self.tokens[index], hint)
         for words, kind in PHRASES.items():
             if self.matches(index, words):
                 return self._phrase(index, words, kind)
+        if word in ("AT", "BEFORE", "END") and self.matches(index + 1, ("(",)):
+            self._check_kind(index, word)
         for words, kind in RANGES.items():
             if self.matches(index, words):
                 self._refuse_range(words, kind, index)
@@ -167,24 +165,19 @@ class TravelCutter(TokenCursor):
             self._put(clause, at)
         return end
 
-    def _call(self, index: int, word: str) -> int:
-        """Read ``AT (kind => value)``; return its end."""
-        kind = self.word(index + 2)
-        if self.word(index + 3) != "=>":
-            return index
-        start = self.tokens[index].start
-        kinds = {"AT": AT_KINDS, "BEFORE": BEFORE_KINDS}.get(word, {})
-        if kind not in kinds:
-            raise unsupported(
-                f"{word} ({kind} => …)", start, NO_KIND.format(word="AT" if word == "END" else word)
-            )
-        value, end = self._operand(index + 4, f"nothing follows {word} ({kind} =>")
-        if self.word(end) != ")":
-            raise syntax_error(f"unterminated {word} (", self.offset(end), (")",))
-        return self._keep(index, kinds[kind], value, index + 4, end, end + 1)
+    def _check_kind(self, index: int, word: str) -> None:
+        """Refuse ``AT (kind => value)`` of a kind that is not in ``PHRASES``."""
+        if self.word(index + 3) == "=>":
+            hint = NO_KIND.format(word="AT" if word == "END" else word)
+            raise unsupported(f"{word} ({self.word(index + 2)} => …)", self.tokens[index], hint)
 
     def _phrase(self, index: int, words: tuple[str, ...], kind: str) -> int:
         first = index + len(words)
+        if words[-1] == "=>":
+            value, end = self._operand(first, f"nothing follows {words[0]} ({words[2]} =>")
+            if self.word(end) != ")":
+                raise syntax_error(f"unterminated {words[0]} (", self.offset(end), (")",))
+            return self._keep(index, kind, value, first, end, end + 1)
         if words[-1] == "BEFORE":
             what, wanted = "BEFORE", "a value"
         else:

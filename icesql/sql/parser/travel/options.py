@@ -1,6 +1,6 @@
 """Options of a table: Spark's ``t WITH ('branch' = 'audit')``, Flink's ``t /*+ OPTIONS(…) */``.
 
-Flink's hint is rewritten to Spark's clause, with the same length, before the text is read further.
+Flink's hint is rewritten to Spark's clause before; see ``show_statements.advice``.
 """
 
 from __future__ import annotations
@@ -27,7 +27,6 @@ _KINDS: Final = {
 }
 _RANGES: Final = re.compile(r"(?:start|end)-(?:snapshot-id|snapshot-timestamp|timestamp|tag)")
 _RANGE_HINT: Final = "use CHANGES FROM VERSION a TO VERSION b for what commits added"
-_HINT: Final = re.compile(r"/\*\+\s*OPTIONS\s*\([^()]*\)\s*\*/", re.IGNORECASE)
 _LONGEST: Final = 18
 _VALUES: Final = (TEXT, NUMBER)
 
@@ -38,22 +37,6 @@ class TableOption(Struct, frozen=True):
     kind: str
     value: exp.Expr
     token: Token
-
-
-def with_options(sql: str, tokens: Sequence[Token]) -> str:
-    """Return ``sql`` with WITH clauses in place of Flink's hints; offsets do not change."""
-    if "/*+" not in sql:
-        return sql
-    last = 0
-    for start, end in [*((each.start, each.stop) for each in tokens), (len(sql), len(sql))]:
-        gap = _HINT.search(sql, last, start)
-        if gap is not None and sql[last : gap.start()].strip() == "":
-            inner = sql[gap.start() + 3 : gap.end() - 2]
-            opened = inner.index("(")
-            clause = "WITH".ljust(opened + 3) + inner[opened:] + "  "
-            sql = sql[: gap.start()] + clause + sql[gap.end() :]
-        last = end
-    return sql
 
 
 def read_options(words: TokenCursor) -> TableOption | None:

@@ -47,20 +47,16 @@ PHRASES: Final = {
         "AT TAG": "TAG",
         "AT REFERENCE": "VERSION_REF",
         "AT REF": "VERSION_REF",
+        # A bracket closes these.
+        **{f"AT ( {kind} =>": kind for kind in (
+            "VERSION", "TIMESTAMP", "VERSION_REF", "VERSION_TAG", "BRANCH", "TAG", "OFFSET",
+        )},
+        "AT ( SNAPSHOT =>": "VERSION",
+        **{f"BEFORE ( {kind} =>": before for kind, before in BEFORE_KINDS.items()},
     }),
 }  # fmt: skip
 # The same, only before a string literal, as in Dremio and Dolt.
 BEFORE_TEXT: Final = _rows({"AS OF": "TEXT", "AT": "TIMESTAMP"})
-AT_KINDS: Final = {
-    "VERSION": "VERSION",
-    "SNAPSHOT": "VERSION",
-    "TIMESTAMP": "TIMESTAMP",
-    "VERSION_REF": "VERSION_REF",
-    "VERSION_TAG": "VERSION_TAG",
-    "BRANCH": "BRANCH",
-    "TAG": "TAG",
-    "OFFSET": "OFFSET",
-}
 # Kinds that name a branch, which may be read as of a time.
 BRANCH_KINDS: Final = ("BRANCH", "VERSION_REF")
 OTHER_RANGES: Final = ("BETWEEN", "FROM", "ALL", "CONTAINED")

@@ -9,7 +9,8 @@ from msgspec.structs import replace
 
 from icesql.sql.cursor import TokenCursor
 from icesql.sql.positions import syntax_error
-from icesql.sql.writes.definitions import ReadConstant, read_column, read_type
+from icesql.sql.writes.definitions import read_column, read_type
+from icesql.sql.writes.procedures.call import constant_query
 from icesql.sql.writes.statements import (
     AlterColumns,
     ColumnChange,
@@ -22,13 +23,11 @@ from icesql.sql.writes.statements import (
 _NO_TYPE: Final = TypeName("")
 
 
-def read_column_changes(
-    words: TokenCursor, constant: ReadConstant
-) -> tuple[ColumnChange, ...] | None:
+def read_column_changes(words: TokenCursor) -> tuple[ColumnChange, ...] | None:
     """Read column changes after the table's name; None if it is not a change of a column."""
     if words.peek() == "ADD" and words.peek(1) not in ("PARTITION", "CONSTRAINT"):
         words.index += 1
-        found = _several(words, lambda: _add(words, constant))
+        found = _several(words, lambda: _add(words))
     elif words.peek() == "DROP" and words.peek(1) in ("COLUMN", "COLUMNS"):
         words.index += 1
         found = _several(words, lambda: ColumnChange("drop", words.name("a column")))
@@ -43,7 +42,7 @@ def read_column_changes(
         words.index += 1
         words.skip("COLUMN")
         exists = words.skip("IF", "EXISTS")
-        found = (replace(_alter(words, constant), lenient=exists),)
+        found = (replace(_alter(words), lenient=exists),)
     else:
         return None
     words.end()
@@ -92,10 +91,10 @@ def _unless(words: TokenCursor) -> bool:
     return words.skip("IF", "NOT", "EXISTS") or words.skip("IF", "EXISTS")
 
 
-def _add(words: TokenCursor, constant: ReadConstant) -> ColumnChange:
+def _add(words: TokenCursor) -> ColumnChange:
     path = words.name("a column")
     words.index -= 1  # the definition begins with the last name
-    column = read_column(words, constant)
+    column = read_column(words)
     place, sibling = _position(words)
     at = column.offset
     return ColumnChange("add", path, column, place=place, sibling=sibling, offset=at)
@@ -110,11 +109,11 @@ def _position(words: TokenCursor) -> tuple[str, str]:
     return "", ""
 
 
-def _alter(words: TokenCursor, constant: ReadConstant) -> ColumnChange:
+def _alter(words: TokenCursor) -> ColumnChange:
     path = words.name("a column")
     at = words.here
     if words.skip("TYPE") or words.skip("SET", "DATA", "TYPE"):
-        return ColumnChange("type", path, ColumnDefinition(path[-1], read_type(words, constant)))
+        return ColumnChange("type", path, ColumnDefinition(path[-1], read_type(words)))
     if words.skip("DROP", "NOT", "NULL"):
         return ColumnChange("optional", path)
     if words.skip("SET", "NOT", "NULL"):
@@ -122,7 +121,7 @@ def _alter(words: TokenCursor, constant: ReadConstant) -> ColumnChange:
     if words.skip("DROP", "DEFAULT"):
         return ColumnChange("default", path)
     if words.skip("SET", "DEFAULT"):
-        query = constant(words.until())
+        query = constant_query(words, words.until())
         shape = ColumnDefinition(path[-1], _NO_TYPE, default=query, offset=at)
         return ColumnChange("default", path, shape)
     if words.skip("COMMENT"):

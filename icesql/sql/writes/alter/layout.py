@@ -135,8 +135,8 @@ def _of_trino(words: TokenCursor, table: TableName) -> ChangeLayout:
         raise unsupported("a new location of a table", at, "CREATE TABLE … AS SELECT")
     return ChangeLayout(
         table,
-        found.partitioning if found.is_partitioned else None,
-        ordering=found.ordering if found.is_ordered else None,
+        found.partitioning,
+        ordering=found.ordering,
         properties=tuple(found.properties),
         unset=tuple(found.unset),
     )

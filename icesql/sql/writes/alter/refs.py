@@ -5,19 +5,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from typing import Final, Literal, cast
 
 from msgspec import Struct
 
 from icesql.sql.cursor import TokenCursor
-from icesql.sql.lexer import TEXT, Token, words_at
+from icesql.sql.lexer import TEXT, words_at
 from icesql.sql.positions import syntax_error, unsupported
-from icesql.sql.statement import Query, Write
+from icesql.sql.statement import Write
 from icesql.sql.time_travel import TimeTravel, VersionText
+from icesql.sql.writes.definitions import read_name
 from icesql.sql.writes.statements import TableName
 
-ReadQuery = Callable[[Sequence[Token]], Query]
 Kind = Literal["branch", "tag"]
 
 KINDS: Final = ("BRANCH", "TAG")
@@ -64,9 +63,7 @@ class FastForward(Write, frozen=True):
     to: str
 
 
-def read_ref_change(
-    words: TokenCursor, table: TableName, read_query: ReadQuery
-) -> CreateRef | DropRef | None:
+def read_ref_change(words: TokenCursor, table: TableName) -> CreateRef | DropRef | None:
     """Read the ref change after ALTER TABLE and its name; None if it is none."""
     start = words.index
     begun = _begin(words)
@@ -82,10 +79,11 @@ def read_ref_change(
     unless = words.skip("IF", "NOT", "EXISTS")
     _check_unless(words, verb, unless)
     name = _ref_name(words)
-    travel = _travel(words, table, read_query)
+    travel = _travel(words)
     retention = _retention(words, kind)
     words.end()
-    return _created(table, kind, name, verb, unless, travel, retention)
+    how = _how(verb, unless)
+    return CreateRef(table, kind, name, travel, how, verb == "REPLACE", retention)
 
 
 def read_ref_in_table(words: TokenCursor, verb: str) -> CreateRef | DropRef | FastForward | None:
@@ -97,14 +95,14 @@ def read_ref_in_table(words: TokenCursor, verb: str) -> CreateRef | DropRef | Fa
         return None
     kind = _kind(words)
     unless = words.skip("IF", "NOT", "EXISTS")
-    _check_unless(words, "CREATE OR REPLACE" if replaces else verb, unless)
+    verb = "CREATE OR REPLACE" if replaces else verb
+    _check_unless(words, verb, unless)
     exists = verb == "DROP" and words.skip("IF", "EXISTS")
     name = _ref_name(words)
-    if verb == "CREATE" and words.peek() == "WITH":
+    if verb.startswith("CREATE") and words.peek() == "WITH":
         raise unsupported("WITH (…) of a branch", words.here, "ALTER TABLE … RETAIN n DAYS")
     words.need("IN", "TABLE")
-    at = words.here
-    table = TableName(words.name("a table"), at)
+    table = read_name(words)
     if verb == "DROP":
         words.end()
         return DropRef(table, kind, name, exists)
@@ -115,8 +113,7 @@ def read_ref_in_table(words: TokenCursor, verb: str) -> CreateRef | DropRef | Fa
         return FastForward(table, name, to)
     travel = VersionText(_ref_name(words)) if words.skip("FROM") else None
     words.end()
-    shown = "CREATE OR REPLACE" if replaces else verb
-    return _created(table, kind, name, shown, unless, travel, Retention())
+    return CreateRef(table, kind, name, travel, _how(verb, unless))
 
 
 def _begin(words: TokenCursor) -> tuple[str, Kind] | None:
@@ -133,24 +130,15 @@ def _kind(words: TokenCursor) -> Kind:
     return cast("Kind", kind)
 
 
+def _how(verb: str, unless: bool) -> Literal["fail", "keep", "replace"]:
+    if verb != "CREATE":
+        return "replace"
+    return "keep" if unless else "fail"
+
+
 def _check_unless(words: TokenCursor, verb: str, unless: bool) -> None:
     if unless and verb != "CREATE":
         raise syntax_error(f"{verb} and IF NOT EXISTS exclude each other", words.here)
-
-
-def _created(
-    table: TableName,
-    kind: Kind,
-    name: str,
-    verb: str,
-    unless: bool,
-    travel: TimeTravel | None,
-    retention: Retention,
-) -> CreateRef:
-    how: Literal["fail", "keep", "replace"] = "keep" if unless else "fail"
-    if verb != "CREATE":
-        how = "replace"
-    return CreateRef(table, kind, name, travel, how, verb == "REPLACE", retention)
 
 
 def _ref_name(words: TokenCursor) -> str:
@@ -163,7 +151,7 @@ def _ref_name(words: TokenCursor) -> str:
     return ".".join(words.name("the name of a branch or tag"))
 
 
-def _travel(words: TokenCursor, table: TableName, read_query: ReadQuery) -> TimeTravel | None:
+def _travel(words: TokenCursor) -> TimeTravel | None:
     """Read a snapshot in any spelling of time travel, or in Spark's own for this statement."""
     if words.token is None or words.peek() in ("RETAIN", "WITH"):
         return None
@@ -177,7 +165,7 @@ def _travel(words: TokenCursor, table: TableName, read_query: ReadQuery) -> Time
         tokens = [tokens[2], *tokens[:2], *tokens[3:]]  # AS OF VERSION n
     at = words.tokens[start]
     opening = words_at("SELECT * FROM t", at.start)
-    (reference, *more) = read_query([*opening, *tokens]).references
+    (reference, *more) = words.parse.any_query([*opening, *tokens]).references
     if more or reference.changes is not None or reference.travel is None:
         words.index = start
         raise words.unexpected("AS OF VERSION", "RETAIN", "WITH SNAPSHOT RETENTION")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Final
 
 from icesql.sql.lexer import CLOSING, OPENING, Token, phrase
@@ -23,7 +23,7 @@ _PLAIN: Final = frozenset({"expressions", "from_", "where"})
 
 def refuse_endings(tokens: Sequence[Token]) -> None:
     """Raise UnsupportedSqlError for ON CONFLICT and RETURNING outside brackets."""
-    for place, word in _outer(tokens):
+    for place, word in plain_words(tokens):
         token = tokens[place]
         after = tokens[place + 1].word if place + 1 < len(tokens) else ""
         if word == "ON" and after == "CONFLICT":
@@ -32,22 +32,23 @@ def refuse_endings(tokens: Sequence[Token]) -> None:
             raise unsupported("RETURNING", token, RETURNING)
 
 
-def _outer(tokens: Sequence[Token]) -> list[tuple[int, str]]:
-    """Return the index and the upper-case word of each token outside brackets."""
-    found, depth = [], 0
-    for place, token in enumerate(tokens):
-        depth += (token.word in OPENING) - (token.word in CLOSING)
-        if depth == 0 and token.word:
-            found.append((place, token.word))
-    return found
+def plain_words(tokens: Sequence[Token]) -> Iterator[tuple[int, str]]:
+    """Yield the index and word of each token outside brackets and outside CASE … END.
 
-
-def split_at(tokens: Sequence[Token], word: str) -> tuple[Sequence[Token], Sequence[Token]]:
-    """Return the tokens before the first ``word`` outside brackets, and those from it on."""
-    for place, each in _outer(tokens):
-        if each == word:
-            return tokens[:place], tokens[place:]
-    return tokens, ()
+    Stops at an unmatched closing bracket.
+    """
+    depth = cases = 0
+    for index, token in enumerate(tokens):
+        word = token.word
+        depth += (word in OPENING) - (word in CLOSING)
+        if depth < 0:
+            return
+        if word == "CASE":
+            cases += 1
+        elif word == "END" and cases:
+            cases -= 1
+        elif word and word not in CLOSING and depth == cases == 0:
+            yield index, word
 
 
 def alias_of(tokens: Sequence[Token], expected: str) -> Token | None:
@@ -69,7 +70,7 @@ def check_condition(
     used = {part for part, value in rows.tree.args.items() if value}
     if isinstance(rows.tree, exp.Select) and used <= _PLAIN.union(more):
         return
-    for place, each in _outer(tokens):
+    for place, each in plain_words(tokens):
         if each in BEHIND_WHERE:
             raise unsupported(
                 f"{word} … {phrase(tokens, place)}", tokens[place], "put it into a subquery"

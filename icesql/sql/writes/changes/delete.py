@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from icesql.sql.cursor import TokenCursor
 from icesql.sql.positions import syntax_error, unsupported
-from icesql.sql.statement import Query
+from icesql.sql.sources import spliced
+from icesql.sql.user_text import quoted
 from icesql.sql.writes.changes.conditions import (
     RETURNING,
     alias_of,
@@ -16,11 +15,8 @@ from icesql.sql.writes.changes.conditions import (
 from icesql.sql.writes.rows import read_target
 from icesql.sql.writes.statements import Delete
 
-# Parses a text made from the statement's; its offsets are larger by the second argument.
-ReadText = Callable[[str, int], Query]
 
-
-def read_delete(words: TokenCursor, read_text: ReadText) -> Delete:
+def read_delete(words: TokenCursor) -> Delete:
     """Read the statement after DELETE: a query over the table itself finds its rows.
 
     The query's text is the user's own from the name of the table on, with a comma for USING.
@@ -38,11 +34,9 @@ def read_delete(words: TokenCursor, read_text: ReadText) -> Delete:
     if words.peek() not in ("WHERE", "USING"):
         words.index = after
         raise words.unexpected("WHERE", "USING", "the end of the statement")
-    text, condition = words.sql, words.rest
+    condition = words.rest
     using = words.token if words.peek() == "USING" else None
     if using is not None:
-        # In FROM, the tables of USING follow the statement's table.
-        text = text[: using.start] + ",".ljust(len("USING")) + text[using.stop :]
         words.need("USING")
         if words.token is None or words.peek() == "WHERE":
             # The engine ignores a trailing comma and would run another statement.
@@ -50,14 +44,16 @@ def read_delete(words: TokenCursor, read_text: ReadText) -> Delete:
     refuse_endings(condition)
     alias = alias_of(between, "WHERE")
     owner = table.parts[-1:] if using is not None else ()
-    quoted = '"' + owner[0].replace('"', '""') + '".' if owner else ""
+    of = f"{quoted(owner[0])}." if owner else ""
     if alias is not None:
-        quoted = words.sql[alias.start : alias.stop] + "."
-    begin = f"SELECT {quoted}_file, {quoted}_pos FROM "
-    shift = len(begin) - at
-    rows = read_text(begin + text[at : words.tokens[-1].stop], shift)
+        of = words.sql[alias.start : alias.stop] + "."
+    edits = [(at, at, f"SELECT {of}_file, {of}_pos FROM ")]
+    if using is not None:
+        # In FROM, the tables of USING follow the statement's table.
+        edits.append((using.start, using.stop, ","))
+    rows = words.parse.composed(*spliced(words.sql, at, words.tokens[-1].stop, edits))
     check_condition(rows, condition, "DELETE", () if using is None else ("joins", "laterals"))
-    return Delete(table, rows, shift)
+    return Delete(table, rows)
 
 
 def read_truncate(words: TokenCursor) -> Delete:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from msgspec.structs import replace
@@ -16,18 +16,17 @@ from icesql.sql.writes.changes.conditions import (
     BEHIND_WHERE,
     alias_of,
     check_condition,
+    plain_words,
     refuse_endings,
-    split_at,
 )
 from icesql.sql.writes.rows import read_target
 from icesql.sql.writes.statements import ColumnValue, Update
 
-ReadQuery = Callable[[Sequence[Token]], Query]
 # Words that end a value.
 _FOLLOWING: Final = ("FROM", "WHERE", "RETURNING", *BEHIND_WHERE)
 
 
-def read_update(words: TokenCursor, read_query: ReadQuery) -> Update:
+def read_update(words: TokenCursor) -> Update:
     """Read the statement after UPDATE: ``table [alias] SET column = value, … [FROM …] [WHERE …]``.
 
     The query selects the values, in order, from the table and those of FROM.
@@ -40,8 +39,11 @@ def read_update(words: TokenCursor, read_query: ReadQuery) -> Update:
     named = words.tokens[first : words.index]
     words.need("SET")
     assigned = words.listed(lambda: _read_assignment(words))
-    others, condition = split_at(words.rest, "WHERE")
-    refuse_endings(words.rest)
+    rest = words.rest
+    where = (place for place, word in plain_words(rest) if word == "WHERE")
+    place = next(where, len(rest))
+    others, condition = rest[:place], rest[place:]
+    refuse_endings(rest)
     if others and others[0].word != "FROM":
         word = others[0].word
         if word in _FOLLOWING:
@@ -59,7 +61,7 @@ def read_update(words: TokenCursor, read_query: ReadQuery) -> Update:
     at = condition[0] if condition else words.tokens[-1]
     tokens += [word_at("WHERE", at.start)]
     tokens += condition[1:] or [word_at("TRUE", at.start)]
-    query = read_query(tokens)
+    query = words.parse.any_query(tokens)
     check_condition(query, condition, "UPDATE", ("joins", "laterals") if others else ())
     _check_values(query, assigned)
     if query.only_text:

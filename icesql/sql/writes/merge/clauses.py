@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from icesql.sql.cursor import TokenCursor
 from icesql.sql.lexer import Token
 from icesql.sql.positions import syntax_error, unsupported
+from icesql.sql.writes.changes.conditions import plain_words
 from icesql.sql.writes.merge.composed import Span
 from icesql.sql.writes.merge.statement import (
     BY_SOURCE,
@@ -18,30 +19,6 @@ from icesql.sql.writes.merge.statement import (
 )
 
 _MOST: Final = 64
-
-
-def plain_words(tokens: Sequence[Token]) -> Iterator[tuple[int, str]]:
-    """Yield the index and word of each token outside brackets and outside CASE … END.
-
-    Stops at an unmatched closing bracket.
-    """
-    depth = cases = 0
-    for index, token in enumerate(tokens):
-        if not token.word:
-            continue
-        word = token.word
-        if word in ("(", "[", "{"):
-            depth += 1
-        elif word in (")", "]", "}"):
-            depth -= 1
-            if depth < 0:
-                return
-        elif word == "CASE":
-            cases += 1
-        elif word == "END" and cases:
-            cases -= 1
-        elif depth == 0 and cases == 0:
-            yield index, word
 
 
 def span_of(tokens: Sequence[Token]) -> Span:

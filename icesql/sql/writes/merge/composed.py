@@ -2,40 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-
-from icesql.errors import Error
-from icesql.sql import sources
-from icesql.sql.sources import Segment, edited, joined
+from icesql.sql.sources import Composed, Segment, Sources, edited, joined
 
 Span = tuple[int, int]
 # Replacements of spans of the statement, sorted by offset, without overlaps.
 Edits = tuple[tuple[int, int, str], ...]
 
 
-class Composed(sources.Composed, frozen=True):
-    """A text composed of words of the statement."""
-
-    @contextmanager
-    def placing(self) -> Iterator[None]:
-        """Translate the offsets of errors raised in the block to those of the statement."""
-        try:
-            yield
-        except Error as error:
-            known = error.__dict__
-            if known.get("position") is None and known.get("line") is None:
-                for name in ("offset", "sql_offset"):
-                    if known.get(name) is not None:
-                        setattr(error, name, self.place(known[name]))
-            raise
-
-
 class Composer:
-    """Builds a ``Composed`` from a statement."""
+    """Builds a ``Composed`` from a statement; ``under`` are the sources of the statement."""
 
-    def __init__(self, sql: str, edits: Edits = ()) -> None:
-        self._sql, self._edits = sql, edits
+    def __init__(self, sql: str, edits: Edits = (), under: Sources | None = None) -> None:
+        self._sql, self._edits, self._under = sql, edits, under
         self._segments: list[Segment] = []
 
     def add(self, *words: str) -> Composer:
@@ -58,4 +36,4 @@ class Composer:
 
     def made(self) -> Composed:
         """Return the text composed so far."""
-        return Composed(*joined(self._segments))
+        return Composed(*joined(self._segments, under=self._under))

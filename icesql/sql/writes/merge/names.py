@@ -14,7 +14,8 @@ from sqlglot import exp
 
 from icesql.sql.lexer import TEXT, Token
 from icesql.sql.positions import first_offset, syntax_error, unsupported
-from icesql.sql.writes.merge.composed import Composed, Span
+from icesql.sql.sources import Composed
+from icesql.sql.writes.merge.composed import Span
 from icesql.sql.writes.merge.statement import BY_SOURCE, NOT_MATCHED
 
 _OF_SEVERAL: Final = (exp.AggFunc, exp.Window, exp.UDTF, exp.Explode, exp.Star)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Final
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
 
 from sqlglot import exp
 
@@ -12,7 +12,8 @@ from icesql.sql.cursor import TokenCursor
 from icesql.sql.lexer import Token
 from icesql.sql.positions import syntax_error, unsupported
 from icesql.sql.statement import Query
-from icesql.sql.writes.merge.clauses import plain_words, read_clauses, span_of
+from icesql.sql.writes.changes.conditions import plain_words
+from icesql.sql.writes.merge.clauses import read_clauses, span_of
 from icesql.sql.writes.merge.composed import Composer, Span
 from icesql.sql.writes.merge.names import (
     Part,
@@ -27,8 +28,8 @@ from icesql.sql.writes.merge.statement import JoinKey, Merge, MergeClause
 from icesql.sql.writes.rows import read_evolution, read_target
 from icesql.sql.writes.statements import TableName
 
-# Parses a text made from the statement's; its offsets are larger by the second argument.
-ReadText = Callable[[str, int], Query]
+if TYPE_CHECKING:
+    from icesql.sql.parse import Parse
 
 # The alias of a source without a name, in the query that joins it with the table.
 SOURCE: Final = "__merge_source"
@@ -47,10 +48,11 @@ def merge_at(tokens: Sequence[Token]) -> int | None:
     return None
 
 
-def read_merge(tokens: Sequence[Token], sql: str, read_text: ReadText) -> Merge:
+def read_merge(tokens: Sequence[Token], parse: Parse) -> Merge:
     """Read the statement. Raises SqlSyntaxError and UnsupportedSqlError."""
     at = merge_at(tokens)
     assert at is not None
+    sql = parse.sql
     words = TokenCursor(tokens, sql)
     words.index = at + 1
     evolves = read_evolution(words)
@@ -60,12 +62,13 @@ def read_merge(tokens: Sequence[Token], sql: str, read_text: ReadText) -> Merge:
     source_tokens = _until(words, "ON", "USING", "WHEN")
     if not source_tokens:
         raise words.unexpected("a table", "a query in brackets")
-    composer = Composer(sql)
+    composer = Composer(sql, under=parse.sources)
     if at:
         composer.copy((tokens[0].start, tokens[at].start))
     source_text = composer.add("SELECT * FROM ").copy(span_of(source_tokens)).made()
     with source_text.placing():
-        source = read_text(source_text.text, 0)
+        same, source_words = parse.over(source_text.text)
+        source = same.any_query(source_words)
     _check_source(source, source_tokens)
     on_tokens, uses_columns = _on(words)
     join = span_of(on_tokens)
@@ -74,7 +77,12 @@ def read_merge(tokens: Sequence[Token], sql: str, read_text: ReadText) -> Merge:
     clauses = read_clauses(words.rest, sql)
     parts = _parts(clauses)
 
-    composer = Composer(sql).add("FROM ").copy(span_of(target)).add(f" JOIN {SOURCE} AS ")
+    composer = (
+        Composer(sql, under=parse.sources)
+        .add("FROM ")
+        .copy(span_of(target))
+        .add(f" JOIN {SOURCE} AS ")
+    )
     named = _item(source.tree).alias_or_name or SOURCE
     source_word = written_name(named, source_tokens, sql)
     composer.add(source_word, " ").add("USING " if uses_columns else "ON (").copy(join)
@@ -83,7 +91,8 @@ def read_merge(tokens: Sequence[Token], sql: str, read_text: ReadText) -> Merge:
         composer.add(", (").copy(part.span).add(")")
     text = composer.made()
     with text.placing():
-        skeleton = read_text(text.text, 0)
+        same, skeleton_words = parse.over(text.text)
+        skeleton = same.any_query(skeleton_words)
         item, joined = _joined(skeleton.tree, len(parts) + 1, on_tokens)
         name = item.alias_or_name
         # If both have the same name, the table's alias is its qualified name.

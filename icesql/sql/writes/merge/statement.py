@@ -6,8 +6,9 @@ from typing import Any
 
 from msgspec import Struct
 
+from icesql.sql.sources import Composed
 from icesql.sql.statement import Query, Write
-from icesql.sql.writes.merge.composed import Composed, Edits, Span
+from icesql.sql.writes.merge.composed import Edits, Span
 from icesql.sql.writes.statements import TableName
 
 MATCHED, NOT_MATCHED, BY_SOURCE = "MATCHED", "NOT MATCHED", "NOT MATCHED BY SOURCE"

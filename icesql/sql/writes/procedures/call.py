@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Final, TypeAlias
 
 from msgspec import Struct
@@ -14,8 +14,6 @@ from icesql.sql.positions import syntax_error, unsupported
 from icesql.sql.statement import Query, Write
 from icesql.sql.trees import exp
 from icesql.sql.writes.statements import TableName
-
-ReadQuery = Callable[[Sequence[Token]], Query]
 
 
 class TimestampText(Struct, frozen=True):
@@ -72,11 +70,11 @@ class CallProcedure(Write, frozen=True):
 # ------------------------------------------------------------------ CALL
 
 
-def read_call(words: TokenCursor, read_query: ReadQuery) -> CallProcedure:
+def read_call(words: TokenCursor) -> CallProcedure:
     """Read the statement after CALL."""
     at = words.here
     name = words.name("a procedure")
-    arguments = read_arguments(words, read_query)
+    arguments = read_arguments(words)
     words.end()
     return CallProcedure(name, arguments, at)
 
@@ -88,27 +86,27 @@ def explained(statement: object, at: Token) -> CallProcedure:
     return replace(statement, explain=True)
 
 
-def read_arguments(words: TokenCursor, read_query: ReadQuery) -> tuple[CallArgument, ...]:
+def read_arguments(words: TokenCursor) -> tuple[CallArgument, ...]:
     """Read the arguments in brackets, which may be empty."""
     if words.skip("(", ")"):
         return ()
-    return tuple(words.bracketed(lambda inner: _argument(inner, read_query)))
+    return tuple(words.bracketed(_argument))
 
 
-def _argument(words: TokenCursor, read_query: ReadQuery) -> CallArgument:
+def _argument(words: TokenCursor) -> CallArgument:
     """Read ``value`` or ``name => value``."""
     at, name = words.here, ""
     following = words.tokens[words.index + 1 : words.index + 2]
     if following and following[0].text in ("=>", ":="):
         name = words.identifier("a parameter")
         words.index += 1
-    return CallArgument(name, read_value(words, read_query), at)
+    return CallArgument(name, read_value(words), at)
 
 
-def read_value(words: TokenCursor, read_query: ReadQuery) -> Value:
+def read_value(words: TokenCursor) -> Value:
     """Read a constant, up to the next comma or closing bracket."""
     start = words.index
-    value = _literal(words, read_query)
+    value = _literal(words)
     if value is not _NO_LITERAL and (words.token is None or words.peek() in (",", ")", "]", "}")):
         return value  # type: ignore[return-value]
     if value is not _NO_LITERAL and words.peek() == ":":
@@ -118,13 +116,13 @@ def read_value(words: TokenCursor, read_query: ReadQuery) -> Value:
     if not tokens:
         raise words.unexpected("a value")
     hint = "write a literal; names in quotes"
-    return constant_query(tokens, read_query, "an argument that is no constant", hint)
+    return constant_query(words, tokens, "an argument that is no constant", hint)
 
 
 _NO_LITERAL: Final = object()
 
 
-def _literal(words: TokenCursor, read_query: ReadQuery) -> object:
+def _literal(words: TokenCursor) -> object:
     """Read a literal without an engine, and step over it; or return ``_NO_LITERAL``."""
     token = words.token
     if token is None:
@@ -147,22 +145,22 @@ def _literal(words: TokenCursor, read_query: ReadQuery) -> object:
         words.index += 1
         is_map = token.word == "MAP"
         if words.peek() == "(":
-            items = _items(words, read_query, "(", ")")
+            items = _items(words, "(", ")")
             return _map_of(items, token) if is_map else ListValue(tuple(items))
         if is_map and words.peek() == "[":
             return _NO_LITERAL
     if words.peek() == "[":
-        return ListValue(tuple(_items(words, read_query, "[", "]")))
+        return ListValue(tuple(_items(words, "[", "]")))
     if words.peek() == "{":
-        return MapValue(tuple(_entries(words, read_query)))
+        return MapValue(tuple(_entries(words)))
     return _NO_LITERAL
 
 
-def _items(words: TokenCursor, read_query: ReadQuery, opening: str, closing: str) -> list[Value]:
+def _items(words: TokenCursor, opening: str, closing: str) -> list[Value]:
     words.need(opening)
     if words.skip(closing):
         return []
-    found = words.listed(lambda: read_value(words, read_query))
+    found = words.listed(lambda: read_value(words))
     words.need(closing)
     return found
 
@@ -177,7 +175,7 @@ def _map_of(items: list[Value], at: Token) -> MapValue:
     return MapValue(tuple(zip(items[::2], items[1::2], strict=True)))
 
 
-def _entries(words: TokenCursor, read_query: ReadQuery) -> list[tuple[Value, Value]]:
+def _entries(words: TokenCursor) -> list[tuple[Value, Value]]:
     """Read ``{'key': 'value', …}``; quotes around a key are optional."""
     words.need("{")
     if words.skip("}"):
@@ -187,7 +185,7 @@ def _entries(words: TokenCursor, read_query: ReadQuery) -> list[tuple[Value, Val
         key = words.text_or_name("a key")
         if not words.skip(":"):
             words.need("=")
-        return key, read_value(words, read_query)
+        return key, read_value(words)
 
     found = words.listed(entry)
     words.need("}")
@@ -195,14 +193,14 @@ def _entries(words: TokenCursor, read_query: ReadQuery) -> list[tuple[Value, Val
 
 
 def constant_query(
+    words: TokenCursor,
     tokens: Sequence[Token],
-    read_query: ReadQuery,
     what: str = "a value that is no constant",
     hint: str = "write a literal",
 ) -> Query:
     """Return a query of an expression without columns; refuse anything else, named ``what``."""
     at = tokens[0].start
-    query = read_query([word_at("SELECT", at), *tokens])
+    query = words.parse.any_query([word_at("SELECT", at), *tokens])
     used = {part for part, value in query.tree.args.items() if value}
     items = query.tree.expressions
     if used != {"expressions"} or len(items) != 1 or items[0].find(exp.Column, exp.Query):

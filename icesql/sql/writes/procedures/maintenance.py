@@ -8,9 +8,10 @@ from typing import Any, Final
 
 from icesql.errors import SqlSyntaxError
 from icesql.sql.cursor import TokenCursor
-from icesql.sql.lexer import TEXT, Token
+from icesql.sql.lexer import TEXT
 from icesql.sql.positions import syntax_error, unsupported
 from icesql.sql.statement import Query
+from icesql.sql.writes.definitions import read_name
 from icesql.sql.writes.procedures.call import (
     CallArgument,
     CallProcedure,
@@ -23,8 +24,6 @@ from icesql.sql.writes.procedures.call import (
     read_value,
 )
 from icesql.sql.writes.statements import TableName
-
-ReadQuery = Callable[[Sequence[Token]], Query]
 
 _UNITS: Final = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 _SIZES: Final = {"B": 1, "kB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30, "TB": 1 << 40}
@@ -155,11 +154,6 @@ def _follow(words: TokenCursor, parts: Sequence[Any], given: list[CallArgument])
 # ------------------------------------------------------------------ arguments
 
 
-def _table(words: TokenCursor) -> TableName:
-    at = words.here
-    return TableName(words.name("a table"), at)
-
-
 def _snapshot(words: TokenCursor) -> int:
     """Read the id of a snapshot, which Dremio puts in quotes."""
     at = words.here
@@ -205,12 +199,15 @@ def _dremio_options(words: TokenCursor) -> MapValue:
     return MapValue(tuple(words.listed(option)))
 
 
-def _no_query(tokens: Sequence[Token]) -> Query:
-    raise unsupported("an argument that is no constant", tokens[0], "ARRAY['a', 'b']")
+def _constant(words: TokenCursor) -> Value:
+    at, value = words.here, read_value(words)
+    if isinstance(value, Query):
+        raise unsupported("an argument that is no constant", at, "ARRAY['a', 'b']")
+    return value
 
 
 _READERS: Final[Mapping[str, Callable[[TokenCursor], Value]]] = {
-    "table": _table,
+    "table": read_name,
     "snapshot_id": _snapshot,
     "version": _version,
     "time": lambda words: TimestampText(words.text()),
@@ -220,20 +217,20 @@ _READERS: Final[Mapping[str, Callable[[TokenCursor], Value]]] = {
     "sort_order": _zorder,
     "options": _dremio_options,
     "columns": lambda words: ListValue(tuple(words.listed(lambda: _column(words)))),
-    "constant": lambda words: read_value(words, _no_query),
+    "constant": _constant,
 }
 
 
 # ------------------------------------------------------------------ Trino's EXECUTE
 
 
-def read_execute(words: TokenCursor, table: TableName, read_query: ReadQuery) -> CallProcedure:
+def read_execute(words: TokenCursor, table: TableName) -> CallProcedure:
     """Read Trino's ALTER TABLE table EXECUTE …, after that word; see ``_EXECUTED``."""
     at = words.here
     name = words.identifier("a procedure").lower()
     given = [CallArgument("table", table, at if table.offset is None else table.offset)]
     arguments: dict[str, CallArgument] = {}
-    for each in read_arguments(words, read_query) if words.peek() == "(" else ():
+    for each in read_arguments(words) if words.peek() == "(" else ():
         if each.name.lower() in arguments:
             raise syntax_error("an argument is given twice", each.offset)
         arguments[each.name.lower()] = each

@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-import re
-from typing import Final
-
 from msgspec import Struct
 
 from icesql.errors import ProgrammingError
 from icesql.sql.cursor import TokenCursor
 from icesql.sql.lexer import reading, tokenize
-from icesql.sql.user_text import quoted
 from icesql.sql.writes.definitions import read_ordering
 from icesql.sql.writes.statements import SortTerm
-
-# A name in double quotes, which may contain backticks, or one in backticks.
-_BACKTICKS: Final = re.compile(r'"(?:[^"]|"")*"|`((?:[^`]|``)*)`')
 
 
 class SortText(Struct, frozen=True):
@@ -30,7 +23,7 @@ def read_sort_text(text: str) -> SortText:
 
     Raises SqlSyntaxError, and ProgrammingError for a Hilbert curve or a z-order beside other terms.
     """
-    words = TokenCursor(tokenize(_BACKTICKS.sub(_double_quoted, text), reading(None)), text)
+    words = TokenCursor(tokenize(text, reading(None)), text)
     if not words.tokens:
         raise ProgrammingError("it is empty")
     if words.peek() == "HILBERT" and words.peek(1) == "(":
@@ -40,11 +33,6 @@ def read_sort_text(text: str) -> SortText:
     terms = read_ordering(words)
     words.end()
     return SortText(terms)
-
-
-def _double_quoted(found: re.Match[str]) -> str:
-    name = found[1]
-    return found[0] if name is None else quoted(name.replace("``", "`"))
 
 
 def _z_columns(words: TokenCursor) -> tuple[str, ...]:
