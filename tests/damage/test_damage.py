@@ -98,7 +98,7 @@ def small_tables(tmp_path_factory):
     return made
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(3600)
 def test_damage_that_keeps_its_form_is_seen_or_harmless(small_tables):
     counts = campaign.Counts()
     todo = campaign.jobs(small_tables, small_tables[0], range(WANTED_STRUCTURED), True)
@@ -106,7 +106,6 @@ def test_damage_that_keeps_its_form_is_seen_or_harmless(small_tables):
     problems = [
         f"{verdict}: {outcome['damage']}: {outcome['results']}"
         for verdict, _, outcome in counts.problems
-        if verdict != "slow"  # a busy machine is slow
     ]
     assert problems == [], "\n".join(problems)
     assert counts.damages == WANTED_STRUCTURED
