@@ -28,7 +28,7 @@ from cursors import clients, fetching
 from maintenance import compaction, conversion
 from planning import planning
 from rooms import rooms
-from selects import deletes, spark, tpcds, tpch, users
+from selects import deletes, spark, stages, tpcds, tpch, users
 from starts import cold
 from stores import stores
 from tables import CACHE
@@ -38,7 +38,7 @@ from tests.commands import Main, run
 
 BENCHMARKS: tuple[Main, ...] = (
     tpch, tpcds, users, deletes, cold, planning, stores, clients, fetching, insert, merge,
-    commits, compaction, conversion, spark, rooms,
+    commits, compaction, conversion, spark, stages, rooms,
 )  # fmt: skip
 
 

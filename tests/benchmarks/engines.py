@@ -89,6 +89,30 @@ def spark(settings: dict[str, str], **given: Any) -> Run:
     return icesql(engine="spark", spark=session(settings), **given)
 
 
+def stages(settings: dict[str, str], limit: str, parts: int, **given: Any) -> Run:
+    """Stages of DuckDB's SQL over the tables of TPC-H; the statement is the name of its query."""
+    import tempfile
+
+    from stages import Stages
+
+    import icesql
+
+    opened = session(settings)
+    connection = icesql.connect(warehouse=given["warehouse"], engine="spark", spark=opened)
+    connection.execute(f"USE {given['namespace']}")
+    return Stages(opened, connection, limit, parts, Path(tempfile.mkdtemp(), "peaks"))
+
+
+def joins(settings: dict[str, str], limit: str, broadcast: int, **given: Any) -> Run:
+    """icesql on Spark, which joins the sides above a limit itself."""
+    from stages import leave_joins
+
+    if limit == "low":
+        leave_joins(broadcast)
+        settings = {**settings, "spark.sql.adaptive.autoBroadcastJoinThreshold": str(broadcast)}
+    return spark(settings, **given)
+
+
 def reader(tables: dict[str, Any], settings: dict[str, str], **_: Any) -> Run:
     """Spark's own reader of Parquet over the data files."""
     opened = session(settings)

@@ -51,6 +51,34 @@ def spark(
     )
 
 
+def stages(
+    cache: Path = CACHE,
+    scale: float = 1.0,
+    rounds: int = 1,
+    warm: int = 1,
+    only: str = "",
+    peers: str = "joins",
+    memory: str = "3g",
+    limit: str = "low",
+) -> int:
+    """TPC-H as stages of DuckDB with Spark's exchanges, beside icesql where Spark joins large sides.
+
+    ``--limit low``: sides above 8 MB for each unit of scale, at most 64 MB, are exchanged and left
+    to Spark's joins; ``high``: none are.
+    """
+    folder, queries = suite(cache, "tpch", scale)
+    given = {"limit": limit, "parts": max(4, round(1.6 * scale)), "broadcast": _broadcast(scale)}
+    return side_by_side(
+        cache, ("stages", *peers.split(",")), described(folder) | given, queries,
+        rounds=rounds, warm=warm, only=only, memory=memory,
+        others={(query, "stages"): query for query in queries},
+    )  # fmt: skip
+
+
+def _broadcast(scale: float) -> int:
+    return int(min(8 * max(scale, 1), 64) * (1 << 20))
+
+
 # ------------------------------------------------------------------ what users ask
 
 USER_CASES = dict(read_table(__file__, "users.tsv"))
