@@ -207,7 +207,7 @@ def test_a_bug_is_none_of_the_text(folder: Path, monkeypatch: pytest.MonkeyPatch
     def broken(*_: object) -> None:
         raise KeyError("x")
 
-    monkeypatch.setattr("icesql.sql.parse.check_comments", broken)
+    monkeypatch.setattr("icesql.sql.parse._check_encodable", broken)
     with pytest.raises(icesql.InternalError, match=r"a bug in icesql: .* KeyError: 'x'"):
         answer("SELECT 1", warehouse=folder)
 
