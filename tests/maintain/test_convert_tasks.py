@@ -16,13 +16,13 @@ from msgspec.structs import replace
 import icesql
 from icesql.context import QueryContext
 from icesql.errors import DataError, InternalError, OperationalError
-from icesql.maintain import others
 from icesql.maintain.deletes import task
 from icesql.maintain.deletes.plan import DeletesPlan, plan_conversion
 from icesql.maintain.deletes.run import convert
 from icesql.maintain.deletes.task import DeletesTask, divide, tasks_of
 from icesql.read.deletes.equality_keys import EqualityGroup
 from icesql.work.run import run_here, run_in_spark
+from icesql.write import position_deletes
 from tests.maintain.rewrite.tables import asked, catalog_of, everything, new_table, read, rows
 from tests.maintain.rewrite.test_meanwhile import execute, set_merge_on_read
 from tests.maintain.rewrite.test_on_spark import Workers
@@ -121,14 +121,15 @@ def test_a_task_that_fails_leaves_no_file(
 
 
 def test_one_file_of_many_that_fails_takes_the_others_with_it(tmp_path, monkeypatch) -> None:
-    real = others.write_position_deletes
+    real, written = position_deletes.write_position_deletes, list[Any]()
 
-    def failing(*given: Any, number: int, **named: Any) -> Any:
-        if number == 3:
+    def failing(*given: Any, **named: Any) -> Any:
+        if len(written) == 2:
             raise OperationalError("the disk is full")
-        return real(*given, number=number, **named)
+        written.append(real(*given, **named))
+        return written[-1]
 
-    monkeypatch.setattr(others, "write_position_deletes", failing)
+    monkeypatch.setattr(position_deletes, "write_position_deletes", failing)
     table = with_deletes(tmp_path, 2)
     catalog, old = catalog_of(table), files_below(table)
     with pytest.raises(OperationalError, match="full"):
