@@ -12,6 +12,7 @@ Source: Iceberg Java ``SparkWriteOptions``, ``SparkWrite`` (the keys of a stream
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from types import SimpleNamespace
@@ -70,6 +71,9 @@ _WITHOUT_EFFECT: Final = ("checkpointlocation", "fanout-enabled", "check-orderin
 _APP: Final = "spark.sql.streaming.queryId"
 _EPOCH: Final = "spark.sql.streaming.epochId"
 _QUERY: Final = "icesql.stream-query-id"
+# Spark aborts while it still ends the other tasks: it lets a Python worker go on for this time
+# (``spark.python.task.killTimeout``, 2 s) and a second to end.
+_KILL_SECONDS: Final = 3.0
 _QUERY_PROPERTY: Final = "sql.streaming.queryId"
 _ZONE_PROPERTY: Final = "spark.sql.session.timeZone"
 
@@ -371,7 +375,7 @@ def _check_new(table: Table, head: Snapshot | None, app_id: str, query_id: str, 
 
 
 def abort_rows(packed: bytes, reports: Sequence[bytes | None]) -> None:
-    """Remove the files of a job in which some tasks failed.
+    """Remove the files of a job in which some tasks failed, also those that end meanwhile.
 
     If no task failed, the commit failed, and has removed its files or must keep them.
     """
@@ -379,9 +383,11 @@ def abort_rows(packed: bytes, reports: Sequence[bytes | None]) -> None:
     if None not in reports:
         return
     marks = {_REPORTS.decode(each).mark for each in reports if each is not None}
-    for mark in marks or {plan.task.operation}:
-        with Uncommitted(plan.task.storage, plan.task.locations.folder, mark) as new:
-            new.lost = True
+    for wait in (0.0, _KILL_SECONDS):
+        time.sleep(wait)
+        for mark in marks or {plan.task.operation}:
+            with Uncommitted(plan.task.storage, plan.task.locations.folder, mark) as new:
+                new.lost = True
 
 
 def planned(
