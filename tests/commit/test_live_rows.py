@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 import icesql.commit.manifests.filtering as filtering
-import icesql.commit.manifests.merging as merging
+import icesql.commit.manifests.store as store
 import icesql.commit.snapshot_operation as operation
 from icesql.catalog.table import Table
 from icesql.commit.append import commit_append
@@ -37,10 +37,10 @@ def unchanged(catalog: Any, table: Table) -> None:
 @pytest.mark.parametrize(
     ("module", "wrong"),
     [
-        (merging, lambda made: replace(made, sequence_number=made.sequence_number + 1)),
-        (merging, lambda made: replace(made, file=replace(made.file, record_count=5))),
-        (merging, lambda made: replace(made, file=replace(made.file, first_row_id=77))),
-        (merging, lambda made: replace(made, file=replace(made.file, path="/other.parquet"))),
+        (store, lambda made: replace(made, sequence_number=made.sequence_number + 1)),
+        (store, lambda made: replace(made, file=replace(made.file, record_count=5))),
+        (store, lambda made: replace(made, file=replace(made.file, first_row_id=77))),
+        (store, lambda made: replace(made, file=replace(made.file, path="/other.parquet"))),
         (filtering, lambda made: replace(made, sequence_number=None)),
         (filtering, lambda made: replace(made, file=replace(made.file, first_row_id=77))),
     ],
@@ -48,7 +48,7 @@ def unchanged(catalog: Any, table: Table) -> None:
 def test_what_is_carried_over_is_what_was_there(
     catalog: Any, monkeypatch, version: int, module: Any, wrong: Any
 ) -> None:
-    table = create(catalog, version=version, **(AT_ONCE if module is merging else {}))
+    table = create(catalog, version=version, **(AT_ONCE if module is store else {}))
     table = commit_append(catalog, table, [fake("a"), fake("b")]).table
     real = module.existing_entry
     monkeypatch.setattr(module, "existing_entry", lambda *given: wrong(real(*given)))
@@ -65,14 +65,14 @@ def test_what_is_carried_over_is_what_was_there(
 def test_no_file_is_lost_or_comes_twice(catalog: Any, monkeypatch) -> None:
     table = create(catalog, **AT_ONCE)
     table = commit_append(catalog, table, [fake("a"), fake("b")]).table
-    real = merging.ManifestMerge._entries
+    real = store.ManifestStore.existing
     for change in (lambda found: found[1:], lambda found: [*found, found[-1]]):
 
         def changed(*given: Any, change: Any = change) -> Any:
-            return change(real(*given))
+            return ((manifest, change(found)) for manifest, found in real(*given))
 
         with monkeypatch.context() as patched:
-            patched.setattr(merging.ManifestMerge, "_entries", changed)
+            patched.setattr(store.ManifestStore, "existing", changed)
             with pytest.raises(InternalError, match="would"):
                 commit_append(catalog, table, [fake("c")])
         unchanged(catalog, table)

@@ -29,7 +29,7 @@ def test_a_write_that_fails_leaves_no_file(
 ) -> None:
     from pathlib import Path
 
-    import icesql.modify.rows.delete_files as module
+    import icesql.write.position_deletes as module
 
     table(con, 3)
     before = sorted(Path(catalog["warehouse"]).rglob("*"))

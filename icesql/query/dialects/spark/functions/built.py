@@ -23,7 +23,7 @@ from icesql.query.dialects.types import SqlType
 from icesql.sql.positions import unsupported
 
 # Arguments: typed arguments, the call.
-Built = Callable[[list[Typed], exp.Expr], Typed]
+Built = Callable[[list[Typed], "exp.Expr"], Typed]
 
 
 def constant_integer(value: Typed, at: exp.Expr, what: str) -> int:
