@@ -34,7 +34,8 @@ _SETTING: Final = r"""(?s)[,;]? ?(?:or )?(?:Use |use )?"?SET [a-z_]+ ?=.*"""
 _NAME: Final = r'"([^"]+)"'
 
 _NO_FUNCTION: Final = (
-    r"(?s)No function matches the given name and argument types '(.*)'\. You might need"
+    r"(?s)(?:No function matches the given name and argument types '|Could not choose a best "
+    r"candidate function for the function call \")(.*?)['\"]\. (?:You might need|In order to)"
 )
 _NO_COLUMN: Final = r'Referenced column "(.*)" not found in FROM clause!'
 _NO_TABLE: Final = r'Referenced table "(.*)" not found!'
@@ -140,7 +141,7 @@ def _no_function(call: str, text: str) -> tuple[str, str]:
     if not arguments:
         return f"{name}() needs arguments", ""
     given = arguments.count(", ") + 1
-    forms = re.findall(rf"(?m)^\s*{re.escape(name)}\((.*)\) -> ", text)
+    forms = re.findall(rf"(?m)^\s*{re.escape(name)}\((.*?)(?:, /)?\) -> ", text)
     counts = sorted({each.count(",") + bool(each) for each in forms})
     if forms and given not in counts and not re.search(r"\.\.\.|[([]", "".join(forms) + rest[:-1]):
         takes = " or ".join(map(str, counts)) if counts != [0] else "none"
