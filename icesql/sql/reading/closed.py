@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from icesql.sql.positions import syntax_error
 from icesql.sql.reading.engine_tree import Node, Places
-from icesql.sql.reading.keys import ANY, EXPRESSIONS, NODES, PARTS, SAMPLE_SIZE, Keys
+from icesql.sql.reading.keys import ANY, EXPRESSIONS, NODES, PARTS, Keys
 
 _INNER: Final = (dict, list)
 
@@ -39,7 +39,7 @@ def _keys_of(value: Node, name: str, around: Node, places: Places) -> Keys:
     if "class" in value:
         keys, kind = EXPRESSIONS.get(value["class"]), value["class"]
     elif name == "sample_size":
-        return SAMPLE_SIZE
+        return PARTS[name]
     elif isinstance(value.get("type"), str):
         keys, kind = NODES.get(value["type"]), value["type"]
     elif "id" in value and "type_info" in value:
