@@ -15,6 +15,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from icesql.errors import ProgrammingError, SqlSyntaxError, similar_names
+from icesql.sql.keywords import KEYWORDS
 from icesql.sql.positions import syntax_error, unsupported
 
 # Kinds of tokens: a string in single quotes, a quoted name, another kind of string (with escapes,
@@ -314,34 +315,6 @@ def phrase(tokens: Sequence[Token], index: int) -> str:
     """Return the word at ``index``, with the BY of GROUP BY and its like."""
     words = [each.word for each in tokens[index : index + 2]]
     return " ".join(words) if words[1:] == ["BY"] else words[0]
-
-
-# DuckDB's reserved keywords, which cannot be names.
-RESERVED: Final = frozenset(
-    {"all", "analyse", "analyze", "and", "any", "array", "as", "asc", "asymmetric", "both", "case"}
-    | {"cast", "check", "collate", "column", "constraint", "create", "default", "deferrable"}
-    | {"desc", "describe", "distinct", "do", "else", "end", "except", "false", "fetch", "for"}
-    | {"foreign", "from", "group", "having", "in", "initially", "intersect", "into", "lambda"}
-    | {"lateral", "leading", "limit", "not", "null", "offset", "on", "only", "or", "order", "pivot"}
-    | {"pivot_longer", "pivot_wider", "placing", "primary", "qualify", "references", "returning"}
-    | {"select", "show", "some", "summarize", "symmetric", "table", "then", "to", "trailing"}
-    | {"true", "union", "unique", "unpivot", "using", "variadic", "when", "where", "window"}
-    | {"with", "anti", "asof", "at", "authorization", "binary", "by", "collation", "columns"}
-    | {"concurrently", "cross", "freeze", "full", "generated", "glob", "ilike", "inner", "is"}
-    | {"isnull", "join", "left", "like", "map", "natural", "notnull", "outer", "overlaps"}
-    | {"positional", "right", "semi", "similar", "struct", "tablesample", "try_cast", "tuple"}
-    | {"unpack", "verbose"}
-)
-# Also words that usually begin or join something.
-KEYWORDS: Final = RESERVED | frozenset(
-    {"alter", "apply", "attach", "begin", "between", "call", "commit", "copy", "cube", "delete"}
-    | {"detach", "div", "drop", "escape", "execute", "exists", "explain", "filter", "grant"}
-    | {"insert", "interval", "merge", "over", "partition", "pragma", "prepare", "range"}
-    | {"recursive", "regexp", "replace", "reset", "revoke", "rlike", "rollback", "rollup", "row"}
-    | {"rows", "set", "settings", "temp", "temporary", "truncate", "unnest", "update", "use"}
-    | {"vacuum", "values", "xor", "current_date", "current_time", "current_timestamp"}
-    | {"localtime", "localtimestamp"}
-)
 
 
 # Checks on tokens alone: clauses that sqlglot drops, and hints that it does not interpret.

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import functools
 import itertools
-import re
 from typing import TYPE_CHECKING, Final
 
 from icesql.errors import Error, SqlSyntaxError, UnsupportedSqlError
-from icesql.sql.grammar import folder
+from icesql.sql.keywords import NO_COLUMN
 
 if TYPE_CHECKING:
     from icesql.sql.lexer import Token
@@ -22,16 +20,9 @@ _BEFORE_COLUMNS: Final = (",", "(", "select", "where", "and", "or", "not", "by",
 _MOST_TOKENS: Final = 500
 
 
-@functools.cache
-def reserved() -> frozenset[str]:
-    """Return these words in lower case, read from ``grammar/``."""
-    text = (folder() / "reserved.txt").read_text(encoding="utf-8")
-    return frozenset(re.sub(r"(?m)^#.*", "", text).split())
-
-
 def check_name(name: str, offset: int | None, sql: str) -> None:
     """Raise UnsupportedSqlError for a new column with a reserved word as its unquoted name."""
-    if offset is None or name.lower() not in reserved() or not sql[offset : offset + 1].isalpha():
+    if offset is None or name.lower() not in NO_COLUMN or not sql[offset : offset + 1].isalpha():
         return
     raise UnsupportedSqlError(
         f"{name} as the name of a column",
@@ -55,7 +46,7 @@ def advice_to_quote(error: SqlSyntaxError, sql: str) -> str:
     bare = [
         each
         for each, after in zip(tokens, [*tokens[1:], None], strict=True)
-        if each.text.lower() in reserved() and _is_bare(each, sql)
+        if each.text.lower() in NO_COLUMN and _is_bare(each, sql)
         # GROUP BY, not a column of this name.
         if each.word != "BY" and (after is None or after.word != "BY")
     ]

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from icesql.sql.lexer import KEYWORDS
+from icesql.sql.keywords import KEYWORDS
 from icesql.sql.user_text import quoted
 
 _PART: Final = r"""(?:"(?:[^"]++|"")*+"|`(?:[^`]++|``)*+`|[^."`\s]++)"""

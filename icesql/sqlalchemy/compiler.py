@@ -10,7 +10,7 @@ from sqlalchemy.sql import compiler, elements
 from sqlalchemy.sql.selectable import Alias, FromClause
 from sqlalchemy.sql.visitors import InternalTraversal
 
-from icesql.sql.reserved import reserved
+from icesql.sql.keywords import NO_COLUMN
 
 # Tables with time travel, as FROM elements of SQLAlchemy.
 
@@ -178,7 +178,7 @@ class IcesqlTypeCompiler(compiler.GenericTypeCompiler):
 class IcesqlIdentifierPreparer(compiler.IdentifierPreparer):
     """Quotes names with double quotes; a schema of several parts is quoted part by part."""
 
-    reserved_words = compiler.IdentifierPreparer.reserved_words | reserved()
+    reserved_words = compiler.IdentifierPreparer.reserved_words | NO_COLUMN
 
     def quote_schema(self, schema: str) -> str:
         """``catalog.namespace``, each part quoted if necessary."""

@@ -4,7 +4,7 @@ import pytest
 
 from icesql.context import QueryContext
 from icesql.query.metadata_answers import answer_from_metadata
-from icesql.sql.parser.row_count import NO_ALIAS
+from icesql.sql.keywords import NO_ALIAS
 from tests.tables import read_lines
 
 

@@ -16,7 +16,7 @@ from icesql.sql.engine_functions import is_known
 from icesql.sql.grammar import folder
 from icesql.sql.parse import parse
 from icesql.sql.remedies import _sections, meaning
-from icesql.sql.reserved import reserved
+from icesql.sql.keywords import NO_COLUMN
 from tests.tables import read_table
 
 MISTAKES = read_table(__file__, "remedies.tsv")
@@ -123,14 +123,14 @@ def is_readable(word: str) -> bool:
 
 
 def test_the_reserved_words_are_those_that_the_reader_cannot_name() -> None:
-    assert {word for word in candidates() if not is_readable(word)} == reserved()
+    assert {word for word in candidates() if not is_readable(word)} == NO_COLUMN
 
 
 def test_a_column_of_a_reserved_word_is_refused_where_it_is_made(tmp_path: Path) -> None:
     with icesql.connect(warehouse=tmp_path) as con:
         con.execute("CREATE SCHEMA s")
         con.execute("CREATE TABLE s.t (a INT, o STRUCT(x INT))")
-        for word in sorted(reserved()):
+        for word in sorted(NO_COLUMN):
             constraint = word in ("like", "check", "constraint", "foreign", "primary", "unique")
             for form in (
                 "CREATE TABLE s.u (id INT, {} INT)", "ALTER TABLE s.t ADD COLUMN {} INT",

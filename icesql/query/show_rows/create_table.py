@@ -14,7 +14,7 @@ from icesql.iceberg import types as t
 from icesql.iceberg.metadata.table_metadata import TableMetadata
 from icesql.iceberg.partitioning import PartitionField
 from icesql.iceberg.schema import Schema
-from icesql.sql.reserved import reserved
+from icesql.sql.keywords import NO_COLUMN
 from icesql.storage.credentials import masked, redact_urls
 
 _TYPES: Final[dict[type[t.IcebergType], str]] = {
@@ -134,7 +134,7 @@ def spark_type(node: t.IcebergType) -> str:
 def quoted(name: str) -> str:
     """A name as Spark writes it, in backticks unless it is plain and not reserved in icesql."""
     plain = re.fullmatch(r"[a-zA-Z0-9_]+", name) and not name.isdigit()
-    if plain and name.lower() not in reserved():
+    if plain and name.lower() not in NO_COLUMN:
         return name
     return "`" + name.replace("`", "``") + "`"
 

@@ -10,6 +10,8 @@ from typing import Final
 
 from msgspec import Struct
 
+from icesql.sql.keywords import NO_ALIAS
+
 _NAME: Final = r"[a-z_][a-z0-9_]*"
 _COUNT: Final = (
     rf"(?ai)\s*select\s+count\s*\(\s*\*\s*\)\s+from\s+({_NAME}(?:\.{_NAME}){{0,3}})\s*;?\s*"
@@ -20,21 +22,6 @@ current_catalog current_database current_date current_role current_schema curren
 current_timestamp current_user dual localtime localtimestamp map row rows session_user set struct
 unnest user values
 """
-# Words that DuckDB accepts as an alias only after AS in a select list.
-_RESERVED: Final = """
-all analyse analyze and anti any array as asc asof asymmetric at authorization binary both by
-case cast centuries century check collate collation column concurrently constraint create cross
-day days decade decades default deferrable desc describe distinct do else end escape except
-exclude false fetch filter for foreign freeze from full glob group having hour hours ignore
-ilike in initially inner intersect into is isnull join lambda lateral leading left like limit
-microsecond microseconds millennia millennium millisecond milliseconds minute minutes month
-months natural not notnull null offset on only or order outer over overlaps pivot pivot_longer
-pivot_wider placing positional precision primary qualify quarter quarters references rename
-replace respect returning right second seconds select semi show similar some summarize
-symmetric table tablesample then to trailing true union unique unpack unpivot using variadic
-varying verbose week weeks when where window with within without year years
-"""
-NO_ALIAS: Final = frozenset(_RESERVED.split())
 _OTHERS: Final = frozenset(_WORDS.split())
 
 

@@ -16,7 +16,8 @@ from sqlglot import exp
 from icesql.errors import SqlSyntaxError, UnsupportedSqlError
 from icesql.sql.acceptance import Accepts, check_calls
 from icesql.sql.files import read_file
-from icesql.sql.lexer import CLOSING, NAME, NUMBER, OPENING, RESERVED, TEXT, WORD, Token, tokens_in
+from icesql.sql.keywords import RESERVED
+from icesql.sql.lexer import CLOSING, NAME, NUMBER, OPENING, TEXT, WORD, Token, tokens_in
 from icesql.sql.parser.travel.clauses import MARK, MISPLACED, TWO, Travels, misplaced_on
 from icesql.sql.positions import syntax_error, unsupported
 from icesql.sql.reading.door import serialize

@@ -10,7 +10,8 @@ import pytest
 
 import icesql
 from icesql.sql.parse import parse
-from icesql.sql.parser.row_count import NO_ALIAS, read_row_count
+from icesql.sql.keywords import NO_ALIAS
+from icesql.sql.parser.row_count import read_row_count
 
 READ = [
     "SELECT count(*) FROM shop.orders",

@@ -7,7 +7,7 @@ from typing import Any
 import duckdb
 import pytest
 
-from icesql.sql.lexer import RESERVED
+from icesql.sql.keywords import RESERVED
 from icesql.sql.reading.data_types import DUCKDB_NAMES
 
 

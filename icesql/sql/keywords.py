@@ -1,0 +1,44 @@
+"""Words of the default dialect by the places where DuckDB takes them for itself."""
+
+from __future__ import annotations
+
+from typing import Final
+
+# No part of an expression, whatever is around them.
+_EVERYWHERE: Final = """
+all analyse analyze and anti any array as asc asof asymmetric at authorization binary both by case
+cast check collate collation column concurrently constraint create cross default deferrable desc
+describe distinct do else end except false fetch for foreign freeze from full glob group having
+ilike in initially inner intersect into is isnull join lambda lateral leading left like limit
+natural not notnull null offset on only or order outer overlaps pivot pivot_longer pivot_wider
+placing positional primary qualify references returning right select semi show similar some
+summarize symmetric table tablesample then to trailing true union unique unpack unpivot using
+variadic verbose when where window with
+"""
+_CLOCKS: Final = "current_date current_time current_timestamp localtime localtimestamp"
+# Accepted as an alias only after AS in a select list.
+_AFTER_AS: Final = """
+centuries century day days decade decades escape exclude filter hour hours ignore microsecond
+microseconds millennia millennium millisecond milliseconds minute minutes month months over
+precision quarter quarters rename replace respect second seconds varying week weeks within without
+year years
+"""
+# These usually begin or join something, though they can be names.
+_SELDOM_NAMES: Final = """
+alter apply attach begin between call commit copy cube delete detach div drop escape execute exists
+explain filter grant insert interval merge over partition pragma prepare range recursive regexp
+replace reset revoke rlike rollback rollup row rows set settings temp temporary truncate unnest
+update use vacuum values xor
+"""
+
+
+def _words(*texts: str) -> frozenset[str]:
+    return frozenset(" ".join(texts).split())
+
+
+# DuckDB's reserved keywords, which cannot be names.
+RESERVED: Final = _words(_EVERYWHERE, "columns generated map struct try_cast tuple")
+# Read as a column name only in double quotes.
+NO_COLUMN: Final = _words(_EVERYWHERE, _CLOCKS)
+NO_ALIAS: Final = _words(_EVERYWHERE, _AFTER_AS)
+KEYWORDS: Final = RESERVED | _words(_SELDOM_NAMES, _CLOCKS)
