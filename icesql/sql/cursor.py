@@ -76,18 +76,20 @@ class TokenCursor:
             return ""
         return self.sql[self.tokens[first].start : self.tokens[last - 1].stop]
 
-    def matches(self, index: int, words: Sequence[str]) -> bool:
-        """True if these words start at an index."""
-        return all(self.word(index + step) == word for step, word in enumerate(words))
+    def matches(self, index: int, phrase: str) -> bool:
+        """True if the words of a phrase start at an index."""
+        if not phrase.startswith(self.word(index)):
+            return False
+        return all(self.word(index + step) == word for step, word in enumerate(phrase.split()))
 
     def peek(self, ahead: int = 0) -> str:
         """Return a coming word in upper case; "" for a quoted one and at the end."""
         return self.word(self.index + ahead)
 
-    def skip(self, *words: str) -> bool:
-        """Step over these words if all of them come next; return True if so."""
-        found = self.matches(self.index, words)
-        self.index += len(words) if found else 0
+    def skip(self, phrase: str) -> bool:
+        """Step over the words of a phrase if all of them come next; return True if so."""
+        found = self.matches(self.index, phrase)
+        self.index += len(phrase.split()) if found else 0
         return found
 
     def either(self, *words: str) -> str:
@@ -98,10 +100,10 @@ class TokenCursor:
         self.index += 1
         return word
 
-    def need(self, *words: str) -> None:
-        """Step over these words. Raises SqlSyntaxError if the next words differ."""
-        if not self.skip(*words):
-            raise self.unexpected(" ".join(words))
+    def need(self, phrase: str) -> None:
+        """Step over the words of a phrase. Raises SqlSyntaxError if the next words differ."""
+        if not self.skip(phrase):
+            raise self.unexpected(phrase)
 
     def unexpected(self, *expected: str) -> Error:
         """Return the error for the next token."""

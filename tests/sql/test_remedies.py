@@ -14,9 +14,9 @@ import icesql
 from icesql.errors import Error, SqlSyntaxError
 from icesql.sql.engine_functions import is_known
 from icesql.sql.grammar import folder
+from icesql.sql.keywords import NO_COLUMN
 from icesql.sql.parse import parse
 from icesql.sql.remedies import _sections, meaning
-from icesql.sql.keywords import NO_COLUMN
 from tests.tables import read_table
 
 MISTAKES = read_table(__file__, "remedies.tsv")

@@ -50,10 +50,10 @@ def read_created(tokens: Sequence[Token], parse: Parse) -> Statement:
 class _Reader(TokenCursor):
     def create(self) -> Statement:
         self.need("CREATE")
-        replaced = self.skip("OR", "REPLACE")
+        replaced = self.skip("OR REPLACE")
         self.either(*_TEMPORARY)
         kind = self.either("VIEW", "TABLE")
-        if_missing = self.skip("IF", "NOT", "EXISTS")
+        if_missing = self.skip("IF NOT EXISTS")
         if replaced and if_missing:
             raise unsupported("OR REPLACE with IF NOT EXISTS", self.here, "write one of them")
         name = self._name(kind)
@@ -66,7 +66,7 @@ class _Reader(TokenCursor):
 
     def drop(self) -> Statement:
         kind = self.either("VIEW", "TABLE")
-        if_exists = self.skip("IF", "EXISTS")
+        if_exists = self.skip("IF EXISTS")
         at = self.here
         name = self._name(kind)
         self.either("CASCADE", "RESTRICT")

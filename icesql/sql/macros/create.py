@@ -47,12 +47,12 @@ def read_macro(tokens: Sequence[Token], parse: Parse) -> CreateMacro | DropMacro
 class _Reader(TokenCursor):
     def create(self) -> CreateMacro:
         self.need("CREATE")
-        replaced = self.skip("OR", "REPLACE")
+        replaced = self.skip("OR REPLACE")
         self.either(*TEMPORARY)
         self.either(*WORDS)
         if_missing = self.skip("IF")
         if if_missing:
-            self.need("NOT", "EXISTS")
+            self.need("NOT EXISTS")
         if replaced and if_missing:
             raise unsupported("OR REPLACE with IF NOT EXISTS", self.here, "write one of them")
         name = self._name()

@@ -123,6 +123,6 @@ def _arguments(words: TokenCursor) -> dict[str, str]:
             raise unsupported(f"this argument of FLATTEN ({label})", at, hint)
         found[label] = inner.written(start, inner.index)
 
-    if not words.skip("(", ")"):
+    if not words.skip("( )"):
         words.bracketed(read)
     return found

@@ -42,7 +42,7 @@ def read_create(
 
     ``replaces``: the first word was REPLACE.
     """
-    replace = replaces or words.skip("OR", "REPLACE")
+    replace = replaces or words.skip("OR REPLACE")
     if not replace and words.peek() in NAMESPACES:
         return _create_namespace(words)
     words.skip("ICEBERG")
@@ -50,7 +50,7 @@ def read_create(
         raise unsupported("CREATE EXTERNAL TABLE", words.here, "CREATE TABLE … LOCATION 'folder'")
     if not words.skip("TABLE"):
         return None
-    unless = words.skip("IF", "NOT", "EXISTS")
+    unless = words.skip("IF NOT EXISTS")
     if unless and replace:
         raise syntax_error("OR REPLACE and IF NOT EXISTS exclude each other", words.here)
     table = read_name(words)
@@ -127,9 +127,9 @@ def _read_clause(words: TokenCursor, clauses: Clauses) -> None:
         engine = words.identifier()
         if engine.lower() != "iceberg":
             raise unsupported(f"USING {engine}", at, "tables are Iceberg tables")
-    elif words.skip("PARTITIONED", "BY") or words.skip("PARTITION", "BY"):
+    elif words.skip("PARTITIONED BY") or words.skip("PARTITION BY"):
         clauses.partitioning = read_partitioning(words)
-    elif words.skip("SORTED", "BY") or words.skip("ORDER", "BY") or words.skip("ORDERED", "BY"):
+    elif words.skip("SORTED BY") or words.skip("ORDER BY") or words.skip("ORDERED BY"):
         clauses.ordering = tuple(words.bracketed(read_sort_term))
     elif words.skip("LOCATION"):
         clauses.location = words.text()
@@ -294,7 +294,7 @@ def _term(
 
 def _create_namespace(words: TokenCursor) -> CreateNamespace:
     words.index += 1
-    unless = words.skip("IF", "NOT", "EXISTS")
+    unless = words.skip("IF NOT EXISTS")
     parts = words.name("a namespace")
     properties: list[tuple[str, str]] = []
     while words.token is not None:
@@ -302,7 +302,7 @@ def _create_namespace(words: TokenCursor) -> CreateNamespace:
             properties.append(("comment", words.text()))
         elif words.skip("LOCATION"):
             properties.append(("location", words.text()))
-        elif words.skip("WITH", "DBPROPERTIES") or words.skip("WITH", "PROPERTIES"):
+        elif words.skip("WITH DBPROPERTIES") or words.skip("WITH PROPERTIES"):
             properties += read_properties(words)
         else:
             raise words.unexpected("COMMENT", "LOCATION", "the end of the statement")
@@ -315,7 +315,7 @@ def read_drop(words: TokenCursor) -> DropTable | DropNamespace | None:
     if not namespace and words.peek() != "TABLE":
         return None
     words.index += 1
-    exists = words.skip("IF", "EXISTS")
+    exists = words.skip("IF EXISTS")
     at = words.here
     parts = words.name()
     if words.peek() == ",":

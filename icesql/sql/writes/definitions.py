@@ -68,7 +68,7 @@ def read_column(words: TokenCursor, *, colon: bool = False) -> ColumnDefinition:
     type = read_type(words)
     required, comment, default = False, None, None
     while words.token is not None and words.peek() not in _AFTER_COLUMN:
-        if words.skip("NOT", "NULL"):
+        if words.skip("NOT NULL"):
             required = True
         elif words.skip("NULL"):
             pass
@@ -113,13 +113,13 @@ def read_type(words: TokenCursor) -> TypeName:
         if words.peek() == "(" or (name == "FIXED" and words.peek() == "["):
             arguments = _arguments(words)
         if name in ("TIMESTAMP", "TIME"):
-            if words.skip("WITH", "TIME", "ZONE") or words.skip("WITH", "LOCAL", "TIME", "ZONE"):
+            if words.skip("WITH TIME ZONE") or words.skip("WITH LOCAL TIME ZONE"):
                 more = "TZ"
-            elif words.skip("WITHOUT", "TIME", "ZONE"):
+            elif words.skip("WITHOUT TIME ZONE"):
                 more = "_NTZ"
             name += more
     found = TypeName(name, arguments, fields, at)
-    while words.skip("[", "]"):
+    while words.skip("[ ]"):
         found = TypeName("ARRAY", (), (ColumnDefinition("", found),), at)
     return found
 
@@ -128,7 +128,7 @@ def _unnamed(words: TokenCursor) -> ColumnDefinition:
     """Read the type of an element, which may be NOT NULL."""
     at = words.here
     type = read_type(words)
-    return ColumnDefinition("", type, words.skip("NOT", "NULL"), offset=at)
+    return ColumnDefinition("", type, words.skip("NOT NULL"), offset=at)
 
 
 def _inside(
@@ -160,7 +160,7 @@ def _arguments(words: TokenCursor) -> tuple[int | str, ...]:
 
 def read_partitioning(words: TokenCursor) -> tuple[PartitionTerm, ...]:
     """Read the entries in the next brackets; ``()`` has none."""
-    if words.skip("(", ")"):
+    if words.skip("( )"):
         return ()
     return tuple(words.bracketed(read_term))
 

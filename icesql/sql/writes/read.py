@@ -113,7 +113,7 @@ def read_write(tokens: Sequence[Token], parse: Parse) -> Write | None:
 
 
 def _read_alter(words: TokenCursor) -> Write:
-    exists = words.skip("IF", "EXISTS")
+    exists = words.skip("IF EXISTS")
     table = read_name(words)
     change = _read_change(words, table)
     return IfExists(table, change) if exists else change
@@ -122,7 +122,7 @@ def _read_alter(words: TokenCursor) -> Write:
 def _read_change(words: TokenCursor, table: TableName) -> Write:
     """Read the change after ALTER TABLE and its name."""
     here = words.here
-    if words.skip("RENAME", "TO"):
+    if words.skip("RENAME TO"):
         new = words.name("a table")
         words.end()
         return RenameTable(table, new)
@@ -131,12 +131,12 @@ def _read_change(words: TokenCursor, table: TableName) -> Write:
     layout = read_layout(words, table)
     if layout is not None:
         return layout
-    if words.skip("SET", "TBLPROPERTIES") or words.skip("SET", "PROPERTIES"):
+    if words.skip("SET TBLPROPERTIES") or words.skip("SET PROPERTIES"):
         found = SetProperties(table, read_properties(words))
         words.end()
         return found
-    if words.skip("UNSET", "TBLPROPERTIES"):
-        exists = words.skip("IF", "EXISTS")
+    if words.skip("UNSET TBLPROPERTIES"):
+        exists = words.skip("IF EXISTS")
         keys = read_keys(words)
         words.end()
         return SetProperties(table, unset=keys, if_exists=exists)

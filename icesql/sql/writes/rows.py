@@ -37,7 +37,7 @@ def _branch(words: TokenCursor) -> str | None:
         return _name(words)
     at = words.here
     for phrase, kind in PHRASES.items():
-        if not words.skip(*phrase):
+        if not words.skip(phrase):
             continue
         if kind not in ("VERSION", "BRANCH", "VERSION_REF"):
             raise unsupported("writing to the past of a table", at, _HINT)
@@ -93,9 +93,9 @@ def read_insert(words: TokenCursor) -> Insert:
     columns: tuple[str, ...] | None = None
     if words.peek() == "(" and words.peek(1) not in _QUERY:
         columns = _column_list(words)
-    by_name = words.skip("BY", "NAME")
+    by_name = words.skip("BY NAME")
     if not by_name:
-        words.skip("BY", "POSITION")
+        words.skip("BY POSITION")
     if by_name and columns is not None:
         raise syntax_error("a column list and BY NAME exclude each other", words.here)
     if words.peek() == "REPLACE" and words.peek(1) == "WHERE":
@@ -161,7 +161,7 @@ def read_evolution(words: TokenCursor) -> bool:
     """True if WITH SCHEMA EVOLUTION comes next. Raises SqlSyntaxError for another WITH."""
     if not words.skip("WITH"):
         return False
-    words.need("SCHEMA", "EVOLUTION")
+    words.need("SCHEMA EVOLUTION")
     return True
 
 

@@ -50,11 +50,11 @@ class DropStoredView(Write, frozen=True):
 def read_create_view(words: TokenCursor) -> CreateStoredView | None:
     """Read the statement after CREATE; None if it creates no view."""
     start = words.index
-    replaces = words.skip("OR", "REPLACE")
+    replaces = words.skip("OR REPLACE")
     if not words.skip("VIEW"):
         words.index = start
         return None
-    unless = words.skip("IF", "NOT", "EXISTS")
+    unless = words.skip("IF NOT EXISTS")
     if unless and replaces:
         raise syntax_error("OR REPLACE and IF NOT EXISTS exclude each other", words.here)
     view = read_name(words, "a view")
@@ -94,12 +94,12 @@ def read_alter_view(words: TokenCursor) -> Write:
     if words.skip("AS"):
         text, query = _query(words)
         return CreateStoredView(view, text, query, or_replace=True, alters=True)
-    if words.skip("RENAME", "TO"):
+    if words.skip("RENAME TO"):
         found = AlterStoredView(view, new=words.name("a view"))
-    elif words.skip("SET", "TBLPROPERTIES"):
+    elif words.skip("SET TBLPROPERTIES"):
         found = AlterStoredView(view, set=read_properties(words))
-    elif words.skip("UNSET", "TBLPROPERTIES"):
-        exists = words.skip("IF", "EXISTS")
+    elif words.skip("UNSET TBLPROPERTIES"):
+        exists = words.skip("IF EXISTS")
         found = AlterStoredView(view, unset=read_keys(words), if_exists=exists)
     elif words.peek() == "WITH":
         raise unsupported(f"WITH {words.peek(1)} of a view", words.here, "leave it out")
@@ -115,7 +115,7 @@ def read_drop_view(words: TokenCursor) -> DropStoredView | None:
     if not words.skip("VIEW"):
         words.index = start
         return None
-    exists = words.skip("IF", "EXISTS")
+    exists = words.skip("IF EXISTS")
     view = read_name(words, "a view")
     words.end()
     return DropStoredView(view, exists)

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 import icesql
-from icesql.sql.parse import parse
 from icesql.sql.keywords import NO_ALIAS
+from icesql.sql.parse import parse
 from icesql.sql.parser.row_count import read_row_count
 
 READ = [

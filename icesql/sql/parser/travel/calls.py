@@ -40,11 +40,11 @@ _CHANGES_HINT: Final = "use CHANGES FROM VERSION a TO VERSION b behind the table
 def read_table_call(words: TravelCutter, index: int) -> FoundCall | None:
     """Read the call at ``index`` and move the cursor behind it; None if there is no call."""
     words.index = index
-    if words.skip("APPENDS", "(", "TABLE"):
+    if words.skip("APPENDS ( TABLE"):
         raise unsupported("APPENDS (TABLE …)", words.tokens[index], _CHANGES_HINT)
-    if words.skip("TABLE_CHANGES", "("):
+    if words.skip("TABLE_CHANGES ("):
         return _table_changes(words) if words.kind(words.index) == TEXT else None
-    if not words.skip("TABLE", "("):
+    if not words.skip("TABLE ("):
         return None
     while words.peek(1) == ".":  # catalog.system.table_changes
         words.index += 2
@@ -68,7 +68,7 @@ def _table_changes(words: TravelCutter) -> FoundCall:
 def _metadata(words: TravelCutter, place: int) -> FoundCall:
     is_text, name = words.kind(words.index) == TEXT, words.word(place)
     words.index += 1
-    if not (is_text and words.skip(")", ")")):
+    if not (is_text and words.skip(") )")):
         raise syntax_error(f"{name.lower()}() takes the name of a table", words.tokens[place])
     return (*name_parts(words.tokens[place + 2].text), _METADATA[name]), None
 
@@ -93,7 +93,7 @@ def _trino(words: TravelCutter, index: int) -> FoundCall:
     words.listed(argument)
     names = [given.get(each) for each in _NAMES]
     texts = [each[1].name for each in names[:2] if each and each[1].is_string]
-    if not words.skip(")", ")") or len(texts) < 2:
+    if not words.skip(") )") or len(texts) < 2:
         raise wrong()
     first, last = names[2:]
     if first is None or last is None:

@@ -43,9 +43,9 @@ _TIME: Final = re.compile(r"\s*\d{4}-\d{1,2}-\d{1,2}")
 def read_changes(words: TravelCutter, index: int) -> exp.Version | None:
     """Read the clause at ``index`` and move the cursor behind it; None if there is no clause."""
     words.index = index
-    if words.skip("CHANGES", "(", "INFORMATION"):
+    if words.skip("CHANGES ( INFORMATION"):
         return _snowflake(words)
-    if not words.skip("CHANGES", "FROM") or words.peek() not in _KINDS:
+    if not words.skip("CHANGES FROM") or words.peek() not in _KINDS:
         return None
     start = _end(words, "FROM")
     end = _end(words, "TO") if words.skip("TO") else _open()
@@ -74,7 +74,7 @@ def read_blame(words: TravelCutter) -> exp.Version:
     """Read ``[VERSION AS OF value] [KEYED BY (column, …)]``."""
     last, is_named = _open(), words.skip("FOR")
     kind = words.peek()
-    if kind in _KINDS and words.skip(kind, "AS", "OF"):
+    if kind in _KINDS and words.skip(f"{kind} AS OF"):
         last = ended(words, kind)
     elif is_named:
         raise words.unexpected(*_KINDS)
@@ -169,7 +169,7 @@ def _keys(words: TravelCutter) -> list[str]:
 
 
 def _options(words: TravelCutter) -> dict[str, str]:
-    if not words.skip("WITH", "("):
+    if not words.skip("WITH ("):
         return {}
 
     def option() -> tuple[str, str]:

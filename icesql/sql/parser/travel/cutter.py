@@ -76,17 +76,17 @@ class TravelCutter(TokenCursor):
                 return self._with(index)
         for words, hint in REFUSED.items():
             if self.matches(index, words):
-                raise unsupported(" ".join(words), self.tokens[index], hint)
+                raise unsupported(words, self.tokens[index], hint)
         for words, kind in PHRASES.items():
             if self.matches(index, words):
                 return self._phrase(index, words, kind)
-        if word in ("AT", "BEFORE", "END") and self.matches(index + 1, ("(",)):
+        if word in ("AT", "BEFORE", "END") and self.matches(index + 1, "("):
             self._check_kind(index, word)
         for words, kind in RANGES.items():
             if self.matches(index, words):
                 self._refuse_range(words, kind, index)
         for words, kind in BEFORE_TEXT.items():
-            if self.matches(index, words) and self.kind(index + len(words)) == TEXT:
+            if self.matches(index, words) and self.kind(index + len(words.split())) == TEXT:
                 return self._phrase(index, words, kind)
         return index
 
@@ -171,7 +171,8 @@ class TravelCutter(TokenCursor):
             hint = NO_KIND.format(word="AT" if word == "END" else word)
             raise unsupported(f"{word} ({self.word(index + 2)} => …)", self.tokens[index], hint)
 
-    def _phrase(self, index: int, words: tuple[str, ...], kind: str) -> int:
+    def _phrase(self, index: int, phrase: str, kind: str) -> int:
+        words = phrase.split()
         first = index + len(words)
         if words[-1] == "=>":
             value, end = self._operand(first, f"nothing follows {words[0]} ({words[2]} =>")
@@ -181,10 +182,10 @@ class TravelCutter(TokenCursor):
         if words[-1] == "BEFORE":
             what, wanted = "BEFORE", "a value"
         else:
-            what = " ".join(words)
+            what = phrase
             wanted = "a time" if kind == "TIMESTAMP" else "a snapshot id, a branch or a tag"
         value, end = self._operand(first, f"nothing follows {what}", wanted)
-        if kind not in BRANCH_KINDS or not self.matches(end, ("AS", "OF")):
+        if kind not in BRANCH_KINDS or not self.matches(end, "AS OF"):
             return self._keep(index, kind, value, first, end, end)
         first = end + 2  # AT BRANCH b AS OF 'time'
         first += self.word(first) == "TIMESTAMP" and self.kind(first + 1) == TEXT
@@ -219,14 +220,14 @@ class TravelCutter(TokenCursor):
         """True if no space is before a token."""
         return self.tokens[index].start == self.tokens[index - 1].stop
 
-    def _refuse_range(self, words: tuple[str, ...], kind: str, index: int) -> None:
-        first = index + len(words)
+    def _refuse_range(self, phrase: str, kind: str, index: int) -> None:
+        first = index + len(phrase.split())
         found = self.word(first)
-        if first >= len(self.tokens) or found == "IN" or (found == ")" and len(words) == 2):
+        if first >= len(self.tokens) or found == "IN" or (found == ")" and first == index + 2):
             return  # [expression FOR version IN a_list]
         start = self.tokens[index].start
         if found in OTHER_RANGES:
-            raise unsupported(f"{' '.join(words)} {found}", start, CHANGES_HINT[kind])
+            raise unsupported(f"{phrase} {found}", start, CHANGES_HINT[kind])
         written = self.sql[start : self.tokens[first].stop].rstrip()
         problem = f"a time-travel clause without AS OF: {written}"
         raise syntax_error(problem, self.offset(first), ("AS OF",))

@@ -31,8 +31,8 @@ def read_column_changes(words: TokenCursor) -> tuple[ColumnChange, ...] | None:
     elif words.peek() == "DROP" and words.peek(1) in ("COLUMN", "COLUMNS"):
         words.index += 1
         found = _several(words, lambda: ColumnChange("drop", words.name("a column")))
-    elif words.skip("RENAME", "COLUMN"):
-        exists = words.skip("IF", "EXISTS")
+    elif words.skip("RENAME COLUMN"):
+        exists = words.skip("IF EXISTS")
         path = words.name("a column")
         words.need("TO")
         at = words.here
@@ -41,7 +41,7 @@ def read_column_changes(words: TokenCursor) -> tuple[ColumnChange, ...] | None:
     elif words.peek() in ("ALTER", "CHANGE"):
         words.index += 1
         words.skip("COLUMN")
-        exists = words.skip("IF", "EXISTS")
+        exists = words.skip("IF EXISTS")
         found = (replace(_alter(words), lenient=exists),)
     else:
         return None
@@ -88,7 +88,7 @@ def _several(words: TokenCursor, read: Callable[[], ColumnChange]) -> tuple[Colu
 
 
 def _unless(words: TokenCursor) -> bool:
-    return words.skip("IF", "NOT", "EXISTS") or words.skip("IF", "EXISTS")
+    return words.skip("IF NOT EXISTS") or words.skip("IF EXISTS")
 
 
 def _add(words: TokenCursor) -> ColumnChange:
@@ -112,15 +112,15 @@ def _position(words: TokenCursor) -> tuple[str, str]:
 def _alter(words: TokenCursor) -> ColumnChange:
     path = words.name("a column")
     at = words.here
-    if words.skip("TYPE") or words.skip("SET", "DATA", "TYPE"):
+    if words.skip("TYPE") or words.skip("SET DATA TYPE"):
         return ColumnChange("type", path, ColumnDefinition(path[-1], read_type(words)))
-    if words.skip("DROP", "NOT", "NULL"):
+    if words.skip("DROP NOT NULL"):
         return ColumnChange("optional", path)
-    if words.skip("SET", "NOT", "NULL"):
+    if words.skip("SET NOT NULL"):
         return ColumnChange("required", path)
-    if words.skip("DROP", "DEFAULT"):
+    if words.skip("DROP DEFAULT"):
         return ColumnChange("default", path)
-    if words.skip("SET", "DEFAULT"):
+    if words.skip("SET DEFAULT"):
         query = constant_query(words, words.until())
         shape = ColumnDefinition(path[-1], _NO_TYPE, default=query, offset=at)
         return ColumnChange("default", path, shape)

@@ -56,23 +56,23 @@ class SetIdentifierFields(Write, frozen=True):
 def read_layout(words: TokenCursor, table: TableName) -> ChangeLayout | SetIdentifierFields | None:
     """Read the layout change after ALTER TABLE and its name; None if it is none."""
     found: ChangeLayout | SetIdentifierFields
-    if words.skip("ADD", "PARTITION", "FIELD"):
-        unless = words.skip("IF", "NOT", "EXISTS")
+    if words.skip("ADD PARTITION FIELD"):
+        unless = words.skip("IF NOT EXISTS")
         found = ChangeLayout(table, add=(_named_term(words),), lenient=unless)
-    elif words.skip("DROP", "PARTITION", "FIELD"):
-        exists = words.skip("IF", "EXISTS")
+    elif words.skip("DROP PARTITION FIELD"):
+        exists = words.skip("IF EXISTS")
         found = ChangeLayout(table, drop=(read_term(words),), lenient=exists)
-    elif words.skip("REPLACE", "PARTITION", "FIELD"):
+    elif words.skip("REPLACE PARTITION FIELD"):
         gone = read_term(words)
         words.need("WITH")
         found = ChangeLayout(table, add=(_named_term(words),), drop=(gone,))
-    elif words.skip("SET", "PARTITIONED", "BY") or words.skip("SET", "PARTITION", "SPEC"):
+    elif words.skip("SET PARTITIONED BY") or words.skip("SET PARTITION SPEC"):
         found = ChangeLayout(table, partitioning=read_partitioning(words))
-    elif words.skip("RESET", "PARTITIONED", "BY"):
+    elif words.skip("RESET PARTITIONED BY"):
         found = ChangeLayout(table, partitioning=())
-    elif words.skip("SET", "SORTED", "BY"):
+    elif words.skip("SET SORTED BY"):
         found = ChangeLayout(table, ordering=tuple(words.bracketed(read_sort_term)))
-    elif words.skip("RESET", "SORTED", "BY"):
+    elif words.skip("RESET SORTED BY"):
         found = ChangeLayout(table, ordering=())
     elif words.peek() == "WRITE" and words.peek(1) in _WRITE:
         words.index += 1
@@ -80,10 +80,10 @@ def read_layout(words: TokenCursor, table: TableName) -> ChangeLayout | SetIdent
     elif words.peek() in ("SET", "DROP") and words.peek(1) == "IDENTIFIER":
         drop = words.peek() == "DROP"
         words.index += 1
-        words.need("IDENTIFIER", "FIELDS")
+        words.need("IDENTIFIER FIELDS")
         paths = words.listed(lambda: words.name("a column"))
         found = SetIdentifierFields(table, tuple(paths), drop)
-    elif words.peek(2) != "(" and words.skip("SET", "PROPERTIES"):
+    elif words.peek(2) != "(" and words.skip("SET PROPERTIES"):
         found = _of_trino(words, table)
     else:
         return None
@@ -105,14 +105,14 @@ def _write_order(words: TokenCursor, table: TableName) -> ChangeLayout:
     ordering: tuple[SortTerm, ...] | None = None
     by_partition = False
     while words.token is not None:
-        if not by_partition and words.skip("DISTRIBUTED", "BY", "PARTITION"):
+        if not by_partition and words.skip("DISTRIBUTED BY PARTITION"):
             by_partition = True
         elif ordering is None and words.skip("UNORDERED"):
             ordering, distribution = (), "none"
         elif ordering is None and words.skip("LOCALLY"):
-            words.need("ORDERED", "BY")
+            words.need("ORDERED BY")
             ordering, distribution = _terms(words), "none"
-        elif ordering is None and words.skip("ORDERED", "BY"):
+        elif ordering is None and words.skip("ORDERED BY"):
             ordering, distribution = _terms(words), "range"
         else:
             raise words.unexpected("ORDERED BY", "UNORDERED", "DISTRIBUTED BY PARTITION")

@@ -72,11 +72,11 @@ def read_ref_change(words: TokenCursor, table: TableName) -> CreateRef | DropRef
         return None
     verb, kind = begun
     if verb == "DROP":
-        exists = words.skip("IF", "EXISTS")
+        exists = words.skip("IF EXISTS")
         name = _ref_name(words)
         words.end()
         return DropRef(table, kind, name, exists)
-    unless = words.skip("IF", "NOT", "EXISTS")
+    unless = words.skip("IF NOT EXISTS")
     _check_unless(words, verb, unless)
     name = _ref_name(words)
     travel = _travel(words)
@@ -89,25 +89,25 @@ def read_ref_change(words: TokenCursor, table: TableName) -> CreateRef | DropRef
 def read_ref_in_table(words: TokenCursor, verb: str) -> CreateRef | DropRef | FastForward | None:
     """Read Trino's statements about branches and tags, from the second word; None for others."""
     start = words.index
-    replaces = verb == "CREATE" and words.skip("OR", "REPLACE")
+    replaces = verb == "CREATE" and words.skip("OR REPLACE")
     if words.peek() not in KINDS:
         words.index = start
         return None
     kind = _kind(words)
-    unless = words.skip("IF", "NOT", "EXISTS")
+    unless = words.skip("IF NOT EXISTS")
     verb = "CREATE OR REPLACE" if replaces else verb
     _check_unless(words, verb, unless)
-    exists = verb == "DROP" and words.skip("IF", "EXISTS")
+    exists = verb == "DROP" and words.skip("IF EXISTS")
     name = _ref_name(words)
     if verb.startswith("CREATE") and words.peek() == "WITH":
         raise unsupported("WITH (…) of a branch", words.here, "ALTER TABLE … RETAIN n DAYS")
-    words.need("IN", "TABLE")
+    words.need("IN TABLE")
     table = read_name(words)
     if verb == "DROP":
         words.end()
         return DropRef(table, kind, name, exists)
     if verb == "ALTER":
-        words.need("FAST", "FORWARD", "TO")
+        words.need("FAST FORWARD TO")
         to = _ref_name(words)
         words.end()
         return FastForward(table, name, to)
@@ -118,9 +118,9 @@ def read_ref_in_table(words: TokenCursor, verb: str) -> CreateRef | DropRef | Fa
 
 def _begin(words: TokenCursor) -> tuple[str, Kind] | None:
     """Read the verb, such as CREATE OR REPLACE, and the kind of ref."""
-    for verb in (("CREATE", "OR", "REPLACE"), ("CREATE",), ("REPLACE",), ("DROP",)):
-        if words.skip(*verb):
-            return (" ".join(verb), _kind(words)) if words.peek() in KINDS else None
+    for verb in ("CREATE OR REPLACE", "CREATE", "REPLACE", "DROP"):
+        if words.skip(verb):
+            return (verb, _kind(words)) if words.peek() in KINDS else None
     return None
 
 
@@ -155,7 +155,7 @@ def _travel(words: TokenCursor) -> TimeTravel | None:
     """Read a snapshot in any spelling of time travel, or in Spark's own for this statement."""
     if words.token is None or words.peek() in ("RETAIN", "WITH"):
         return None
-    if words.skip("FROM") or words.skip("FOR", "TAG", "AS", "OF"):
+    if words.skip("FROM") or words.skip("FOR TAG AS OF"):
         return VersionText(_ref_name(words))
     start = words.index
     tokens = [*words.until("RETAIN", "WITH")]
@@ -174,7 +174,7 @@ def _travel(words: TokenCursor) -> TimeTravel | None:
 
 def _retention(words: TokenCursor, kind: Kind) -> Retention:
     age = _age(words) if words.skip("RETAIN") else None
-    if kind == "tag" or not words.skip("WITH", "SNAPSHOT", "RETENTION"):
+    if kind == "tag" or not words.skip("WITH SNAPSHOT RETENTION"):
         return Retention(age)
     count = None
     if words.peek(1) in ("SNAPSHOT", "SNAPSHOTS"):

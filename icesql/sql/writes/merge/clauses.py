@@ -59,14 +59,14 @@ def _clause(words: TokenCursor) -> MergeClause:
     negated = words.skip("NOT")
     words.need("MATCHED")
     kind = NOT_MATCHED if negated else MATCHED
-    if negated and words.skip("BY", "SOURCE"):
+    if negated and words.skip("BY SOURCE"):
         kind = BY_SOURCE
     elif negated:
-        words.skip("BY", "TARGET")
+        words.skip("BY TARGET")
     condition = _condition(words) if words.skip("AND") else None
     words.need("THEN")
     at = words.here
-    if words.skip("DO", "NOTHING"):
+    if words.skip("DO NOTHING"):
         words.end()
         return MergeClause(kind, "nothing", condition, offset=offset)
     if words.peek() == "ERROR":
@@ -98,12 +98,12 @@ def _star(words: TokenCursor) -> str:
     if (
         words.token is None
         or (words.peek() == "*" and words.skip("*"))
-        or words.skip("ALL", "BY", "NAME")
+        or words.skip("ALL BY NAME")
     ):
         star = "all"
-    elif words.skip("BY", "NAME"):
+    elif words.skip("BY NAME"):
         star = "name"
-    elif words.skip("BY", "POSITION"):
+    elif words.skip("BY POSITION"):
         star = "position"
     else:
         return ""
@@ -135,7 +135,7 @@ def _updated(words: TokenCursor) -> tuple[str, tuple[MergeValue, ...]]:
 
 
 def _inserted(words: TokenCursor) -> tuple[str, tuple[MergeValue, ...]]:
-    if words.skip("DEFAULT", "VALUES"):
+    if words.skip("DEFAULT VALUES"):
         words.end()
         return "default", ()
     star = "" if words.peek() in ("(", "VALUES") else _star(words)

@@ -88,7 +88,7 @@ def explained(statement: object, at: Token) -> CallProcedure:
 
 def read_arguments(words: TokenCursor) -> tuple[CallArgument, ...]:
     """Read the arguments in brackets, which may be empty."""
-    if words.skip("(", ")"):
+    if words.skip("( )"):
         return ()
     return tuple(words.bracketed(_argument))
 
