@@ -14,7 +14,6 @@ from icesql.sql.writes.procedures.call import (
     CallArgument,
     CallProcedure,
     MapValue,
-    TimestampText,
     Value,
 )
 from icesql.sql.writes.statements import TableName
@@ -96,7 +95,7 @@ class Need(Struct, frozen=True):
 def _value(value: Any) -> Value:
     match value:
         case Instant():
-            return TimestampText(value.text)
+            return value.text
         case Mapping():
             return MapValue(tuple(value.items()))
         case _:

@@ -12,23 +12,10 @@ from msgspec.structs import replace
 
 from icesql.errors import ProgrammingError, similar_names
 from icesql.modify.procedures.procedure import Parameter, Procedure, shown_kind
+from icesql.sql.writes.procedures.call import CallArgument, Duration
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _LARGEST: Final = {"int": 2**31 - 1, "bigint": 2**63 - 1}
-
-
-class Argument(Struct, frozen=True):
-    """A value as given; ``name`` is "" for one by position, ``offset`` is its offset in the SQL."""
-
-    name: str
-    value: Any
-    offset: int | None = None
-
-
-class Ago(Struct, frozen=True):
-    """A duration before now, as a value for a timestamp parameter."""
-
-    milliseconds: int
 
 
 class Arguments(Struct, frozen=True):
@@ -54,7 +41,7 @@ class Arguments(Struct, frozen=True):
 
 
 def bind(
-    procedure: Procedure, given: Sequence[Argument], *, zone: tzinfo, now_ms: int
+    procedure: Procedure, given: Sequence[CallArgument], *, zone: tzinfo, now_ms: int
 ) -> Arguments:
     """The value of each parameter. ``zone`` applies to timestamps without a zone.
 
@@ -102,7 +89,7 @@ def _error(procedure: Procedure, problem: str, offset: int | None) -> Programmin
 
 
 def _fit(
-    procedure: Procedure, parameter: Parameter, given: Argument, zone: tzinfo, now_ms: int
+    procedure: Procedure, parameter: Parameter, given: CallArgument, zone: tzinfo, now_ms: int
 ) -> Any:
     """The value converted to the parameter's kind."""
     value = given.value
@@ -191,7 +178,7 @@ def _map(value: Any) -> dict[str, str]:
 
 def _instant(value: Any, zone: tzinfo, now_ms: int) -> int:
     """Convert a time, a date, or either as a string to milliseconds since 1970."""
-    if isinstance(value, Ago):
+    if isinstance(value, Duration):
         return now_ms - value.milliseconds
     if isinstance(value, str):
         try:

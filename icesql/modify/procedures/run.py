@@ -10,18 +10,16 @@ from icesql.config import time_zone
 from icesql.engine.static import StaticResult
 from icesql.errors import ProgrammingError, UnsupportedSqlError, similar_names
 from icesql.modify.modified import Modified, check_present
-from icesql.modify.procedures.arguments import Ago, Argument, Arguments, bind
+from icesql.modify.procedures.arguments import Arguments, bind
 from icesql.modify.procedures.call import Call
 from icesql.modify.procedures.procedure import Procedure, find_procedure, procedure_names
 from icesql.modify.services import StatementServices
 from icesql.sql.statement import Query
 from icesql.sql.table_name import name_parts
 from icesql.sql.writes.procedures.call import (
+    CallArgument,
     CallProcedure,
-    Duration,
-    ListValue,
     MapValue,
-    TimestampText,
     Value,
 )
 from icesql.sql.writes.statements import TableName
@@ -56,10 +54,7 @@ def call(statement: CallProcedure, services: StatementServices) -> Modified:
     services.query.commit_seconds = None
     now_ms = int(services.query.now.timestamp() * 1000)
     zone = time_zone(services.query.settings.timezone)
-    given = [
-        Argument(each.name, _value(each.value, services), each.offset)
-        for each in statement.arguments
-    ]
+    given = [replace(each, value=_value(each.value, services)) for each in statement.arguments]
     bound = bind(procedure, _with_whole_names(given), zone=zone, now_ms=now_ms)
     catalog = statement.name[0] if len(statement.name) > 2 else ""
     arguments = _with_tables(bound, services)
@@ -76,7 +71,7 @@ def call(statement: CallProcedure, services: StatementServices) -> Modified:
     return Modified(note=done.note, snapshot_id=done.snapshot_id, answer=answer)
 
 
-def _with_whole_names(given: list[Argument]) -> list[Argument]:
+def _with_whole_names(given: list[CallArgument]) -> list[CallArgument]:
     """The arguments with Trino's pair schema_name and table_name replaced by ``table``."""
     parts = {each.name.lower(): each for each in given}
     schema, table = parts.get("schema_name"), parts.get("table_name")
@@ -86,7 +81,7 @@ def _with_whole_names(given: list[Argument]) -> list[Argument]:
         return given
     name = TableName((schema.value, table.value), table.offset)
     rest = [each for each in given if each is not schema and each is not table]
-    return [*rest, Argument("table", name, table.offset)]
+    return [*rest, CallArgument("table", name, table.offset)]
 
 
 def _procedure(statement: CallProcedure) -> Procedure:
@@ -118,12 +113,8 @@ def _at(problem: str, statement: CallProcedure, hint_length: int) -> Programming
 def _value(value: Value, services: StatementServices) -> Any:
     """The value as a Python object."""
     match value:
-        case TimestampText(text):
-            return text
-        case Duration(milliseconds):
-            return Ago(milliseconds)
-        case ListValue(items):
-            return [_value(each, services) for each in items]
+        case list():
+            return [_value(each, services) for each in value]
         case MapValue(entries):
             return {_value(key, services): _value(each, services) for key, each in entries}
         case Query():

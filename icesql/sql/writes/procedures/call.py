@@ -16,22 +16,10 @@ from icesql.sql.trees import exp
 from icesql.sql.writes.statements import TableName
 
 
-class TimestampText(Struct, frozen=True):
-    """``TIMESTAMP 'text'``, which may contain a time zone."""
-
-    text: str
-
-
 class Duration(Struct, frozen=True):
     """A duration before now."""
 
     milliseconds: int
-
-
-class ListValue(Struct, frozen=True):
-    """``array(…)`` or ``[…]``."""
-
-    items: tuple[Value, ...]
 
 
 class MapValue(Struct, frozen=True):
@@ -41,9 +29,7 @@ class MapValue(Struct, frozen=True):
 
 
 # A Query is evaluated to its one value.
-Value: TypeAlias = (
-    "str | int | bool | TimestampText | Duration | ListValue | MapValue | TableName | Query | None"
-)
+Value: TypeAlias = "str | int | bool | Duration | list[Value] | MapValue | TableName | Query | None"
 
 
 class CallArgument(Struct, frozen=True):
@@ -140,17 +126,17 @@ def _literal(words: TokenCursor) -> object:
             return constant
     if words.peek() == "TIMESTAMP" and ahead and ahead[0].kind == TEXT:
         words.index += 1
-        return TimestampText(words.text())
+        return words.text()
     if words.peek() in ("MAP", "ARRAY") and ahead and ahead[0].text in ("(", "[", "{"):
         words.index += 1
         is_map = token.word == "MAP"
         if words.peek() == "(":
             items = _items(words, "(", ")")
-            return _map_of(items, token) if is_map else ListValue(tuple(items))
+            return _map_of(items, token) if is_map else items
         if is_map and words.peek() == "[":
             return _NO_LITERAL
     if words.peek() == "[":
-        return ListValue(tuple(_items(words, "[", "]")))
+        return _items(words, "[", "]")
     if words.peek() == "{":
         return MapValue(tuple(_entries(words)))
     return _NO_LITERAL
@@ -168,7 +154,7 @@ def _items(words: TokenCursor, opening: str, closing: str) -> list[Value]:
 def _map_of(items: list[Value], at: Token) -> MapValue:
     """Return Spark's ``map(key, value, …)``, or one of two lists, as in DuckDB and Trino."""
     match items:
-        case [ListValue(keys), ListValue(values)] if len(keys) == len(values):
+        case [list(keys), list(values)] if len(keys) == len(values):
             return MapValue(tuple(zip(keys, values, strict=True)))
     if len(items) % 2:
         raise syntax_error("a map has a value for each key", at, ("map('key', 'value')",))
