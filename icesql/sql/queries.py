@@ -195,7 +195,7 @@ def _engine_tree(
         raise mistake(error.reason, tokens, sql, partial(begins_query, text)) from None
     _put_back(parse, tree, tokens)
     place_nodes(tree, tokens)
-    return _selected(tree), ParsedText(engine_tree, text.source_map)
+    return _selected(tree), ParsedText(engine_tree, text.sources)
 
 
 def _sqlglot_tree(parse: Parse, tokens: Sequence[Token], *, hidden: bool = True) -> exp.Expr:

@@ -38,13 +38,22 @@ class Sources(Struct, frozen=True):
 
     def find(self, offset: int) -> tuple[int, int]:
         """Return the source of an offset and the offset in it."""
-        index = bisect_right(self.pieces, offset, key=lambda piece: piece.begin) - 1
+        index = 0
+        if len(self.pieces) > 1:
+            index = bisect_right(self.pieces, offset, key=lambda piece: piece.begin) - 1
         piece = self.pieces[max(index, 0)]
         return piece.source, piece.start + min(max(offset - piece.begin, 0), piece.length)
 
     def original(self, offset: int) -> int:
         """Return the offset in its source of an offset."""
         return self.find(offset)[1]
+
+    def offset_of(self, place: int) -> int | None:
+        """Return the offset of a character of the source; None if the text lacks it."""
+        for piece in self.pieces:
+            if piece.start <= place <= piece.start + piece.length and piece.length:
+                return piece.begin + place - piece.start
+        return None
 
     @contextmanager
     def placing(self) -> Iterator[None]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
@@ -21,6 +21,7 @@ from icesql.sql.acceptance import Accepts
 from icesql.sql.lexer import WORD, Token, tokens_in, with_plain_blanks
 from icesql.sql.positions import syntax_error, unsupported
 from icesql.sql.reading.door import Serialize, makes_spaces_plain, serialized
+from icesql.sql.sources import Sources
 from icesql.sql.trees import exp
 
 Node = Mapping[str, Any]
@@ -149,36 +150,11 @@ def _decode_deep(text: str) -> Any:
     return top[0]
 
 
-class SourceMap(Struct, frozen=True):
-    """The origin of the pieces of a text.
-
-    Each of ``pieces`` has its start in the text, its start in the user's SQL, and its number of
-    characters; 0 for words that the user did not write.
-    """
-
-    pieces: tuple[tuple[int, int, int], ...]
-
-    def sql_offset(self, offset: int) -> int:
-        """Return the offset in the SQL of a character of the text."""
-        found = 0
-        if len(self.pieces) > 1:
-            found = max(bisect_right(self.pieces, (offset, 1 << 62, 0)) - 1, 0)
-        begin, start, length = self.pieces[found]
-        return start + min(max(offset - begin, 0), length)
-
-    def text_offset(self, place: int) -> int | None:
-        """Return the offset in the text of a character of the SQL; None if the text lacks it."""
-        for begin, start, length in self.pieces:
-            if start <= place <= start + length and length:
-                return begin + place - start
-        return None
-
-
 class ParsedText(Struct, frozen=True):
     """The tree of a text from DuckDB's parser, and the origin of the text's words."""
 
     tree: EngineTree
-    source_map: SourceMap
+    sources: Sources
 
     def place(self, node: Node) -> tuple[int, int] | None:
         """Return the span of a node in the user's SQL; None if DuckDB gives no offset."""
@@ -186,7 +162,7 @@ class ParsedText(Struct, frozen=True):
         if found.start is None or found.end is None:
             return None
         last = max(found.end - 1, found.start)
-        return self.source_map.sql_offset(found.start), self.source_map.sql_offset(last) + 1
+        return self.sources.original(found.start), self.sources.original(last) + 1
 
 
 class Places:
@@ -197,8 +173,8 @@ class Places:
     of its name, and ``stop`` the end of a call, a parameter or a cast.
     """
 
-    def __init__(self, tree: EngineTree, source_map: SourceMap, accepts: Accepts) -> None:
-        self.tree, self.text, self._source_map = tree, tree.text, source_map
+    def __init__(self, tree: EngineTree, sources: Sources, accepts: Accepts) -> None:
+        self.tree, self.text, self.sql_offset = tree, tree.text, sources.original
         self.accepts = accepts
 
     def begin(self, found: Node) -> int | None:
@@ -210,13 +186,9 @@ class Places:
         """Return the end of a node that has an offset."""
         return self.tree.offset(found["query_location"] + found["query_location_length"])
 
-    def sql_offset(self, offset: int) -> int:
-        """Return the offset in the user's SQL of an offset in the text."""
-        return self._source_map.sql_offset(offset)
-
     def sql_place(self, byte: int) -> int:
         """Return the offset in the user's SQL of one of DuckDB's byte offsets."""
-        return self._source_map.sql_offset(self.tree.offset(byte))
+        return self.sql_offset(self.tree.offset(byte))
 
     def has_place(self, found: Node) -> bool:
         """True unless DuckDB's parser synthesized the node."""

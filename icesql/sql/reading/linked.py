@@ -8,8 +8,9 @@ from icesql.sql.acceptance import Accepts
 from icesql.sql.lexer import CLOSING, OPENING, tokens_in
 from icesql.sql.parser.depth import place_nodes
 from icesql.sql.reading.door import serialize
-from icesql.sql.reading.engine_tree import EngineTree, SourceMap, read_tree
+from icesql.sql.reading.engine_tree import EngineTree, read_tree
 from icesql.sql.reading.queries import QueryReader
+from icesql.sql.sources import Segment, joined
 from icesql.sql.trees import exp
 
 # An expression of DuckDB's tree, and the sqlglot node made from it.
@@ -29,8 +30,8 @@ class _LinkingReader(QueryReader):
 
 def read_linked(tree: EngineTree) -> tuple[exp.Expr, list[Pair]]:
     """Convert the one statement of a tree; record the spans of columns in its text."""
-    source_map = SourceMap(((0, 0, len(tree.text)),))
-    reader = _LinkingReader(tree, source_map, Accepts(calls=False))
+    _, sources = joined([Segment(tree.text, -1, 0, len(tree.text))])
+    reader = _LinkingReader(tree, sources, Accepts(calls=False))
     made = reader.query_of(tree.statements[0])
     place_nodes(made, list(tokens_in(tree.text)))
     return made, reader.pairs

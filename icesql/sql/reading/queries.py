@@ -14,8 +14,9 @@ from icesql.sql.lexer import Token, tokens_in
 from icesql.sql.positions import offset_of, unsupported
 from icesql.sql.reading.calls import CallReader
 from icesql.sql.reading.closed import check_closed
-from icesql.sql.reading.engine_tree import EngineTree, Node, SourceMap, set_engine_node
+from icesql.sql.reading.engine_tree import EngineTree, Node, set_engine_node
 from icesql.sql.show_statements.in_from import LISTED, NO_VALUES
+from icesql.sql.sources import Sources
 
 _OPERATIONS: Final[dict[str, type[exp.SetOperation]]] = {
     "UNION": exp.Union,
@@ -54,13 +55,13 @@ class ReadQuery(Struct, frozen=True):
     files: Sequence[exp.Table]
 
 
-def read_query(tree: EngineTree, source_map: SourceMap, accepts: Accepts) -> ReadQuery:
+def read_query(tree: EngineTree, sources: Sources, accepts: Accepts) -> ReadQuery:
     """Convert the one statement of ``tree`` to sqlglot's nodes.
 
-    ``source_map`` is the origin of its text. Raises UnsupportedSqlError, with its offset, for a
+    ``sources`` are those of its text. Raises UnsupportedSqlError, with its offset, for a
     construct without a node here or one that ``accepts`` does not allow.
     """
-    reader = QueryReader(tree, source_map, accepts)
+    reader = QueryReader(tree, sources, accepts)
     check_closed(tree.statements[0], reader)
     try:
         made = reader.query_of(tree.statements[0])

@@ -21,8 +21,9 @@ from icesql.sql.lexer import CLOSING, NAME, NUMBER, OPENING, TEXT, WORD, Token, 
 from icesql.sql.parser.travel.clauses import MARK, MISPLACED, TWO, Travels, misplaced_on
 from icesql.sql.positions import syntax_error, unsupported
 from icesql.sql.reading.door import serialize
-from icesql.sql.reading.engine_tree import EngineTree, SourceMap, read_tree
+from icesql.sql.reading.engine_tree import EngineTree, read_tree
 from icesql.sql.reading.queries import Source, read_query
+from icesql.sql.sources import Segment, Sources, edited, joined
 
 
 class EngineText(Struct, frozen=True):
@@ -34,7 +35,7 @@ class EngineText(Struct, frozen=True):
     """
 
     text: str
-    source_map: SourceMap
+    sources: Sources
     tables: Mapping[int, tuple[int, tuple[str, ...]]]
     stars: Mapping[int, Sequence[Token]]
 
@@ -69,22 +70,22 @@ def begins_query(text: EngineText) -> bool:
 
 
 def _parsed(text: EngineText) -> EngineTree:
-    places = text.source_map
+    places = text.sources
     try:
         engine_tree = read_tree(serialize, text.text)
     except (SqlSyntaxError, UnsupportedSqlError) as error:
         if error.offset is not None:
-            error.offset = places.sql_offset(error.offset)
+            error.offset = places.original(error.offset)
         raise NotParsed(error) from None
     if len(engine_tree.statements) != 1:
-        raise NotParsed(syntax_error("not a statement", places.sql_offset(0)))
+        raise NotParsed(syntax_error("not a statement", places.original(0)))
     return engine_tree
 
 
 def _read(
     engine_tree: EngineTree, text: EngineText, travels: Travels, accepts: Accepts
 ) -> exp.Expr:
-    places = text.source_map
+    places = text.sources
     read = read_query(engine_tree, places, accepts)
     tree = read.tree
     for clause in travels.clauses.values():
@@ -94,7 +95,7 @@ def _read(
     for table in read.files:
         read_file(table, table.name, files=accepts.files and len(table.parts) == 1)
     for source in read.sources if text.tables else ():
-        start = places.sql_offset(source.start)
+        start = places.original(source.start)
         named = text.tables.get(start)
         if named is not None and isinstance(source.node, exp.Table):
             _rename(source.node, start, *named)
@@ -111,33 +112,24 @@ def engine_text(tokens: Sequence[Token], sql: str, travels: Travels) -> EngineTe
     """
     stars = _long_stars(tokens)
     cuts = _cuts(tokens, travels, stars)
-    pieces: list[tuple[int, int, int]] = []
-    out: list[str] = []
-    size = 0
-
-    def add(text: str, start: int, length: int) -> None:
-        nonlocal size
-        pieces.append((size, start, length))
-        out.append(text)
-        size += len(text)
-
+    segments: list[Segment] = []
     kept = {(token.start, token.text.partition(MARK)[0]) for token in travels.tokens}
     for first, last in _runs(tokens, sql, kept):
+        if segments:
+            segments.append(Segment(" ", -1, segments[-1].start + segments[-1].length))
         if first is None:
-            add(f"{last.text} ", last.start, 0)
+            segments.append(Segment(last.text, -1, last.start))
             continue
-        place, end = first.start, last.stop
-        for start, (stop, word) in cuts:
-            if start < end and stop > place:
-                begin = max(start, place)
-                add(sql[place:begin], place, begin - place)
-                add(word.ljust(stop - begin), begin, stop - begin)
-                place = stop
-        if place < end:
-            add(sql[place:end], place, end - place)
-        out[-1] += " "
-        size += 1
-    return EngineText("".join(out)[:-1], SourceMap(tuple(pieces)), travels.tables, stars)
+        start, stop = first.start, last.stop
+        inside = [
+            (begin, end, [Segment(word.ljust(end - begin), -1, begin, end - begin)])
+            for begin, end, word in (
+                (max(begin, start), end, word) for begin, (end, word) in cuts if begin < stop
+            )
+            if end > start
+        ]
+        segments += edited(sql[start:stop], start, inside)
+    return EngineText(*joined(segments), travels.tables, stars)
 
 
 def _cuts(
@@ -264,9 +256,9 @@ def parameter_colons(tokens: Sequence[Token]) -> list[int]:
 def _attach(clause: exp.Version, sources: Sequence[Source], text: EngineText) -> None:
     """Attach a clause to the table whose name or alias precedes it."""
     place = int(clause.meta["start"])
-    start = text.source_map.text_offset(place)
+    start = text.sources.offset_of(place)
     if start is None:  # the words are not in the SQL, as those of SET SNAPSHOT TIME
-        sql_offset = text.source_map.sql_offset
+        sql_offset = text.sources.original
         before = [source for source in sources if sql_offset(source.start) == place]
     else:
         before = _sources_behind(sources, start, place, text)
@@ -291,7 +283,7 @@ def _sources_behind(
     if nearest is not None and next(tokens_in(text.text, nearest, start), None) is None:
         found = [each for each in sources if nearest in each.ends]
     for each in sources if text.tables else ():
-        begin = text.source_map.sql_offset(each.start)
+        begin = text.sources.original(each.start)
         if begin in text.tables and begin <= place < text.tables[begin][0]:
             found.append(each)
     return found

@@ -15,8 +15,9 @@ from icesql.errors import Error, UnsupportedSqlError
 from icesql.sql.acceptance import Accepts
 from icesql.sql.parse import parse
 from icesql.sql.reading.door import serialize
-from icesql.sql.reading.engine_tree import SourceMap, read_tree
+from icesql.sql.reading.engine_tree import read_tree
 from icesql.sql.reading.queries import read_query
+from icesql.sql.sources import Segment, Sources, joined
 from icesql.sql.statement import Query
 from tests.tables import read_table
 
@@ -29,8 +30,8 @@ _ALIKE = {
 _DROPPED = {"query_location", "query_location_length", "is_legacy_function_call", "syntax_type"}
 
 
-def whole(text: str) -> SourceMap:
-    return SourceMap(((0, 0, len(text)),))
+def whole(text: str) -> Sources:
+    return joined([Segment(text, -1, 0, len(text))])[1]
 
 
 def tree_of(text: str) -> exp.Expr:

@@ -243,7 +243,7 @@ class _OfTreesText(_Checker):
 
 def check_text(text: UserText, read: ParsedText, cursor: Any) -> Facts:
     """The facts of a text. Raises UnsupportedSqlError for constructs that may not run."""
-    return _OfUsersText(text, read).check(read.tree, cursor, read.source_map.sql_offset)
+    return _OfUsersText(text, read).check(read.tree, cursor, read.sources.original)
 
 
 def check_written(sql: str, cursor: Any, tables: Collection[str]) -> Facts:
