@@ -10,35 +10,35 @@ from icesql.errors import ProgrammingError, UnsupportedSqlError, similar_names
 from icesql.iceberg import types as t
 from icesql.sql.writes.statements import ColumnDefinition, TypeName
 
-_NAMES: Final[dict[str, t.IcebergType]] = {
-    **dict.fromkeys(("BOOLEAN", "BOOL", "LOGICAL"), t.BOOLEAN),
-    **dict.fromkeys(("TINYINT", "INT1", "BYTE", "SMALLINT", "INT2", "SHORT"), t.INTEGER),
-    **dict.fromkeys(("INT", "INTEGER", "INT4", "SIGNED", "UTINYINT", "USMALLINT"), t.INTEGER),
-    **dict.fromkeys(("BIGINT", "INT8", "LONG", "UINTEGER"), t.LONG),
-    **dict.fromkeys(("FLOAT", "FLOAT4", "REAL"), t.FLOAT),
-    **dict.fromkeys(("DOUBLE", "FLOAT8"), t.DOUBLE),
-    **dict.fromkeys(("STRING", "VARCHAR", "TEXT", "CHAR", "BPCHAR", "CHARACTER"), t.STRING),
-    **dict.fromkeys(("BINARY", "VARBINARY", "BLOB", "BYTEA"), t.BINARY),
-    "UBIGINT": t.DecimalType(20, 0),
-    "HUGEINT": t.DecimalType(38, 0),
-    "DATE": t.DATE,
-    "TIME": t.TIME,
-    "TIMESTAMP_NTZ": t.TIMESTAMP,
-    "DATETIME": t.TIMESTAMP,
-    "TIMESTAMP_S": t.TIMESTAMP,
-    "TIMESTAMP_MS": t.TIMESTAMP,
-    "TIMESTAMP_US": t.TIMESTAMP,
-    "TIMESTAMPTZ": t.TIMESTAMPTZ,
-    "TIMESTAMP_LTZ": t.TIMESTAMPTZ,
-    "TIMESTAMP_NS": t.TIMESTAMP_NS,
-    "TIMESTAMPTZ_NS": t.TIMESTAMPTZ_NS,
-    "UUID": t.UUID,
-    "VARIANT": t.VARIANT,
-    "GEOMETRY": t.GeometryType(),
-    "GEOGRAPHY": t.GeographyType(),
-    "UNKNOWN": t.UNKNOWN,
-    "VOID": t.UNKNOWN,
-}
+
+def types_by_name(table: str) -> dict[str, t.IcebergType]:
+    """Read a table whose lines have an Iceberg type and its names in another system."""
+    rows = (line.split(": ") for line in table.strip().splitlines())
+    return {name: t.parse_primitive(type) for type, names in rows for name in names.split()}
+
+
+_NAMES: Final = types_by_name("""
+boolean: BOOLEAN BOOL LOGICAL
+int: TINYINT INT1 BYTE SMALLINT INT2 SHORT INT INTEGER INT4 SIGNED UTINYINT USMALLINT
+long: BIGINT INT8 LONG UINTEGER
+float: FLOAT FLOAT4 REAL
+double: DOUBLE FLOAT8
+string: STRING VARCHAR TEXT CHAR BPCHAR CHARACTER
+binary: BINARY VARBINARY BLOB BYTEA
+decimal(20,0): UBIGINT
+decimal(38,0): HUGEINT
+date: DATE
+time: TIME
+timestamp: TIMESTAMP_NTZ DATETIME TIMESTAMP_S TIMESTAMP_MS TIMESTAMP_US
+timestamptz: TIMESTAMPTZ TIMESTAMP_LTZ
+timestamp_ns: TIMESTAMP_NS
+timestamptz_ns: TIMESTAMPTZ_NS
+uuid: UUID
+variant: VARIANT
+geometry: GEOMETRY
+geography: GEOGRAPHY
+unknown: UNKNOWN VOID
+""")
 _INSTEAD: Final = {
     "TIMETZ": "TIME",
     "TIME_NTZ": "TIME",

@@ -9,28 +9,27 @@ from typing import Final
 from icesql.engine.result_schema import ResultColumn, ResultType
 from icesql.errors import UnsupportedSqlError
 from icesql.iceberg import types as t
+from icesql.modify.column_types import types_by_name
 
-_KINDS: Final[dict[str, t.IcebergType]] = {
-    "boolean": t.BOOLEAN,
-    "tinyint": t.INTEGER,
-    "smallint": t.INTEGER,
-    "integer": t.INTEGER,
-    "bigint": t.LONG,
-    "ubigint": t.DecimalType(20, 0),
-    "hugeint": t.DecimalType(38, 0),
-    "float": t.FLOAT,
-    "double": t.DOUBLE,
-    "date": t.DATE,
-    "time": t.TIME,
-    "timestamp": t.TIMESTAMP,
-    "timestamptz": t.TIMESTAMPTZ,
-    "timestamp_ns": t.TIMESTAMP_NS,
-    "timestamptz_ns": t.TIMESTAMPTZ_NS,
-    "varchar": t.STRING,
-    "uuid": t.UUID,
-    "blob": t.BINARY,
-    "variant": t.VARIANT,
-}
+_KINDS: Final = types_by_name("""
+boolean: boolean
+int: tinyint smallint integer
+long: bigint
+decimal(20,0): ubigint
+decimal(38,0): hugeint
+float: float
+double: double
+date: date
+time: time
+timestamp: timestamp
+timestamptz: timestamptz
+timestamp_ns: timestamp_ns
+timestamptz_ns: timestamptz_ns
+string: varchar
+uuid: uuid
+binary: blob
+variant: variant
+""")
 _INSTEAD: Final = {
     "null": "BIGINT or another type; a table of format version 3 can have it",
     "interval": "VARCHAR",

@@ -23,7 +23,7 @@ from icesql.sql.engine_functions import (
 )
 from icesql.sql.function_table import SPARK, function_names
 from icesql.sql.positions import of_files, syntax_error, unsupported
-from icesql.sql.statement_words import FILES_HINT, READ_ONLY
+from icesql.sql.statement_words import FILES_HINT
 from icesql.sql.trees import exp
 
 if TYPE_CHECKING:
@@ -187,7 +187,9 @@ def check_tree(
             case exp.Func() if functions:
                 _check_call(node)
             case exp.DDL() | exp.DML() if not isinstance(node, exp.Query):
-                raise unsupported(_statement_name(node), node, READ_ONLY)
+                from icesql.sql.remedies import refusals
+
+                raise unsupported(_statement_name(node), node, refusals("statements")["CREATE"])
             case _:
                 pass
 

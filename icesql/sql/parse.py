@@ -50,13 +50,11 @@ from icesql.sql.statement_words import (
     CHANGES_ROWS,
     COMMAND_WORDS,
     COPY_HINT,
-    CREATED,
     EXPLAIN_HINT,
     EXPLAINED_WRITES,
     FILES_HINT,
     PIVOT_WORDS,
     QUERY_WORDS,
-    REFUSED_STATEMENTS,
     TABLE_WORDS,
     WRITE_WORDS,
 )
@@ -251,13 +249,15 @@ def _explained_evolution(statement: Statement, at: Token) -> Explain:
 
 def _refused(first: str, tokens: Sequence[Token]) -> UnsupportedSqlError:
     """Return the error for a statement of other systems, with what to write instead."""
+    from icesql.sql.remedies import refusals
+
     second = tokens[1].word if len(tokens) > 1 else ""
     near = similar_names(second, _MADE, 1) if first in ("CREATE", "DROP", "ALTER") else ()
     if near and second not in _MADE:
         return unsupported(f"{first} {second}", tokens[1].start, f"did you mean {near[0]}?")
     words = [token.word for token in tokens[1:5]] if first == "CREATE" else []
-    made = [hint for word, hint in CREATED.items() if word in words]
-    return unsupported(first, tokens[0].start, (*made, REFUSED_STATEMENTS[first])[0])
+    made = [hint for word, hint in refusals("created").items() if word in words]
+    return unsupported(first, tokens[0].start, (*made, refusals("statements")[first])[0])
 
 
 def _check_copy(tokens: Sequence[Token], *, files: bool, copies: bool) -> None:
@@ -466,7 +466,9 @@ class Parse:
             written = self._written(tokens)
             if written is not None:
                 return written
-        if first in REFUSED_STATEMENTS:
+        from icesql.sql.remedies import refusals
+
+        if first in refusals("statements"):
             raise _refused(first, tokens)
         from icesql.sql.syntax_errors import no_statement
 

@@ -74,9 +74,15 @@ def _sections() -> dict[str, dict[str, str]]:
             section = line.strip("[]")
             found[section] = {}
         elif line and not line.startswith("#"):
-            words, _, remedy = line.partition(" = ")
-            found[section][words] = remedy
+            words, _, remedy = f"{line} ".partition(" = ")
+            found[section][words] = remedy.rstrip()
     return found
+
+
+def refusals(section: str) -> dict[str, str]:
+    """Return what there is instead of each word of the section "statements" or "created"."""
+    rows = _sections()[section].items()
+    return {word: instead for words, instead in rows for word in words.split("|")}
 
 
 def add_remedy(error: Error, sql: str, *, own: bool) -> None:

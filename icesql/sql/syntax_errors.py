@@ -15,7 +15,6 @@ from icesql.sql.statement_words import (
     COMMAND_WORDS,
     PIVOT_WORDS,
     QUERY_WORDS,
-    REFUSED_STATEMENTS,
     TABLE_WORDS,
 )
 from icesql.sql.trees import exp
@@ -49,7 +48,9 @@ def no_statement(tokens: Sequence[Token]) -> SqlSyntaxError | UnsupportedSqlErro
     first, word = tokens[0], tokens[0].text.upper()
     if word in _SHELL_WORDS:
         return syntax_error(f'"{first.text}" is no SQL statement; {_SHELL_WORDS[word]}', first)
-    words = [*QUERY_WORDS[:-1], *TABLE_WORDS, *COMMAND_WORDS, *REFUSED_STATEMENTS]
+    from icesql.sql.remedies import refusals
+
+    words = [*QUERY_WORDS[:-1], *TABLE_WORDS, *COMMAND_WORDS, *refusals("statements")]
     near = similar_names(word, words)
     hint = f"; did you mean {near[0]}?" if near and near[0] != word else ""
     problem = f'unexpected "{first.text}" at the start of a statement{hint}'
