@@ -7,9 +7,10 @@ cleanup deletes files that are still needed.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Final
 
-from msgspec import Struct, field
+from msgspec import Struct
 from msgspec.structs import replace
 
 from icesql.catalog.table import Catalog, Table
@@ -37,36 +38,29 @@ from icesql.storage.removal import remove_files
 _LOOKS: Final = 5
 
 
-class Unneeded(Struct, frozen=True):
-    """Files that only expired snapshots need, in the order in which they are deleted.
+# The kinds of a snapshot's files, by their content in manifests.
+_CONTENTS: Final = ("data file", "position delete file", "equality delete file")
 
+
+class Unneeded(Struct, frozen=True):
+    """Files that only expired snapshots need, by kind, in the order in which they are deleted.
+
+    Data files come before manifests that list them: an interruption leaves only orphans.
     ``bytes`` has the sizes that metadata records.
     """
 
-    data_files: tuple[str, ...] = ()
-    position_delete_files: tuple[str, ...] = ()
-    equality_delete_files: tuple[str, ...] = ()
-    manifests: tuple[str, ...] = ()
-    manifest_lists: tuple[str, ...] = ()
-    statistics: tuple[str, ...] = ()
-    bytes: Mapping[str, int] = field(default_factory=dict)
+    files: Mapping[str, tuple[str, ...]] = {}
+    bytes: Mapping[str, int] = {}
 
     @property
     def paths(self) -> tuple[str, ...]:
-        """Data files before manifests that list them: an interruption leaves only orphans."""
-        return (
-            *self.data_files, *self.position_delete_files, *self.equality_delete_files,
-            *self.statistics, *self.manifests, *self.manifest_lists,
-        )  # fmt: skip
+        """The files of all kinds."""
+        return tuple(chain.from_iterable(self.files.values()))
 
     def where(self, wanted: Callable[[str], bool]) -> Unneeded:
         """Only the files whose paths satisfy ``wanted``."""
-        paths = {
-            name: tuple(filter(wanted, getattr(self, name)))
-            for name in self.__struct_fields__
-            if name != "bytes"
-        }
-        return Unneeded(**paths, bytes=self.bytes)
+        kept = {kind: tuple(filter(wanted, paths)) for kind, paths in self.files.items()}
+        return Unneeded(kept, self.bytes)
 
 
 class Expired(Struct, frozen=True):
@@ -87,9 +81,9 @@ class Expired(Struct, frozen=True):
         """The number of deleted files."""
         return len(self.files.paths) - len(self.left)
 
-    def count(self, paths: Sequence[str]) -> int:
-        """How many of these paths were deleted."""
-        return sum(each not in self.left for each in paths)
+    def count(self, kind: str) -> int:
+        """How many files of a kind were deleted."""
+        return sum(each not in self.left for each in self.files.files.get(kind, ()))
 
 
 def expire_snapshots(
@@ -284,16 +278,17 @@ def unneeded(table: Table, base: TableMetadata, expiry: Expiry, query: QueryCont
     def unkept(paths: Iterable[str]) -> tuple[str, ...]:
         return tuple(each for each in dict.fromkeys(paths) if same(each) not in kept)
 
-    def files(wanted: FileContent) -> tuple[str, ...]:
-        return unkept(path for path, (content, _) in found.items() if content == wanted)
-
+    files = {
+        kind: unkept(path for path, (content, _) in found.items() if content == number)
+        for number, kind in enumerate(_CONTENTS)
+    }
+    files |= {
+        "statistics file": unkept(statistics),
+        "manifest": unkept(candidates),
+        "manifest list": unkept(lists),
+    }
     return Unneeded(
-        files(FileContent.DATA),
-        files(FileContent.POSITION_DELETES),
-        files(FileContent.EQUALITY_DELETES),
-        unkept(candidates),
-        unkept(lists),
-        unkept(statistics),
+        files,
         {path: size for path, (_, size) in found.items()}
         | {path: each.manifest_length or 0 for path, each in candidates.items()}
         | {each.statistics_path: each.file_size_in_bytes or 0 for each in own},

@@ -118,7 +118,7 @@ def test_statistics_go_when_no_snapshot_has_them(tmp_path) -> None:
         Path(path).write_text("")
     table = with_statistics(catalog, table, {first: shared, second: shared})
     done = expire_snapshots(catalog, table, older_than_ms=1 << 50)
-    assert done.files.statistics == ()
+    assert done.files.files["statistics file"] == ()
     assert [each.snapshot_id for each in done.table.metadata.statistics] == [second]
     assert Path(own).is_file(), "a file that no metadata names is not expiry's to delete"
 
@@ -135,7 +135,7 @@ def test_a_file_that_another_kind_or_spelling_of_file_needs_stays(tmp_path) -> N
     table = replaced(catalog, table, file, respelled)
     table = with_statistics(catalog, table, {first: other.path})
     done = expire_snapshots(catalog, table, older_than_ms=1 << 50)
-    assert (done.files.data_files, done.files.statistics) == ((), ())
+    assert [done.files.files[each] for each in ("data file", "statistics file")] == [(), ()]
     assert on_disk(done.table) == {"A", "B"}
 
 

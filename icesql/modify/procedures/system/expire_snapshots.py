@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from icesql.maintain.expire import Expired
     from icesql.modify.procedures.call import Call
 
+_COUNTED: Final = (
+    "data file", "position delete file", "equality delete file", "manifest", "manifest list",
+    "statistics file",
+)  # fmt: skip
 _WAYS: Final = ("delete_below => array('folder')", "delete_outside => true")
 _WHERE: Final = {
     "own": "in the table's location",
@@ -68,14 +72,7 @@ def expire_snapshots(call: Call) -> Plan:
 
     def run() -> Rows:
         done = expire(catalog, table, at_once=at_once, **given)
-        files = done.files
-        counts = tuple(
-            done.count(each)
-            for each in (
-                files.data_files, files.position_delete_files, files.equality_delete_files,
-                files.manifests, files.manifest_lists, files.statistics,
-            )
-        )  # fmt: skip
+        counts = tuple(map(done.count, _COUNTED))
         left = f"{len(done.left)} files could not be deleted" if done.left else ""
         kept = kept_note(done.kept.paths, done.places, *_WAYS)
         return Rows([counts], "; ".join(filter(None, (left, kept))))
@@ -108,14 +105,7 @@ def _steps(planned: Expired) -> Iterator[Step]:
         reason = f"{snapshot.operation} of {when}: no branch or tag keeps it"
         yield Step("remove", "snapshot", str(snapshot_id), reason)
     for files, action in ((planned.files, "remove"), (planned.kept, "keep")):
-        for what, paths in (
-            ("data file", files.data_files),
-            ("position delete file", files.position_delete_files),
-            ("equality delete file", files.equality_delete_files),
-            ("statistics file", files.statistics),
-            ("manifest", files.manifests),
-            ("manifest list", files.manifest_lists),
-        ):
+        for what, paths in files.files.items():
             for path in paths:
                 where = _WHERE[planned.places.class_of(path)]
                 reason = f"no snapshot that stays needs it; {where}"
