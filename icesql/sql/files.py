@@ -21,69 +21,22 @@ _SUFFIXES: Final = {
     ".json": "read_json_auto", ".jsonl": "read_json_auto", ".ndjson": "read_json_auto",
 }  # fmt: skip
 
-_COMMON: Final = frozenset(
-    ["filename", "hive_partitioning", "hive_types", "hive_types_autocast", "union_by_name"]
-)
-_PARQUET: Final = _COMMON | {"binary_as_string", "file_row_number"}
-_CSV: Final = _COMMON | frozenset(
-    [
-        "all_varchar",
-        "allow_quoted_nulls",
-        "auto_detect",
-        "auto_type_candidates",
-        "columns",
-        "column_names",
-        "column_types",
-        "comment",
-        "compression",
-        "dateformat",
-        "date_format",
-        "decimal_separator",
-        "delim",
-        "delimiter",
-        "dtypes",
-        "encoding",
-        "escape",
-        "force_not_null",
-        "header",
-        "ignore_errors",
-        "names",
-        "new_line",
-        "normalize_names",
-        "null",
-        "null_padding",
-        "nullstr",
-        "parallel",
-        "quote",
-        "sample_size",
-        "sep",
-        "skip",
-        "strict_mode",
-        "thousands",
-        "timestampformat",
-        "timestamp_format",
-        "types",
-    ]
-)
-_JSON: Final = _COMMON | frozenset(
-    [
-        "auto_detect",
-        "columns",
-        "compression",
-        "convert_strings_to_integers",
-        "dateformat",
-        "date_format",
-        "field_appearance_threshold",
-        "format",
-        "ignore_errors",
-        "map_inference_threshold",
-        "maximum_depth",
-        "records",
-        "sample_size",
-        "timestampformat",
-        "timestamp_format",
-    ]
-)
+_COMMON: Final = "filename hive_partitioning hive_types hive_types_autocast union_by_name"
+# The options of each kind of reader that are harmless.
+_OPTIONS: Final = {
+    "csv": """
+all_varchar allow_quoted_nulls auto_detect auto_type_candidates column_names column_types columns
+comment compression date_format dateformat decimal_separator delim delimiter dtypes encoding escape
+force_not_null header ignore_errors names new_line normalize_names null null_padding nullstr
+parallel quote sample_size sep skip strict_mode thousands timestamp_format timestampformat types
+""",
+    "parquet": "binary_as_string file_row_number",
+    "json": """
+auto_detect columns compression convert_strings_to_integers date_format dateformat
+field_appearance_threshold format ignore_errors map_inference_threshold maximum_depth records
+sample_size timestamp_format timestampformat
+""",
+}
 _LITERALS: Final = (
     exp.Literal, exp.Boolean, exp.Null, exp.Neg, exp.Array, exp.Struct, exp.PropertyEQ,
     exp.Identifier, exp.Paren,
@@ -145,10 +98,10 @@ def _reference(index: int, table: exp.Table, inner: exp.Func) -> FileReference:
 
 
 def _option(name: str, given: exp.Expr, offset: int | None) -> tuple[str, str]:
-    allowed = _CSV if "csv" in name else _PARQUET if "parquet" in name else _JSON
+    kind = next((each for each in _OPTIONS if each in name), "json")
     named = isinstance(given, exp.Kwarg | exp.PropertyEQ | exp.EQ)
     option = given.this.name.lower() if named else given.sql(dialect="duckdb")
-    if not named or option not in allowed:
+    if not named or option not in f"{_COMMON} {_OPTIONS[kind]}".split():
         raise unsupported(f"the option {option} of {name}()", offset)
     value = given.expression
     if not all(isinstance(node, _LITERALS) for node in value.walk()):

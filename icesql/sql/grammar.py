@@ -22,42 +22,45 @@ FILES: Final = (
     "expression.lark",
     "tokens.lark",
 )
+# How messages show the terminals of the grammar that are not keywords.
+_TERMINALS: Final = """
+( LPAR
+) RPAR
+[ LSQB
+] RSQB
+{ LBRACE
+} RBRACE
+, COMMA
+. DOT
+: COLON
+; SEMICOLON
+* STAR
++ PLUS
+- MINUS
+= EQUAL
+/ SHARE
+|| CONCAT
+:: CAST_TO
+=> ARROW
+a comparison COMPARISON
+a name IDENTIFIER
+a name QUOTED_NAME
+a text STRING
+a text BYTES
+a text PERIOD
+a text AMOUNT
+a number NUMBER
+a number INTEGER
+a parameter PARAMETER
+a type TYPE_NAME
+a type DECIMAL
+a unit of time UNIT
+computeUpdates or deduplicationMode CHANGES_OPTION
+the end of the statement $END
+"""
 _SHOWN: Final = {
-    "LPAR": "(",
-    "RPAR": ")",
-    "LSQB": "[",
-    "RSQB": "]",
-    "LBRACE": "{",
-    "RBRACE": "}",
-    "COMMA": ",",
-    "DOT": ".",
-    "COLON": ":",
-    "SEMICOLON": ";",
-    "STAR": "*",
-    "PLUS": "+",
-    "MINUS": "-",
-    "EQUAL": "=",
-    "SHARE": "/",
-    "CONCAT": "||",
-    "CAST_TO": "::",
-    "ARROW": "=>",
-    "COMPARISON": "a comparison",
-    "IDENTIFIER": "a name",
-    "QUOTED_NAME": "a name",
-    "STRING": "a text",
-    "BYTES": "a text",
-    "PERIOD": "a text",
-    "AMOUNT": "a text",
-    "NUMBER": "a number",
-    "INTEGER": "a number",
-    "PARAMETER": "a parameter",
-    "TYPE_NAME": "a type",
-    "DECIMAL": "a type",
-    "UNIT": "a unit of time",
-    "CHANGES_OPTION": "computeUpdates or deduplicationMode",
-    "$END": "the end of the statement",
+    name: shown for shown, name in (line.rsplit(" ", 1) for line in _TERMINALS.strip().splitlines())
 }
-
 # Words that may be names; see ``_free_word`` of the grammar.
 _FREE_WORDS: Final = frozenset({"DATE", "TIME", "TIMESTAMP", "EXTRACT", "NOW"})
 

@@ -22,36 +22,38 @@ _TYPES: Final = {
     "ENUM": _Type.ENUM,
     "BIT": _Type.BIT,
 }
+# Names of one type in a line, the canonical one first.
+_ALIASES: Final = """
+BOOLEAN, BOOL, LOGICAL
+TINYINT, INT1
+SMALLINT, INT2, SHORT, INT16
+INTEGER, INT, INT4, INT32, SIGNED
+BIGINT, INT8, LONG, INT64
+HUGEINT, INT128
+UTINYINT
+USMALLINT
+UINTEGER
+UBIGINT
+UHUGEINT
+FLOAT, REAL, FLOAT4
+DOUBLE, FLOAT8
+DECIMAL, NUMERIC, DEC
+VARCHAR, TEXT, STRING, BPCHAR
+DATE
+TIME
+TIMESTAMP, TIMESTAMP_US, DATETIME
+TIMESTAMP_S
+TIMESTAMP_MS
+TIMESTAMP_NS
+TIMESTAMPTZ, TIMESTAMP WITH TIME ZONE
+UUID
+BLOB, BYTEA, BINARY, VARBINARY
+INTERVAL
+"""
 # DuckDB's canonical name of a type, by each of its aliases.
 DUCKDB_NAMES: Final[dict[str, str]] = {
     name: names[0]
-    for names in (
-        ("BOOLEAN", "BOOL", "LOGICAL"),
-        ("TINYINT", "INT1"),
-        ("SMALLINT", "INT2", "SHORT", "INT16"),
-        ("INTEGER", "INT", "INT4", "INT32", "SIGNED"),
-        ("BIGINT", "INT8", "LONG", "INT64"),
-        ("HUGEINT", "INT128"),
-        ("UTINYINT",),
-        ("USMALLINT",),
-        ("UINTEGER",),
-        ("UBIGINT",),
-        ("UHUGEINT",),
-        ("FLOAT", "REAL", "FLOAT4"),
-        ("DOUBLE", "FLOAT8"),
-        ("DECIMAL", "NUMERIC", "DEC"),
-        ("VARCHAR", "TEXT", "STRING", "BPCHAR"),
-        ("DATE",),
-        ("TIME",),
-        ("TIMESTAMP", "TIMESTAMP_US", "DATETIME"),
-        ("TIMESTAMP_S",),
-        ("TIMESTAMP_MS",),
-        ("TIMESTAMP_NS",),
-        ("TIMESTAMPTZ", "TIMESTAMP WITH TIME ZONE"),
-        ("UUID",),
-        ("BLOB", "BYTEA", "BINARY", "VARBINARY"),
-        ("INTERVAL",),
-    )
+    for names in (line.split(", ") for line in _ALIASES.strip().splitlines())
     for name in names
 }
 # DuckDB accepts a length for these and ignores it.
