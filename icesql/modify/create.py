@@ -231,7 +231,7 @@ def constant_value(
         )
     try:
         refuse_infinity(values)
-        made = stored_array(field, values, str(services.query.settings.timezone))
+        made = stored_array(field, values, services.query.settings.timezone)
     except Misfit as misfit:
         raise DataError(
             f'the {what} of column "{column.name}" ({type}): {misfit.reason}'
@@ -253,7 +253,7 @@ def _create_as(statement: CreateTable, place: _Place, services: StatementService
         table = staged.table
         sources = tuple(range(len(schema.fields)))
         task = write_task_for(
-            table.metadata, table.storage, sources, zone=str(services.query.settings.timezone)
+            table.metadata, table.storage, sources, zone=services.query.settings.timezone
         )
         written = write_files(result, task, services.query, reader)
     finally:

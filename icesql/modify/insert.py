@@ -77,7 +77,7 @@ def insert(statement: Insert, services: StatementServices) -> Modified:
         given = [each.name for each in result.columns]
         sources = column_sources(statement, table.metadata.schema, given)
         task = write_task_for(
-            table.metadata, table.storage, sources, zone=str(services.query.settings.timezone)
+            table.metadata, table.storage, sources, zone=services.query.settings.timezone
         )
         if statement.defaults and not values:
             batches, shape = _with_defaults(result, statement, table, sources, services)
@@ -134,7 +134,7 @@ def _with_defaults(
             optional = t.NestedField(field.field_id, field.name, field.type)
             column = rows.column(source).combine_chunks()
             try:
-                given = stored_array(optional, column, str(services.query.settings.timezone))
+                given = stored_array(optional, column, services.query.settings.timezone)
             except Misfit as misfit:
                 what = f'column "{field.name}" ({field.type}): {misfit.reason}'
                 raise DataError(what) from misfit
@@ -176,7 +176,7 @@ def insert_many(statements: Iterable[Insert], services: StatementServices) -> Mo
         raise UnsupportedSqlError("BY NAME with several sets of values", hint="name the columns")
     sources = column_sources(first, schema, [], counted=False)
     task = write_task_for(
-        table.metadata, table.storage, sources, zone=str(services.query.settings.timezone)
+        table.metadata, table.storage, sources, zone=services.query.settings.timezone
     )
     try:
         written = write_task(task, batches(), services.query)

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from msgspec import Struct
 
+from icesql.errors import ProgrammingError
 from icesql.iceberg import types as t
 from icesql.iceberg.schema import Schema
 from icesql.modify.merge.relation import SEEN, Action, Relation
 from icesql.modify.merge.source import SourceRows
 from icesql.modify.merge.values import Changed, Default, OfSource, Value
 from icesql.modify.rows.assignments import with_fields
-from icesql.modify.rows.changes import RowBatch, by_file
+from icesql.modify.rows.changes import NewRows, RowBatch, by_file
 from icesql.modify.rows.stored_variants import StoredVariants
 from icesql.write.assignment import Assignment
 from icesql.write.deletion_vectors import as_bitmap
@@ -23,8 +25,24 @@ from icesql.write.deletion_vectors import as_bitmap
 if TYPE_CHECKING:
     from pyroaring import BitMap64
 
-# Raises the error for a row of the table, given by file and position, that matches twice.
-Refuse = Callable[[str, int], None]
+
+class RepeatedRow(Struct, frozen=True):
+    """A row of the table that several rows of the source would change."""
+
+    path: str
+    position: int
+
+    def error(self) -> ProgrammingError:
+        """The error for this row; its attributes survive the way from a worker to the driver."""
+        made = ProgrammingError("several rows of the source match one row of the table")
+        made.__dict__["data_file"], made.__dict__["row_position"] = self.path, self.position
+        return made
+
+    @classmethod
+    def of(cls, error: ProgrammingError) -> RepeatedRow | None:
+        """The repeated row of an error; None for another error."""
+        path, position = (error.__dict__.get(each) for each in ("data_file", "row_position"))
+        return cls(path, position) if isinstance(path, str) and isinstance(position, int) else None
 
 
 class MergeChanges:
@@ -38,13 +56,13 @@ class MergeChanges:
         zone: str,
         *,
         lineage: bool,
-        refuse: Refuse,
         stored: StoredVariants,
+        new: NewRows,
     ) -> None:
         self._relation, self._schema, self._lineage = relation, schema, lineage
-        self._stored = stored
-        self._matched = _Matched(relation, refuse) if relation.taking else None
-        self.matches = Matches(relation) if relation.shows_matches else None
+        self._stored, self.new = stored, new
+        self._matched = _Matched(relation) if relation.taking else None
+        self._matches = Matches(relation) if relation.shows_matches else None
         self._assignments = [
             None if each.values is None else _Rows(each, relation, schema, source, zone)
             for each in relation.actions
@@ -68,17 +86,21 @@ class MergeChanges:
             if each is not None:
                 each.check(self._with_stored(empty) if action.goes else empty)
 
-    def batches(self, read: pa.RecordBatchReader) -> Iterator[RowBatch]:
-        """All deleted and new rows. Raises ProgrammingError for a row that matches twice."""
+    def matches(self) -> bytes:
+        """The source rows that match, serialized; empty if nobody needs them."""
+        return b"" if self._matches is None else self._matches.rows.serialize()
+
+    def batches(self, given: Iterable[pa.RecordBatch]) -> Iterator[RowBatch]:
+        """All deleted and new rows. Raises the error of a ``RepeatedRow``."""
         relation = self._relation
-        for batch in read:
+        for batch in given:
             if not batch.num_rows:
                 continue
             actions = batch.column(relation.action)
             if self._matched is not None:
                 self._matched.add(batch, actions)
-            if self.matches is not None:
-                self.matches.add(batch, actions)
+            if self._matches is not None:
+                self._matches.add(batch, actions)
             numbers = pc.unique(actions).to_pylist()
             for number in sorted(n for n in numbers if n not in (None, SEEN)):
                 rows = batch
@@ -187,8 +209,8 @@ class Matches:
 class _Matched:
     """The matching rows of the table, to find one that matches twice and that a clause takes."""
 
-    def __init__(self, relation: Relation, refuse: Refuse) -> None:
-        self._relation, self._refuse = relation, refuse
+    def __init__(self, relation: Relation) -> None:
+        self._relation = relation
         self._once: dict[str, BitMap64] = {}
         self._twice: dict[str, BitMap64] = {}
         self._taken: dict[str, BitMap64] = {}
@@ -221,4 +243,4 @@ class _Matched:
             taken |= as_bitmap(positions[places][takes[places]])
             both = twice & taken
             if both:
-                self._refuse(path, both[0])
+                raise RepeatedRow(path, both[0]).error()

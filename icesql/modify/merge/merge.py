@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -22,16 +24,15 @@ from icesql.errors import (
 )
 from icesql.iceberg.expressions.predicate import ALWAYS_FALSE, ALWAYS_TRUE, Predicate
 from icesql.iceberg.metadata_columns import POS
-from icesql.modify.merge.changes import MergeChanges
+from icesql.modify.merge.changes import RepeatedRow
 from icesql.modify.merge.evolution import merge_evolution
-from icesql.modify.merge.in_tasks import MergedRows, RepeatedRow, all_matches, variants_of
+from icesql.modify.merge.in_tasks import MergedRows, all_matches
 from icesql.modify.merge.keys import matching_filter, table_columns
 from icesql.modify.merge.relation import Part, Relation, merge_relation, volatile_condition
 from icesql.modify.merge.source import SourcePart, SourceRows, read_source
 from icesql.modify.modified import Modified
 from icesql.modify.rows.changes import NewRows
 from icesql.modify.rows.commit import ChangedRows, change_rows, commit_files, files_of
-from icesql.modify.rows.stored_variants import StoredVariants
 from icesql.modify.rows.target import RowTarget, check_row_names, check_same_columns, row_target
 from icesql.modify.services import StatementServices
 from icesql.modify.targets import find_target
@@ -234,10 +235,14 @@ class _Merge:
     def _change(
         self, relation: Relation, target: RowTarget, source: SourceRows, result: Result
     ) -> Modified:
-        changes, reader = self._changes(relation, target, source, result)
-        done = change_rows(
-            target, changes.batches(reader), self._services, new=self._new_rows(), once=False
+        reader, query = result.arrow_reader(), self._services.query
+        changes = self._rows(relation, source).begin(
+            reader.schema, (source.table,), files_of(target, query), query
         )
+        with self._naming_rows(target, source):
+            done = change_rows(
+                target, changes.batches(reader), self._services, new=changes.new, once=False
+            )
         return self._modified(done, done.gone + changes.inserted, target)
 
     def _modified(self, done: ChangedRows, rows: int, target: RowTarget) -> Modified:
@@ -246,29 +251,6 @@ class _Merge:
             return made
         note = self._evolution.note(self._read, target.branch)
         return replace(made, note=note, evolved=target.schema is not None)
-
-    def _changes(
-        self, relation: Relation, target: RowTarget, source: SourceRows, result: Result
-    ) -> tuple[MergeChanges, pa.RecordBatchReader]:
-        zone = str(self._services.query.settings.timezone)
-
-        def refuse(path: str, position: int) -> None:
-            raise ProgrammingError(self._repeated(target, source, path, position))
-
-        files = files_of(target, self._services.query)
-        variants = variants_of(relation, self._schema)
-        changes = MergeChanges(
-            relation,
-            self._schema,
-            source,
-            zone,
-            lineage=self._lineage,
-            refuse=refuse,
-            stored=StoredVariants(files, variants, self._services.query),
-        )
-        reader = result.arrow_reader()
-        changes.check(reader.schema)
-        return changes, reader
 
     # ------------------------------------------------------------------ in Spark's tasks
 
@@ -321,8 +303,14 @@ class _Merge:
         source: SourceRows,
     ) -> Written:
         """The changed files of the table; its notes are the matches of the tasks."""
-        try:
+        with self._naming_rows(target, source):
             return run.change(division, self._rows(relation, source))
+
+    @contextmanager
+    def _naming_rows(self, target: RowTarget, source: SourceRows) -> Iterator[None]:
+        """Name a row of the table that matches twice by its keys."""
+        try:
+            yield
         except ProgrammingError as error:
             found = RepeatedRow.of(error)
             if found is None:
@@ -348,7 +336,7 @@ class _Merge:
             SOURCE,
             source.columns,
             source.row,
-            str(self._services.query.settings.timezone),
+            self._services.query.settings.timezone,
             self._lineage,
             self._new_rows(),
         )

@@ -75,7 +75,7 @@ def change_rows(
         files_of(target, services.query),
         gone=GoneRows(once=once, repeated=repeated(target)),
         new=new,
-        zone=str(services.query.settings.timezone),
+        zone=services.query.settings.timezone,
         names=FileNames(str(uuid.uuid4())),
         query=services.query,
     )

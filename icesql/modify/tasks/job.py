@@ -114,7 +114,7 @@ class ChangeWork(Struct, frozen=True):
             files_of,
             gone=GoneRows(once=self.rows.once, repeated=self.repeated),
             new=rows.new,
-            zone=str(self.settings.timezone),
+            zone=self.settings.timezone,
             names=names,
             query=query,
         )
