@@ -40,11 +40,7 @@ from icesql.sql.lexer import (
 from icesql.sql.parameters import Parameters
 from icesql.sql.parser.literal_list import Cut, take_lists, without_lists
 from icesql.sql.positions import of_files, syntax_error, unsupported
-from icesql.sql.show_statements.in_from import (
-    begins_comparison,
-    statements_in_from,
-    without,
-)
+from icesql.sql.show_statements.in_from import PREFIX, begins_comparison, statements_in_from
 from icesql.sql.statement import Explain, MacroStatement, Query, Shown, Statement
 from icesql.sql.statement_words import (
     CHANGES_ROWS,
@@ -302,9 +298,9 @@ def _split(tokens: Sequence[Token]) -> list[list[Token]]:
     return [chunk for chunk in chunks if chunk]
 
 
-def _put(sql: str, token: Token, word: str) -> str:
-    """Return ``sql`` with a token replaced by a shorter word, padded with blanks."""
-    return sql[: token.start] + word.ljust(token.stop - token.start) + sql[token.stop :]
+def _put(sql: str, start: int, stop: int, word: str) -> str:
+    """Return ``sql`` with a shorter word, padded with blanks, from ``start`` to ``stop``."""
+    return sql[:start] + word.ljust(stop - start) + sql[stop:]
 
 
 class Parse:
@@ -509,7 +505,7 @@ class Parse:
         """Parse ``TABLE t`` or ``SUMMARIZE t`` as ``FROM t``; other words keep their offsets."""
         first = tokens[0]
         same = copy(self)
-        same.sql = _put(self.sql, first, "FROM")
+        same.sql = _put(self.sql, first.start, first.stop, "FROM")
         opening = Token(WORD, "FROM", first.start, first.start + 4, "FROM")
         query = same.query([opening, *tokens[1:]])
         if query.spark is None:
@@ -528,7 +524,8 @@ class Parse:
             return self._shown_query(tokens)
         same = copy(self)
         for place in places:
-            same.sql = _put(same.sql, tokens[place], "FROM")
+            token = tokens[place]
+            same.sql = _put(same.sql, token.start, token.stop, "FROM")
         query = same._shown_query(read_as_from(tokens, places))
         query = replace(query, text=self.sql[tokens[0].start : tokens[-1].stop])
         if query.spark is None:
@@ -541,11 +538,13 @@ class Parse:
         found = statements_in_from(tokens, self._in_from)
         if not found:
             return self._plain_query(tokens)
-        same = copy(self)
-        same.shown = {each.opening.start: each.statement for each in found}
-        for each in found:
-            same.sql = each.put(same.sql)
-        return same._plain_query(without(tokens, found))
+        same, rest = copy(self), list(tokens)
+        same.shown = {tokens[first].start: statement for first, _, statement in found}
+        for number, (first, last, _) in reversed([*enumerate(found)]):
+            name, start, stop = f"{PREFIX}{number}", tokens[first].start, tokens[last].stop
+            same.sql = _put(same.sql, start, stop, name)
+            rest[first : last + 1] = [Token(WORD, name, start, start + len(name), name.upper())]
+        return same._plain_query(rest)
 
     def _in_from(self, tokens: Sequence[Token]) -> Statement:
         """Parse a statement in FROM; refuse a query's parameters, which would be counted early."""

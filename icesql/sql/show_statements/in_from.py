@@ -10,7 +10,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from icesql.sql.lexer import CLOSING, OPENING, WORD, Token, closing, outer
+from icesql.sql.lexer import CLOSING, OPENING, Token, closing, outer
 from icesql.sql.positions import unsupported
 from icesql.sql.sources import Sources, spliced
 from icesql.sql.statement import Query, Shown, Statement
@@ -21,31 +21,14 @@ _WORDS: Final = ("SHOW", "DESCRIBE", "DESC", "SUMMARIZE")
 _BEFORE: Final = ("FROM", "JOIN", ",", "(")
 
 
-class InFrom(Struct, frozen=True):
-    """A statement from its opening to its closing bracket, and the ``name`` that replaces it."""
-
-    opening: Token
-    closing: Token
-    name: str
-    statement: Shown | Query
-
-    def put(self, sql: str) -> str:
-        """Return ``sql`` with the name and blanks in place of the statement."""
-        start, end = self.opening.start, self.closing.stop
-        return sql[:start] + self.name.ljust(end - start) + sql[end:]
-
-    @property
-    def token(self) -> Token:
-        """The token of the name."""
-        start = self.opening.start
-        return Token(WORD, self.name, start, start + len(self.name), self.name.upper())
-
-
 def statements_in_from(
     tokens: Sequence[Token], read: Callable[[Sequence[Token]], Statement]
-) -> list[InFrom]:
-    """Return the statements in brackets in FROM. Raises UnsupportedSqlError, SqlSyntaxError."""
-    found: list[InFrom] = []
+) -> list[tuple[int, int, Shown | Query]]:
+    """Return the statements in brackets in FROM, each with the indexes of its brackets.
+
+    Raises UnsupportedSqlError, SqlSyntaxError.
+    """
+    found: list[tuple[int, int, Shown | Query]] = []
     for first, last in _places(tokens):
         inner = tokens[first + 1 : last]
         _check_places(tokens[:first], inner)
@@ -54,11 +37,9 @@ def statements_in_from(
         if not isinstance(statement, Shown | Query) or is_about != isinstance(statement, Query):
             word = inner[0].word
             raise unsupported(f"{word} of a query as a table", inner[0], "run it by itself")
-        name = f"{PREFIX}{len(found)}"
-        opening, closing = tokens[first], tokens[last]
-        if len(name) > closing.stop - opening.start:
-            raise unsupported("so many statements in FROM", opening)
-        found.append(InFrom(opening, closing, name, statement))
+        if len(f"{PREFIX}{len(found)}") > tokens[last].stop - tokens[first].start:
+            raise unsupported("so many statements in FROM", tokens[first])
+        found.append((first, last, statement))
     return found
 
 
@@ -70,20 +51,6 @@ def _check_places(before: Sequence[Token], inner: Sequence[Token]) -> None:
     if any(each.word == "?" for each in before):
         what = f"a parameter in {inner[0].word} in FROM behind another one"
         raise unsupported(what, parameter, "number them: $1, $2")
-
-
-def without(tokens: Sequence[Token], found: Sequence[InFrom]) -> list[Token]:
-    """Return the tokens with one token in place of each statement."""
-    left: list[Token] = []
-    rest = iter(found)
-    current = next(rest, None)
-    for token in tokens:
-        if current is None or token.start < current.opening.start:
-            left.append(token)
-        elif token.start == current.closing.start:
-            left.append(current.token)
-            current = next(rest, None)
-    return left
 
 
 def begins_comparison(tokens: Sequence[Token]) -> bool:

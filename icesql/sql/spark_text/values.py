@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from icesql.errors import DataError
-from icesql.sql.parameters import literal
+from icesql.sql.parameters import literal, write_literal
 from icesql.sql.trees import exp
 
 # Keys are sqlglot's names of types.
@@ -36,14 +36,10 @@ def spark_literal(value: Any, *, listed: bool = False) -> str:
 
 def _written(node: exp.Expr) -> str:
     match node:
-        case exp.Null():
-            return "NULL"
-        case exp.Boolean():
-            return "true" if node.this else "false"
-        case exp.Literal():
-            return spark_string(str(node.this)) if node.is_string else str(node.this)
-        case exp.Neg():
-            return f"(-{_written(node.this)})"
+        case exp.Literal() if node.is_string:
+            return spark_string(str(node.this))
+        case exp.Null() | exp.Boolean() | exp.Literal() | exp.Neg():
+            return write_literal(node)
         case exp.Cast():
             kind = node.to.this
             if kind.name in _REFUSED:
