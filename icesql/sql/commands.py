@@ -25,7 +25,7 @@ from icesql.sql.statement import (
     TableReference,
     Use,
 )
-from icesql.sql.statement_words import CHANGES_ROWS, PIVOT_WORDS, QUERY_WORDS
+from icesql.sql.statement_words import CHANGES_ROWS, PIVOT_WORDS, QUERY_WORDS, TABLE_WORDS
 from icesql.sql.trees import exp
 
 if TYPE_CHECKING:
@@ -34,17 +34,7 @@ if TYPE_CHECKING:
 EXPLAIN_FORMATS = ("text", "json", "tree", "html")
 _EXPLAIN_OPTIONS = ("FORMAT", "ANALYZE", "ENGINE")
 # Words that begin a query in parentheses.
-_IN_PARENTHESES = (
-    "SELECT",
-    "WITH",
-    "FROM",
-    "VALUES",
-    "TABLE",
-    "SUMMARIZE",
-    "PIVOT",
-    "UNPIVOT",
-    "(",
-)
+_IN_PARENTHESES = (*QUERY_WORDS, *TABLE_WORDS, "PIVOT", "UNPIVOT")
 
 
 def read_command(tokens: Sequence[Token], parse: Parse) -> Statement:

@@ -7,10 +7,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 from icesql.errors import Error
 from icesql.sql.lexer import (
-    CLOSING,
     NAME,
     NUMBER,
-    OPENING,
     TEXT,
     WORD,
     Token,
@@ -160,11 +158,9 @@ class TokenCursor:
     def balanced(self) -> None:
         """Raise SqlSyntaxError for an unmatched closing bracket in the rest: a text that is put in
         brackets would end there."""
-        depth = 0
-        for token in self.rest:
-            depth += (token.word in OPENING) - (token.word in CLOSING)
-            if depth < 0:
-                raise syntax_error(f'unexpected "{token.text}"', token)
+        end = outer(self.tokens, self.index, ())
+        if end < len(self.tokens):
+            raise syntax_error(f'unexpected "{self.tokens[end].text}"', self.tokens[end])
 
     def listed(self, read: Callable[[], T]) -> list[T]:
         """Read one or more items separated by commas."""

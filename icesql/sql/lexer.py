@@ -263,10 +263,10 @@ def with_plain_blanks(sql: str) -> str:
 _UNFINISHED: Final = {'"': "unterminated quoted name", "`": "unterminated quoted name"}
 
 
-def end_of_comment(sql: str, start: int, stop: int | None = None) -> int:
+def end_of_comment(sql: str, start: int) -> int:
     """Return the end of the block comment that begins at ``start``; such comments nest."""
     depth = 0
-    for found in _BRACKETS.finditer(sql, start, len(sql) if stop is None else stop):
+    for found in _BRACKETS.finditer(sql, start):
         depth += 1 if found[0] == "/*" else -1
         if depth == 0:
             return found.end()

@@ -64,7 +64,6 @@ if TYPE_CHECKING:
 
 Read = TypeVar("Read", bound=Statement)
 _NUMBERS_ARE_SECONDS = ("spark", "spark2", "databricks")
-_MACRO = ("MACRO", "FUNCTION")
 # Words that may begin a form of another system; see ``macros.other_spellings``.
 _OTHER = ("FLATTEN", "ROLLUP", "CUBE")
 # DuckDB's ago() reads its own clock, so that its conditions prune no file; see ``macro.AGO``.
@@ -358,7 +357,7 @@ class Parse:
     def read(self, tokens: Sequence[Token]) -> Statement:
         """Parse a statement after replacing its calls of macros by their bodies."""
         word = tokens[0].word
-        if word in ("CREATE", "DROP") and any(each.word in _MACRO for each in tokens[:5]):
+        if word in ("CREATE", "DROP"):
             from icesql.sql.macros.create import read_macro
             from icesql.sql.macros.macro import is_macro_word
 

@@ -6,6 +6,8 @@ from typing import Final
 
 QUERY_WORDS: Final = ("SELECT", "WITH", "FROM", "VALUES", "(")
 PIVOT_WORDS: Final = ("PIVOT", "UNPIVOT", "PIVOT_WIDER", "PIVOT_LONGER")
+# Words that begin the query of an INSERT.
+ROWS_WORDS: Final = (*QUERY_WORDS, "TABLE")
 # Other forms of queries.
 TABLE_WORDS: Final = ("SUMMARIZE", "TABLE")
 COMMAND_WORDS: Final = (

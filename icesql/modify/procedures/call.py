@@ -147,13 +147,13 @@ class Call(Struct, frozen=True):
 _PLACE: Final = re.compile(r" (?:at|\(at|\()? ?line \d+, column \d+\)?")
 
 
-def files_condition(call: Call, parameter: str = "where") -> Predicate:
+def files_condition(call: Call) -> Predicate:
     """Turn the condition into a predicate on files; always true if there is none.
 
     It is bound to the table as SELECT would bind it. Raises ProgrammingError for a text that is not
     a condition on this table alone, and for one that cannot select files.
     """
-    text: str | None = call[parameter]
+    text: str | None = call["where"]
     if text is None:
         return ALWAYS_TRUE
     name = call.table_name()
@@ -165,13 +165,13 @@ def files_condition(call: Call, parameter: str = "where") -> Predicate:
     except Error as error:
         # Positions refer to the generated SELECT, which the user does not see.
         said = str(error).partition("\n")[0]
-        raise call.wrong(parameter, f"{text!r} cannot be used: {_PLACE.sub('', said)}") from error
+        raise call.wrong("where", f"{text!r} cannot be used: {_PLACE.sub('', said)}") from error
     if len(scans) != 1:
-        raise call.wrong(parameter, "reads other tables; it can only be about this one")
+        raise call.wrong("where", "reads other tables; it can only be about this one")
     found = scans[0].row_filter
     if found is ALWAYS_TRUE and text.strip().lower() not in ("true", "1 = 1", "1=1"):
         raise call.wrong(
-            parameter,
+            "where",
             f"{text!r} says nothing about files; compare columns with constants, or leave it out",
         )
     return found

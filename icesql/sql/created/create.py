@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
@@ -10,6 +11,7 @@ from msgspec.structs import replace
 from icesql.errors import Error
 from icesql.sql.cursor import TokenCursor
 from icesql.sql.lexer import Token
+from icesql.sql.macros.macro import TEMPORARY
 from icesql.sql.parameters import Parameters
 from icesql.sql.positions import syntax_error, unsupported
 from icesql.sql.statement import CreateTable, CreateView, Drop, Query, Statement
@@ -18,18 +20,16 @@ from icesql.sql.user_text import quoted
 if TYPE_CHECKING:
     from icesql.sql.parse import Parse
 
-_TEMPORARY: Final = ("TEMP", "TEMPORARY")
 # The schema of temporary objects.
 SCHEMA: Final = "temp"
 
 
 def is_temporary(tokens: Sequence[Token]) -> bool:
     """True if a CREATE makes a view or table of the session, or a DROP removes such a view."""
-    words = [token.word for token in tokens[:5]]
-    if words[0] == "DROP":
-        return words[1:2] == ["VIEW"] and not _is_dotted(tokens[2:])
-    rest = words[3:] if words[1:3] == ["OR", "REPLACE"] else words[1:]
-    return rest[:1] in (["TEMP"], ["TEMPORARY"]) and rest[1:2] in (["VIEW"], ["TABLE"])
+    words = " ".join(token.word for token in tokens[:5])
+    if re.match(r"DROP VIEW\b", words):
+        return not _is_dotted(tokens[2:])
+    return re.match(r"CREATE (OR REPLACE )?TEMP(ORARY)? (VIEW|TABLE)\b", words) is not None
 
 
 def _is_dotted(tokens: Sequence[Token]) -> bool:
@@ -51,7 +51,7 @@ class _Reader(TokenCursor):
     def create(self) -> Statement:
         self.need("CREATE")
         replaced = self.skip("OR REPLACE")
-        self.either(*_TEMPORARY)
+        self.either(*TEMPORARY)
         kind = self.either("VIEW", "TABLE")
         if_missing = self.skip("IF NOT EXISTS")
         if replaced and if_missing:

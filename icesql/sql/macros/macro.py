@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 Macros = dict[str, "Macro"]
 WORDS: Final = ("MACRO", "FUNCTION")
 TEMPORARY: Final = ("TEMP", "TEMPORARY")
+_MACRO: Final = r"(CREATE( OR REPLACE)?|DROP)( TEMP| TEMPORARY)? (MACRO|FUNCTION)\b"
 
 
 class Parameter(Struct, frozen=True):
@@ -85,15 +87,7 @@ class DropMacro(MacroStatement, frozen=True):
 
 def is_macro_word(tokens: Sequence[Token]) -> bool:
     """True if a CREATE or DROP statement is about a macro."""
-    words = [token.word for token in tokens[:5]]
-    if words[0] == "DROP":
-        rest = words[2:] if words[1:2] and words[1] in TEMPORARY else words[1:]
-        return rest[:1] in (["MACRO"], ["FUNCTION"])
-    if words[0] != "CREATE":
-        return False
-    rest = words[3:] if words[1:3] == ["OR", "REPLACE"] else words[1:]
-    rest = rest[1:] if rest[:1] and rest[0] in TEMPORARY else rest
-    return rest[:1] in (["MACRO"], ["FUNCTION"])
+    return re.match(_MACRO, " ".join(each.word for each in tokens[:5])) is not None
 
 
 def changed(macros: Macros, statement: MacroStatement) -> Macros:

@@ -17,6 +17,7 @@ from icesql.sql.reading.closed import check_closed
 from icesql.sql.reading.engine_tree import EngineTree, Node, set_engine_node
 from icesql.sql.show_statements.in_from import LISTED, NO_VALUES
 from icesql.sql.sources import Sources
+from icesql.sql.statement_words import CHANGES_ROWS, QUERY_WORDS, TABLE_WORDS
 
 _OPERATIONS: Final[dict[str, type[exp.SetOperation]]] = {
     "UNION": exp.Union,
@@ -27,8 +28,7 @@ _BY_NAME: Final = "_BY_NAME"
 _NAMES: Final = ("this", "db", "catalog")
 _CLAUSES: Final = ("where_clause", "group_sets", "having", "qualify", "sample")
 _BEGINS_QUERY: Final = frozenset(
-    {"SELECT", "FROM", "WITH", "VALUES", "TABLE", "PIVOT", "UNPIVOT", "DESCRIBE", "SUMMARIZE"}
-    | {"SHOW", "INSERT", "UPDATE", "DELETE", "MERGE", "("}
+    {*QUERY_WORDS, *TABLE_WORDS, *CHANGES_ROWS, "PIVOT", "UNPIVOT", "DESCRIBE", "SHOW"}
 )
 # DuckDB's parser drops the inner WITH of ``WITH a AS (…) (WITH b AS (…) SELECT …)``.
 _IGNORED: Final = "DuckDB's parser ignores it; leave it out"

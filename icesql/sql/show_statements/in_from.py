@@ -14,6 +14,7 @@ from icesql.sql.lexer import CLOSING, OPENING, Token, closing, outer
 from icesql.sql.positions import unsupported
 from icesql.sql.sources import Sources, spliced
 from icesql.sql.statement import Query, Shown, Statement
+from icesql.sql.statement_words import ROWS_WORDS
 
 # Prefix of the statement's name in the text and the tree. Names of users cannot begin with it.
 PREFIX: Final = "__sh"
@@ -107,7 +108,7 @@ UNREAD: Final = "('\ue000values\ue000')"
 
 _PIVOTS: Final = ("PIVOT", "PIVOT_WIDER")
 _KEPT: Final = ("VIEW", "MACRO", "FUNCTION")
-_QUERIES: Final = ("SELECT", "FROM", "WITH", "VALUES", "TABLE", "(", *_PIVOTS)
+_QUERIES: Final = (*ROWS_WORDS, *_PIVOTS)
 _AFTER: Final = (
     "ORDER", "LIMIT", "OFFSET", "UNION", "EXCEPT", "INTERSECT", "WHERE", "HAVING", "QUALIFY",
     "WINDOW",

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any, Final
 from icesql.sql.lexer import TEXT, Token, word_at
 from icesql.sql.positions import syntax_error, unsupported
 from icesql.sql.statement import Deallocate, Execute, Prepare
+from icesql.sql.statement_words import QUERY_WORDS, TABLE_WORDS
 from icesql.sql.trees import exp
 
 if TYPE_CHECKING:
     from icesql.sql.parse import Parse
 
 WORDS: Final = ("PREPARE", "EXECUTE", "DEALLOCATE")
-_PREPARED: Final = ("SELECT", "WITH", "FROM", "VALUES", "(", "SUMMARIZE", "TABLE", "EXPLAIN",
-                    "DIFF", "BLAME")  # fmt: skip
+_PREPARED: Final = (*QUERY_WORDS, *TABLE_WORDS, "EXPLAIN", "DIFF", "BLAME")
 _CONSTANT: Final = "give it constants: 3, 'a', true, NULL, DATE '2026-01-31'"
 
 

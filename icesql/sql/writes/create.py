@@ -11,6 +11,7 @@ from icesql.errors import Error, similar_names
 from icesql.sql.cursor import TokenCursor
 from icesql.sql.lexer import reading, tokenize
 from icesql.sql.positions import syntax_error, unsupported
+from icesql.sql.statement_words import QUERY_WORDS
 from icesql.sql.writes.definitions import (
     read_columns,
     read_name,
@@ -57,7 +58,7 @@ def read_create(
     if words.peek() == "LIKE" or (words.peek() == "(" and words.peek(1) == "LIKE"):
         return _like(words, table, unless, replace)
     columns: tuple[ColumnDefinition, ...] = ()
-    if words.peek() == "(" and words.peek(1) not in ("SELECT", "WITH", "FROM", "VALUES", "("):
+    if words.peek() == "(" and words.peek(1) not in QUERY_WORDS:
         columns = read_columns(words)
     clauses = Clauses()
     while words.token is not None and words.peek() not in ("AS", "SELECT", "FROM", "("):

@@ -11,10 +11,9 @@ from icesql.sql.lexer import Token
 from icesql.sql.positions import syntax_error, unsupported
 from icesql.sql.sources import spliced
 from icesql.sql.statement import Query
+from icesql.sql.statement_words import ROWS_WORDS
 from icesql.sql.writes.procedures.call import constant_query
 from icesql.sql.writes.statements import PartitionValue, TableName
-
-_QUERY = ("SELECT", "WITH", "FROM", "VALUES", "(", "TABLE")
 
 
 def read_partition(words: TokenCursor) -> tuple[PartitionValue, ...]:
@@ -89,7 +88,7 @@ def _condition(words: TokenCursor) -> Sequence[Token]:
     start, depth = words.index, 0
     while (token := words.token) is not None:
         text = words.peek()
-        if depth == 0 and text in _QUERY and text != "(" and not _is_inside(words):
+        if depth == 0 and text in ROWS_WORDS and text != "(" and not _is_inside(words):
             break
         if depth == 0 and text == "(" and words.index > start and _is_query(words):
             break
@@ -114,7 +113,7 @@ def _is_query(words: TokenCursor) -> bool:
     ahead = 1
     while words.peek(ahead) == "(":
         ahead += 1
-    return words.peek(ahead) in _QUERY and before not in _BEFORE_SUBQUERY
+    return words.peek(ahead) in ROWS_WORDS and before not in _BEFORE_SUBQUERY
 
 
 _BEFORE_SUBQUERY = (

@@ -11,6 +11,7 @@ from icesql.sql.lexer import NUMBER, TEXT, Token, word_at, words_at
 from icesql.sql.parser.travel.phrases import PHRASES
 from icesql.sql.positions import syntax_error, unsupported
 from icesql.sql.sources import spliced
+from icesql.sql.statement_words import ROWS_WORDS
 from icesql.sql.writes.changes.conditions import refuse_endings
 from icesql.sql.writes.overwrites import read_partition, read_replaced
 from icesql.sql.writes.statements import Insert, TableName
@@ -57,7 +58,6 @@ def _name(words: TokenCursor) -> str:
     return words.identifier("the name of a branch")
 
 
-_QUERY: Final = ("SELECT", "WITH", "FROM", "VALUES", "(", "TABLE")
 _READERS: Final = {
     "parquet": "read_parquet",
     "csv": "read_csv",
@@ -91,7 +91,7 @@ def read_insert(words: TokenCursor) -> Insert:
     after_table = words.tokens[words.index - 1].stop
     partition = read_partition(words)
     columns: tuple[str, ...] | None = None
-    if words.peek() == "(" and words.peek(1) not in _QUERY:
+    if words.peek() == "(" and words.peek(1) not in ROWS_WORDS:
         columns = _column_list(words)
     by_name = words.skip("BY NAME")
     if not by_name:
@@ -112,7 +112,7 @@ def read_insert(words: TokenCursor) -> Insert:
         return Insert(table, made.query, None, by_name, replaced=made.rows)
     if words.peek() == "DEFAULT":
         raise unsupported("DEFAULT VALUES", words.here, "name the columns that have no default")
-    if words.peek() not in (*_QUERY, "PIVOT", "UNPIVOT"):
+    if words.peek() not in (*ROWS_WORDS, "PIVOT", "UNPIVOT"):
         raise words.unexpected("SELECT", "VALUES", "a query")
     tokens = words.rest
     refuse_endings(tokens)

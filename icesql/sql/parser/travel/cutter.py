@@ -32,6 +32,7 @@ from icesql.sql.parser.travel.phrases import (
 from icesql.sql.positions import syntax_error, unsupported
 from icesql.sql.show_statements.differences import COMPARED, end_of_name
 from icesql.sql.show_statements.in_from import PREFIX
+from icesql.sql.statement_words import QUERY_WORDS
 from icesql.sql.trees import exp
 
 
@@ -303,7 +304,6 @@ class TravelCutter(TokenCursor):
 #
 # Only its text is kept: a session runs it before the statement is bound.
 
-_OPENINGS: Final = ("SELECT", "WITH", "FROM", "VALUES")
 # Key of the query in the ``meta`` of the node that replaces it.
 QUERY: Final = "query"
 
@@ -316,7 +316,7 @@ def query_at(tokens: Sequence[Token], sql: str, first: int) -> tuple[exp.Expr, i
     if tokens[first].word != "(" or first + 1 >= len(tokens):
         return None
     opening = tokens[first + 1]
-    if opening.word not in _OPENINGS:
+    if opening.word not in QUERY_WORDS[:-1]:
         return None
     end = closing(tokens, first)
     if end == len(tokens):
