@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import Final
 
 from icesql.catalog.table import Catalog, Table
 from icesql.context import QueryContext
@@ -16,14 +15,9 @@ from icesql.errors import (
     TableNotFoundError,
 )
 from icesql.maintain.referenced import Prefixes, Referenced, referenced_paths
+from icesql.maintain.relocation.documents import PLACES
 from icesql.storage.listing import ListedFile
 from icesql.storage.open import is_local, local_spellings
-
-# The properties by which a table keeps files outside of its location.
-_FOLDERS: Final = (
-    "write.data.path", "write.metadata.path", "write.object-storage.path",
-    "write.folder-storage.path",
-)  # fmt: skip
 
 
 def refuse_neighbours(
@@ -72,7 +66,7 @@ def _places(table: Table) -> Iterator[str]:
     metadata = table.metadata
     yield metadata.location
     yield table.metadata_location
-    yield from (metadata.properties[each] for each in _FOLDERS if each in metadata.properties)
+    yield from (metadata.properties[each] for each in PLACES if each in metadata.properties)
     yield from (each.metadata_file for each in metadata.metadata_log)
     yield from (each.manifest_list for each in metadata.snapshots.values() if each.manifest_list)
     for file in metadata.statistics_files:

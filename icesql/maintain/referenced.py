@@ -26,7 +26,7 @@ from icesql.storage.open import (
 
 Mismatch = Literal["error", "ignore", "delete"]
 
-_SCHEMES: Final = {
+SCHEMES: Final = {
     "s3a": "s3", "s3n": "s3", "gcs": "gs", "abfss": "abfs", "wasb": "abfs", "wasbs": "abfs",
 }  # fmt: skip
 
@@ -38,7 +38,7 @@ class Prefixes(Struct, frozen=True):
     scheme or authority.
     """
 
-    schemes: Mapping[str, str] = MappingProxyType(_SCHEMES)
+    schemes: Mapping[str, str] = MappingProxyType(SCHEMES)
     authorities: Mapping[str, str] = MappingProxyType({})
     mismatch: Mismatch = "error"
 

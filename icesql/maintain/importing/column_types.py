@@ -9,7 +9,7 @@ Source: Iceberg spec, "Parquet" (data types) and "Schema Evolution"; Java
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import pyarrow as pa
@@ -21,7 +21,36 @@ from icesql.read.columns.convert import leaf_reader
 from icesql.read.columns.variant import variant_reader
 from icesql.read.formats.file_fields import FileField, is_list
 
-_INTEGER_BITS: Final = {"INT32": 32, "INT64": 64}
+# Parts of a logical type that decide the type.
+_DETAILS: Final[Mapping[str, tuple[str, ...]]] = {
+    "Int": ("bitWidth", "isSigned"),
+    "Time": ("timeUnit",),
+    "Timestamp": ("timeUnit", "isAdjustedToUTC"),
+}
+# Iceberg's types, and the physical and logical types of Parquet that store them. Readers of Iceberg
+# would treat milliseconds as microseconds.
+_TYPES: Final = """
+boolean: BOOLEAN None
+int: INT32 None, INT32 Int 8 True, INT32 Int 16 True, INT32 Int 32 True
+int: INT64 Int 8 True, INT64 Int 16 True, INT64 Int 32 True
+long: INT64 None, INT64 Int 64 True
+float: FLOAT None
+double: DOUBLE None
+date: INT32 Date
+time: INT64 Time microseconds
+timestamp: INT64 Timestamp microseconds False
+timestamptz: INT64 Timestamp microseconds True
+timestamp_ns: INT64 Timestamp nanoseconds False
+timestamptz_ns: INT64 Timestamp nanoseconds True
+string: BYTE_ARRAY String, BYTE_ARRAY Enum, BYTE_ARRAY JSON
+binary: BYTE_ARRAY None, BYTE_ARRAY BSON
+uuid: FIXED_LEN_BYTE_ARRAY UUID
+"""
+_STORED: Final[Mapping[str, t.IcebergType]] = {
+    stored: t.parse_primitive(type)
+    for type, listed in (line.split(": ") for line in _TYPES.strip().splitlines())
+    for stored in listed.split(", ")
+}
 
 
 def check_types(
@@ -102,61 +131,21 @@ class _Check:
 
 def stored_type(leaf: Any) -> t.IcebergType | None:
     """The Iceberg type of a ``pyarrow.parquet.ColumnSchema``; None if there is none."""
-    physical, length = leaf.physical_type, leaf.length
-    logical = json.loads(leaf.logical_type.to_json())
+    physical, logical = leaf.physical_type, json.loads(leaf.logical_type.to_json())
     match physical, logical["Type"]:
-        case "BOOLEAN", "None":
-            return t.BooleanType()
-        case "INT32", "None":
-            return t.IntegerType()
-        case "INT64", "None":
-            return t.LongType()
-        case "INT32" | "INT64", "Int":
-            return _integer(logical) if logical["bitWidth"] <= _INTEGER_BITS[physical] else None
-        case "FLOAT", "None":
-            return t.FloatType()
-        case "DOUBLE", "None":
-            return t.DoubleType()
         case "INT32" | "INT64" | "FIXED_LEN_BYTE_ARRAY", "Decimal":
             return t.DecimalType(logical["precision"], logical["scale"])
-        case "INT32", "Date":
-            return t.DateType()
-        case "INT64", "Time":
-            return t.TimeType() if logical["timeUnit"] == "microseconds" else None
-        case "INT64", "Timestamp":
-            return _timestamp(logical["timeUnit"], is_utc=logical["isAdjustedToUTC"])
         case "INT96", _:
-            return t.TimestamptzType()  # older engines write INT96 for instants
-        case "BYTE_ARRAY", "String" | "Enum" | "JSON":
-            return t.StringType()
-        case "BYTE_ARRAY", "None" | "BSON":
-            return t.BinaryType()
+            return t.TIMESTAMPTZ  # older engines write INT96 for instants
         case "FIXED_LEN_BYTE_ARRAY", "None":
-            return t.FixedType(length)
-        case "FIXED_LEN_BYTE_ARRAY", "UUID":
-            return t.UUIDType()
+            return t.FixedType(leaf.length)
         case "BYTE_ARRAY", "Geometry":
             return t.GeometryType(*_given(logical, "crs"))
         case "BYTE_ARRAY", "Geography":
             return t.GeographyType(*_given(logical, "crs", "algorithm"))
-        case _:
-            return None
-
-
-def _integer(logical: dict[str, Any]) -> t.IcebergType | None:
-    if not logical["isSigned"]:
-        return None
-    return t.LongType() if logical["bitWidth"] == 64 else t.IntegerType()
-
-
-def _timestamp(unit: str, *, is_utc: bool) -> t.IcebergType | None:
-    match unit:
-        case "microseconds":
-            return t.TimestamptzType() if is_utc else t.TimestampType()
-        case "nanoseconds":
-            return t.TimestamptzNanoType() if is_utc else t.TimestampNanoType()
-        case _:
-            return None  # milliseconds, which readers of Iceberg would treat as microseconds
+        case _, kind:
+            details = (logical[each] for each in _DETAILS.get(kind, ()))
+            return _STORED.get(" ".join(map(str, (physical, kind, *details))))
 
 
 def _given(logical: dict[str, Any], crs: str, algorithm: str | None = None) -> tuple[str, ...]:

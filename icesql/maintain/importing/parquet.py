@@ -233,18 +233,9 @@ def _modes(table: Table, leaves: Sequence[FileField]) -> dict[int, MetricsMode]:
 
 def _same_bytes(stored: pa.DataType, wanted: pa.DataType) -> bool:
     """True if statistics of one type are in the units of the other."""
-    types = pa.types
-    if types.is_timestamp(stored) and types.is_timestamp(wanted):
-        return bool(stored.unit == wanted.unit)
-    if types.is_decimal(stored) and types.is_decimal(wanted):
-        return bool(stored.scale == wanted.scale)
-    if types.is_signed_integer(stored) and types.is_signed_integer(wanted):
-        return True
-    if types.is_floating(stored) and types.is_floating(wanted):
-        return True
-    for same in (_is_text, _is_binary):
+    for same, unit in _UNITS:
         if same(stored) and same(wanted):
-            return True
+            return not unit or bool(getattr(stored, unit) == getattr(wanted, unit))
     return bool(stored == wanted)
 
 
@@ -256,6 +247,17 @@ def _is_text(type: pa.DataType) -> bool:
 def _is_binary(type: pa.DataType) -> bool:
     types = pa.types
     return bool(types.is_binary(type) or types.is_large_binary(type) or types.is_binary_view(type))
+
+
+# Kinds of types, and the attribute that has the unit of their values.
+_UNITS: Final = (
+    (pa.types.is_timestamp, "unit"),
+    (pa.types.is_decimal, "scale"),
+    (pa.types.is_signed_integer, ""),
+    (pa.types.is_floating, ""),
+    (_is_text, ""),
+    (_is_binary, ""),
+)
 
 
 def _check_required(

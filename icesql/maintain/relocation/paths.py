@@ -9,16 +9,14 @@ from urllib.parse import unquote
 
 from icesql.catalog.current_metadata import HINTS, is_metadata_name
 from icesql.errors import UnsupportedTableError
+from icesql.maintain.referenced import SCHEMES
 from icesql.storage.open import components, split_path
 
 # The folder of a copy for files from outside of the table's location.
 OUTSIDE: Final = "outside"
 _ENDING: Final = re.compile(r"\.[A-Za-z0-9]{1,10}", re.ASCII)
 _NAME_BYTES: Final = 255
-_STORES: Final = {
-    "file": "", "s3a": "s3", "s3n": "s3", "gcs": "gs", "abfss": "abfs", "wasb": "abfs",
-    "wasbs": "abfs",
-}  # fmt: skip
+_STORES: Final = {"file": "", **SCHEMES}
 
 
 class OfPrefix:
