@@ -18,7 +18,7 @@ from icesql.sql.constant import read_constant
 from icesql.sql.files import take_files
 from icesql.sql.function_table import SPARK
 from icesql.sql.lexer import TEXT, Token, check_commands_in_from, check_tokens, tokenize, too_deep
-from icesql.sql.parser.depth import check_depth, deepest_token, is_shallow, nesting, place_nodes
+from icesql.sql.parser.depth import SHALLOW, check_depth, deepest_token, nesting, place_nodes
 from icesql.sql.parser.literal_list import put_back, without_lists
 from icesql.sql.parser.travel.clauses import cut_travels
 from icesql.sql.positions import syntax_error, unsupported
@@ -181,7 +181,7 @@ def _engine_tree(
     text = engine_text(tokens, without_lists(sql, parse.lists), travels)
     # DuckDB's parser recurses on the caller's stack, also for each part of a chain.
     levels = nesting(tokens)
-    deep = len(tokens) > _FEW_TOKENS or not is_shallow(levels)
+    deep = len(tokens) > _FEW_TOKENS or levels > SHALLOW
     read = partial(read_text, text, travels, accepts)
     try:
         engine_tree, tree = with_deep_stack(read, deep=True) if deep else read()
@@ -219,7 +219,7 @@ def _sqlglot_tree(parse: Parse, tokens: Sequence[Token], *, hidden: bool = True)
         return found, count
 
     rewriting = rewrite_tokens(tokens, sql)
-    deep = not is_shallow(nesting(tokens))
+    deep = nesting(tokens) > SHALLOW
     try:
         travels = cut_travels(in_steps(rewriting.tokens), sql, operand)
         trees = with_deep_stack(

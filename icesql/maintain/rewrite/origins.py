@@ -17,6 +17,9 @@ from icesql.write.written import Written
 
 _MOST_IN_MEMORY: Final = 32 << 20
 
+# The positions and lengths of a file's origins on disk.
+_Places = list[tuple[int, int]]
+
 
 class Origins:
     """The origins for each task's files; beyond a limit of memory they are in a file of ``folder``.
@@ -26,13 +29,13 @@ class Origins:
 
     def __init__(self, folder: str, most_in_memory: int = _MOST_IN_MEMORY) -> None:
         self._folder, self._most, self._bytes = folder, most_in_memory, 0
-        self._held: dict[str, EncodedOrigins | _Spilled] = {}
+        self._held: dict[str, EncodedOrigins | _Places] = {}
         self._file: IO[bytes] | None = None
 
     def take(self, written: Written) -> Written:
         """Keep the origins; return the rest."""
         size = sum(len(part) for each in written.origins for part in each)
-        held: tuple[EncodedOrigins | _Spilled, ...] = written.origins
+        held: tuple[EncodedOrigins | _Places, ...] = written.origins
         if self._bytes + size > self._most:
             held = tuple(self._spilled(each) for each in written.origins)
         else:
@@ -40,7 +43,7 @@ class Origins:
         self._held |= dict(zip((each.path for each in written.data), held, strict=False))
         return replace(written, origins=())
 
-    def _spilled(self, origins: EncodedOrigins) -> _Spilled:
+    def _spilled(self, origins: EncodedOrigins) -> _Places:
         if self._file is None:
             make_temporary_folder(self._folder)
             with spilling_to(self._folder):
@@ -54,7 +57,7 @@ class Origins:
                 self._file.write(each)
                 places.append((position, len(each)))
                 position += len(each)
-        return _Spilled(places)
+        return places
 
     def has(self, files: Iterable[DataFile]) -> bool:
         """True if the origins of all these files are known."""
@@ -63,8 +66,8 @@ class Origins:
     def of(self, file: DataFile) -> RowOrigins:
         """The origins of the rows of a file."""
         held = self._held[file.path]
-        if isinstance(held, _Spilled):
-            held = tuple(self._read(*place) for place in held.places)
+        if isinstance(held, list):
+            held = tuple(self._read(*place) for place in held)
         return decode_origins(held)
 
     def live_positions(self, files: Iterable[DataFile], number: int) -> Positions:
@@ -89,7 +92,7 @@ class Origins:
         """Discard the origins of these files."""
         for each in files:
             held = self._held.pop(each.path, ())
-            if not isinstance(held, _Spilled):
+            if not isinstance(held, list):
                 self._bytes -= sum(map(len, held))
 
     def close(self) -> None:
@@ -98,10 +101,3 @@ class Origins:
         if self._file is not None:
             self._file.close()
             self._file = None
-
-
-class _Spilled:
-    """The positions and lengths of a file's origins on disk."""
-
-    def __init__(self, places: list[tuple[int, int]]) -> None:
-        self.places = places

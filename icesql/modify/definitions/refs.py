@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from msgspec.structs import asdict
+
 from icesql.commit import refs
 from icesql.commit.change import change_table
 from icesql.errors import found_at
@@ -30,13 +32,7 @@ def change_ref(
         case CreateRef(kind=kind, name=name, retention=kept):
             empty = not table.metadata.snapshots and name not in table.metadata.refs
             if empty and kind == "branch" and not statement.must_exist and not statement.travel:
-                ref = SnapshotRef(
-                    0,
-                    "branch",
-                    kept.max_ref_age_ms,
-                    kept.min_snapshots_to_keep,
-                    kept.max_snapshot_age_ms,
-                )
+                ref = SnapshotRef(0, "branch", **asdict(kept))
                 refs.create_branch_of_empty(catalog, table, name, ref, services.query)
                 return Modified()
             snapshot_id = None
@@ -50,9 +46,7 @@ def change_ref(
                 snapshot_id=snapshot_id,
                 if_exists=statement.if_exists,
                 must_exist=statement.must_exist,
-                max_ref_age_ms=kept.max_ref_age_ms,
-                min_snapshots_to_keep=kept.min_snapshots_to_keep,
-                max_snapshot_age_ms=kept.max_snapshot_age_ms,
+                **asdict(kept),
             )
     before = table.metadata_location
     done = change_table(catalog, table, change, query=services.query)

@@ -6,7 +6,6 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterable, Sequence
-from functools import lru_cache
 from typing import Any, Final
 
 import numpy as np
@@ -20,6 +19,8 @@ from icesql.storage.temporary import make_temporary_folder, spilling_to
 
 _MOST_INLINE: Final = 256 << 10
 _COPY_BYTES: Final = 8 << 20
+# The rows of the last table read from files, for the next task of this worker.
+_kept: dict[tuple[str, ...], pa.Table] = {}
 
 
 class BroadcastTable(Struct, frozen=True):
@@ -38,7 +39,12 @@ class BroadcastTable(Struct, frozen=True):
     def load(self, storage: Storage, folder: str) -> TemporaryTable:
         """Load the table. A file of a store is copied to ``folder`` while its rows are in use."""
         if self.paths:
-            data = _kept(_Place(self.paths, self.counting, storage, folder))
+            data = _kept.get(self.paths)
+            if data is None:
+                _kept.clear()
+                data = read_rows(self.paths, storage, folder)
+                data = counted(data, self.counting) if self.counting else data
+                _kept[self.paths] = data
         else:
             data = _of_bytes(self.rows)
         names = [name for name, _, _ in self.columns]
@@ -97,28 +103,6 @@ def read_rows(paths: Sequence[str], storage: Storage, folder: str) -> pa.Table:
     """The rows of files one after the other. They are mapped pages of the files, or of copies in
     ``folder`` for files of a store, and use no heap memory."""
     return pa.concat_tables([_of_file(each, storage, folder) for each in paths])
-
-
-class _Place:
-    """Paths and the means to open them; equal if the paths are equal."""
-
-    def __init__(
-        self, paths: tuple[str, ...], counting: str, storage: Storage, folder: str
-    ) -> None:
-        self.paths, self.counting, self.storage, self.folder = paths, counting, storage, folder
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Place) and other.paths == self.paths
-
-    def __hash__(self) -> int:
-        return hash(self.paths)
-
-
-@lru_cache(maxsize=1)
-def _kept(place: _Place) -> pa.Table:
-    """The rows, cached for the next task of this worker."""
-    data = read_rows(place.paths, place.storage, place.folder)
-    return counted(data, place.counting) if place.counting else data
 
 
 def _of_file(path: str, storage: Storage, folder: str) -> pa.Table:

@@ -18,7 +18,7 @@ from icesql.sql.positions import offset_of, syntax_error
 from icesql.sql.trees import exp
 
 # Levels that fit on the stack of every thread.
-_SHALLOW: Final = 6
+SHALLOW: Final = 6
 # DuckDB's own limit is 1,000, including the nodes that it puts around an expression.
 MOST_TERMS: Final = 950
 MOST_BRANCHES: Final = 1_000
@@ -114,11 +114,6 @@ def _operator(node: exp.Expr) -> str:
 def _too_long(node: exp.Expr, what: str, most: int, cure: str) -> Exception:
     offset = next((int(each.meta["start"]) for each in node.walk() if "start" in each.meta), None)
     return syntax_error(f"{what} of more than {most} parts; {cure}", offset)
-
-
-def is_shallow(levels: int) -> bool:
-    """True if this many levels fit on the caller's stack."""
-    return levels <= _SHALLOW
 
 
 # Offsets of the parts of a query, which the tokens give more exactly than sqlglot's tree.

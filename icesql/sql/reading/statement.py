@@ -55,7 +55,23 @@ def read_text(text: EngineText, travels: Travels, accepts: Accepts) -> tuple[Eng
     not support or ``accepts`` does not allow.
     """
     engine_tree = _parsed(text)
-    return engine_tree, _read(engine_tree, text, travels, accepts)
+    places = text.sources
+    read = read_query(engine_tree, places, accepts)
+    tree = read.tree
+    for clause in travels.clauses.values():
+        if accepts.calls:
+            check_calls(clause)
+        _attach(clause, read.sources, text)
+    for table in read.files:
+        read_file(table, table.name, files=accepts.files and len(table.parts) == 1)
+    for source in read.sources if text.tables else ():
+        start = places.original(source.start)
+        named = text.tables.get(start)
+        if named is not None and isinstance(source.node, exp.Table):
+            _rename(source.node, start, *named)
+    for star in tree.find_all(exp.Star) if text.stars else ():
+        _name_namespace(star.parent, text.stars)
+    return engine_tree, tree
 
 
 def begins_query(text: EngineText) -> bool:
@@ -80,28 +96,6 @@ def _parsed(text: EngineText) -> EngineTree:
     if len(engine_tree.statements) != 1:
         raise NotParsed(syntax_error("not a statement", places.original(0)))
     return engine_tree
-
-
-def _read(
-    engine_tree: EngineTree, text: EngineText, travels: Travels, accepts: Accepts
-) -> exp.Expr:
-    places = text.sources
-    read = read_query(engine_tree, places, accepts)
-    tree = read.tree
-    for clause in travels.clauses.values():
-        if accepts.calls:
-            check_calls(clause)
-        _attach(clause, read.sources, text)
-    for table in read.files:
-        read_file(table, table.name, files=accepts.files and len(table.parts) == 1)
-    for source in read.sources if text.tables else ():
-        start = places.original(source.start)
-        named = text.tables.get(start)
-        if named is not None and isinstance(source.node, exp.Table):
-            _rename(source.node, start, *named)
-    for star in tree.find_all(exp.Star) if text.stars else ():
-        _name_namespace(star.parent, text.stars)
-    return tree
 
 
 def engine_text(tokens: Sequence[Token], sql: str, travels: Travels) -> EngineText:
@@ -144,7 +138,9 @@ def _cuts(
     for index in range(len(tokens) - 1):
         token = tokens[index]
         is_first = index == 0 or not _is_dot(tokens[index - 1])
-        is_name = is_first and _is_keyword(token) and _has_part(tokens, index + 1)
+        # A word that DuckDB reserves, such as the namespace in FROM default.t.
+        is_word = token.kind == WORD and token.text.lower() in RESERVED
+        is_name = is_first and is_word and _is_dot(tokens[index + 1])
         # CASE … END.upper()
         if is_name and (token.text.lower() != "end" or tokens[index - 1].word == "FROM"):
             cuts.setdefault(token.start, (token.stop, f'"{token.text}"'))
@@ -175,18 +171,8 @@ def _long_stars(tokens: Sequence[Token]) -> dict[int, Sequence[Token]]:
     return found
 
 
-def _is_keyword(token: Token) -> bool:
-    """True if DuckDB reserves the word, such as the namespace in ``FROM default.t``."""
-    return token.kind == WORD and token.text.lower() in RESERVED
-
-
 def _is_dot(token: Token) -> bool:
     return token.word == "."
-
-
-def _has_part(tokens: Sequence[Token], index: int) -> bool:
-    """True if a dot is at ``index``; the point of a number (SELECT .5) is not a dot token."""
-    return _is_dot(tokens[index])
 
 
 def _runs(
