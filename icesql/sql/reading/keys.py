@@ -28,6 +28,7 @@ def _value(text: str) -> object:
 def _read() -> dict[str, dict[str, dict[str, Values]]]:
     """Return the sections of the file: for each kind, the values that each key may have."""
     sections: dict[str, dict[str, dict[str, Values]]] = {}
+    kinds: dict[str, dict[str, Values]] = {}
     keys: dict[str, Values] = {}
     for line in (folder() / "engine_tree.txt").read_text(encoding="utf-8").splitlines():
         if line.startswith("["):
