@@ -20,7 +20,14 @@ from icesql.query.dialects.types import SqlType
 from icesql.sql.function_table import SPARK, TableRow, table_rows
 
 _WORDS: Final = re.compile(r"'[^']*'|[\w.]+|[<>,()]")
-_SPARK_WORDS: Final = {"months": t.MONTHS.kind, "span": t.TIME_SPAN.kind, "ntz": t.NTZ.kind}
+# The table of Spark's operators on times.
+OPERATORS: Final = "spark_operator"
+_SPARK_WORDS: Final = {
+    "months": t.MONTHS.kind,
+    "days": "interval day",
+    "span": t.TIME_SPAN.kind,
+    "ntz": t.NTZ.kind,
+}
 # Type names in the tables of Trino and Snowflake.
 _STANDARD_WORDS: Final = {
     "integer": t.BIGINT.kind,
@@ -90,7 +97,7 @@ class Match(Struct, frozen=True):
 @functools.cache
 def functions(dialect: str) -> dict[str, tuple[Row, ...]]:
     """The rows of a dialect's table by name in lower case, in the order of the file."""
-    words = _SPARK_WORDS if dialect == SPARK else _STANDARD_WORDS
+    words = _SPARK_WORDS if dialect in (SPARK, OPERATORS) else _STANDARD_WORDS
     found: dict[str, list[Row]] = {}
     for each in table_rows(dialect):
         found.setdefault(each.name, []).append(_row(each, words))

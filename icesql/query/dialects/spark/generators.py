@@ -11,7 +11,7 @@ from sqlglot import exp
 from icesql.query.dialects import types as t
 from icesql.query.dialects.scope import Columns, Item, Scope
 from icesql.query.dialects.spark.calls import DIALECT, Typed, unified
-from icesql.query.dialects.templates import duckdb
+from icesql.query.dialects.templates import call, duckdb
 from icesql.query.dialects.types import SqlType
 from icesql.sql.positions import unsupported
 
@@ -102,10 +102,10 @@ def _stack(call: exp.Expr, given: list[Typed]) -> list[Made]:
     return found
 
 
-def _with_row(values: exp.Expr, outer: bool) -> exp.Expr:
-    if not outer:
-        return values
-    return duckdb("CASE WHEN len($1) > 0 THEN $1 ELSE [NULL] END", values)
+def _column(name: str, values: exp.Expr, outer: bool) -> exp.Expr:
+    if outer:
+        values = duckdb("CASE WHEN len($1) > 0 THEN $1 ELSE [NULL] END", values)
+    return exp.alias_(call("unnest", values), name, quoted=True, copy=False)
 
 
 def selected(node: exp.Expr, expressions: Expressions) -> list[tuple[str, Typed]]:
@@ -119,12 +119,10 @@ def selected(node: exp.Expr, expressions: Expressions) -> list[tuple[str, Typed]
         names = [each.name for each in node.expressions]
     if len(names) != len(made):
         raise unsupported(f"{len(names)} names for {len(made)} columns in {DIALECT}", node)
-    found = []
-    for name, each in zip(names, made, strict=True):
-        column = exp.Anonymous(this="unnest", expressions=[_with_row(each.values, outer)])
-        aliased = exp.alias_(column, name, quoted=True, copy=False)
-        found.append((name, Typed(aliased, each.type)))
-    return found
+    return [
+        (name, Typed(_column(name, each.values, outer), each.type))
+        for name, each in zip(names, made, strict=True)
+    ]
 
 
 def laterals(select: exp.Select, scope: Scope, queries: SparkQueries) -> None:
@@ -149,15 +147,7 @@ def _query(
     from icesql.query.dialects.spark.expressions import Expressions
 
     made, with_row = _lists(call, Expressions(scope, queries))
-    values = [
-        exp.alias_(
-            exp.Anonymous(this="unnest", expressions=[_with_row(each.values, with_row or outer)]),
-            each.name,
-            quoted=True,
-            copy=False,
-        )
-        for each in made
-    ]
+    values = [_column(each.name, each.values, with_row or outer) for each in made]
     return made, exp.Select(expressions=values)
 
 

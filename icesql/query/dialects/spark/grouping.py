@@ -30,7 +30,7 @@ def group_by(select: exp.Select, written: Sequence[exp.Expr], expressions: Expre
     group.set("expressions", keys)
     for part in ("grouping_sets", "rollup", "cube"):
         for each in group.args.get(part) or ():
-            _sets(each, written, expressions)
+            _key(each, written, expressions)
 
 
 def _spell(group: exp.Group) -> None:
@@ -44,32 +44,21 @@ def _spell(group: exp.Group) -> None:
         group.set("expressions", [])
 
 
-def _key(node: exp.Expr, written: Sequence[exp.Expr], expressions: Expressions) -> exp.Expr:
-    if isinstance(node, exp.Rollup | exp.Cube | exp.GroupingSets):
-        _sets(node, written, expressions)
+def _key(
+    node: exp.Expr, written: Sequence[exp.Expr], expressions: Expressions, *, in_set: bool = False
+) -> exp.Expr:
+    """Translate a key or a set of keys; a number in a set is a column position."""
+    sets = (exp.Rollup, exp.Cube, exp.GroupingSets)
+    if isinstance(node, (*sets, exp.Tuple) if in_set else sets):
+        made = [_key(each, written, expressions, in_set=True) for each in node.expressions]
+        node.set("expressions", made)
+        return node
+    if in_set and isinstance(node, exp.Paren):
+        node.set("this", _key(node.this, written, expressions, in_set=True))
         return node
     if isinstance(node, exp.Literal) and not node.is_string:
-        return node
-    return expressions.of(node).node
-
-
-def _sets(node: exp.Expr, written: Sequence[exp.Expr], expressions: Expressions) -> None:
-    """Translate a ROLLUP, CUBE or GROUPING SETS in place; a number in it is a column position."""
-    made: list[exp.Expr] = []
-    for each in node.expressions:
-        if isinstance(each, exp.Rollup | exp.Cube | exp.GroupingSets | exp.Tuple):
-            _sets(each, written, expressions)
-            made.append(each)
-        elif isinstance(each, exp.Paren):
-            each.set("this", _member(each.this, written, expressions))
-            made.append(each)
-        else:
-            made.append(_member(each, written, expressions))
-    node.set("expressions", made)
-
-
-def _member(node: exp.Expr, written: Sequence[exp.Expr], expressions: Expressions) -> exp.Expr:
-    if isinstance(node, exp.Literal) and not node.is_string:
+        if not in_set:
+            return node
         at = int(node.name)
         if not 0 < at <= len(written):
             raise unsupported(f"GROUP BY {at} in {DIALECT}", node)

@@ -7,10 +7,10 @@ from typing import Final
 from sqlglot import exp
 
 from icesql.query.dialects import types as t
-from icesql.query.dialects.instant_calls import FIRST_INSTANT, MOVED, MOVED_BACK
+from icesql.query.dialects.functions import OPERATORS, functions, resolve
 from icesql.query.dialects.spark.calls import DIALECT, Typed, converted, unified
 from icesql.query.dialects.spark.instants import first_instant
-from icesql.query.dialects.templates import call, duckdb
+from icesql.query.dialects.templates import duckdb, filled
 from icesql.query.dialects.types import SqlType
 from icesql.sql.positions import unsupported
 
@@ -183,49 +183,16 @@ def quotient(
 
 
 def _with_times(node: exp.Expr, symbol: str, left: Typed, right: Typed) -> Typed:
-    one, other = left.type.kind, right.type.kind
-    if symbol == "+" and one not in t.MOMENTS and other in t.MOMENTS:
-        left, right, one, other = right, left, other, one
-    nodes = left.node, right.node
-    if symbol in ("+", "-"):
-        match one, other:
-            case "date", ("tinyint" | "smallint" | "int"):
-                return Typed(duckdb(f"$1 {symbol} CAST($2 AS INT)", *nodes), t.DATE)
-            case "date", ("interval day" | t.MONTHS.kind):
-                return Typed(duckdb(f"CAST($1 {symbol} $2 AS DATE)", *nodes, exact=False), t.DATE)
-            case "date", t.TIME_SPAN.kind:
-                made = duckdb(f"{FIRST_INSTANT}($1) {symbol} $2", *nodes)
-                return Typed(made, t.TIMESTAMP)
-            case "timestamp", t.MONTHS.kind:
-                return Typed(call(MOVED if symbol == "+" else MOVED_BACK, *nodes), left.type)
-            case (
-                ("timestamp" | "timestamp_ntz"),
-                ("interval day" | t.TIME_SPAN.kind | t.MONTHS.kind),
-            ):
-                return Typed(duckdb(f"$1 {symbol} $2", *nodes, exact=False), left.type)
-            case "date", "date" if symbol == "-":
-                return Typed(
-                    duckdb("to_days(CAST($1 - $2 AS INT))", *nodes), SqlType("interval day")
-                )
-            case (("timestamp" | "timestamp_ntz"), ("timestamp" | "timestamp_ntz")) if (
-                symbol == "-"
-            ):
-                # Spark subtracts the wall clocks, not the instants.
-                one, other = (f"epoch_us(CAST(${n} AS TIMESTAMP))" for n in (1, 2))
-                text = f"to_microseconds({one} - {other})"
-                return Typed(duckdb(text, *nodes), t.TIME_SPAN)
-            case _ if one in _SPANS and other in _SPANS:
-                return Typed(
-                    duckdb(f"$1 {symbol} $2", *nodes), t.TIME_SPAN if one != other else left.type
-                )
-            case t.MONTHS.kind, t.MONTHS.kind:
-                return Typed(duckdb(f"$1 {symbol} $2", *nodes), t.MONTHS)
-    if symbol == "*":
-        if one in t.INTEGRAL:
-            left, right, one, other = right, left, other, one
-        if one in (t.MONTHS.kind, *_SPANS) and other in t.INTEGRAL:
-            return Typed(duckdb("$1 * CAST($2 AS INT)", left.node, right.node), left.type)
-    raise unsupported(f"{left.type} {symbol} {right.type} in {DIALECT}", node, "cast the operands")
+    later = t.MOMENTS if symbol == "+" else ()
+    numbers = t.INTEGRAL if symbol == "*" else ()
+    if left.type.kind in numbers or (left.type.kind not in later and right.type.kind in later):
+        left, right = right, left
+    rows = functions(OPERATORS).get(node.key, ())
+    match = resolve(rows, [left.type, right.type], [None, None], lambda given, wanted: None)
+    if match is None:
+        what = f"{left.type} {symbol} {right.type} in {DIALECT}"
+        raise unsupported(what, node, "cast the operands")
+    return Typed(filled(match.row.tree(2), [left.node, right.node]), match.gives)
 
 
 def comparable(node: exp.Expr, values: list[Typed], *, order: bool) -> list[exp.Expr]:

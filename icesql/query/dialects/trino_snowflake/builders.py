@@ -12,13 +12,16 @@ from icesql.query.dialects import types as t
 from icesql.query.dialects.templates import expanded
 from icesql.query.dialects.trino_snowflake import formats
 from icesql.query.dialects.trino_snowflake.operators import cast
-from icesql.query.dialects.trino_snowflake.types import DECIMAL, T, common, word
+from icesql.query.dialects.trino_snowflake.types import DECIMAL, T, common, typed, word
 from icesql.query.dialects.types import SqlType
 
 if TYPE_CHECKING:
     from icesql.query.dialects.trino_snowflake.translation import Translation
 
 Arguments = list["exp.Expr"]
+Builder = Callable[["Translation", "exp.Expr", Arguments], "exp.Expr"]
+# Converts a pattern of dates and times to DuckDB's.
+Convert = Callable[[str], str | None]
 _PATH: Final = re.compile(r"\$(?:\.[A-Za-z_]\w*|\[[0-9]+\])*", re.ASCII)
 
 
@@ -43,22 +46,7 @@ def _moment(self: Translation, node: exp.Expr, value: exp.Expr) -> SqlType:
     return type
 
 
-def _typed(made: exp.Expr, type: SqlType) -> exp.Expr:
-    made.meta["type"] = type
-    return made
-
-
 # ---------------------------------------------------------------------- dates and times
-
-
-def date_format(self: Translation, node: exp.Expr, given: Arguments) -> exp.Expr:
-    """``date_format(x, '%Y-%m-%d %H:%i')``."""
-    return _formatted(self, node, given, formats.from_mysql(_pattern(self, node, given)))
-
-
-def format_datetime(self: Translation, node: exp.Expr, given: Arguments) -> exp.Expr:
-    """``format_datetime(x, 'yyyy-MM-dd')``."""
-    return _formatted(self, node, given, formats.from_joda(_pattern(self, node, given)))
 
 
 def to_char(self: Translation, node: exp.Expr, given: Arguments) -> exp.Expr:
@@ -66,52 +54,51 @@ def to_char(self: Translation, node: exp.Expr, given: Arguments) -> exp.Expr:
     if len(given) == 1:
         made = cast(self, node, given[0], exp.DataType.build("VARCHAR"))
         made = made or exp.Cast(this=given[0].copy(), to=exp.DataType.build("VARCHAR"))
-        return _typed(made, t.STRING)
-    return _formatted(self, node, given, formats.from_snowflake(_pattern(self, node, given)))
-
-
-def date_parse(self: Translation, node: exp.Expr, given: Arguments) -> exp.Expr:
-    """``date_parse(text, '%Y-%m-%d')``; the result is a timestamp."""
-    return _parsed(self, node, given, formats.from_mysql(_pattern(self, node, given)))
+        return typed(made, t.STRING)
+    return _formatted(formats.from_snowflake)(self, node, given)
 
 
 def parsed_date(self: Translation, node: exp.Expr, given: Arguments) -> exp.Expr:
     """``TO_DATE(text, 'YYYY-MM-DD')``."""
-    made = _parsed(self, node, given, formats.from_snowflake(_pattern(self, node, given)))
-    return _typed(exp.Cast(this=made, to=exp.DataType.build("DATE")), t.DATE)
+    made = _parsed(formats.from_snowflake)(self, node, given)
+    return typed(exp.Cast(this=made, to=exp.DataType.build("DATE")), t.DATE)
 
 
-def parsed_timestamp(self: Translation, node: exp.Expr, given: Arguments) -> exp.Expr:
-    """``TO_TIMESTAMP(text, 'YYYY-MM-DD HH24:MI:SS')``."""
-    return _parsed(self, node, given, formats.from_snowflake(_pattern(self, node, given)))
-
-
-def _pattern(self: Translation, node: exp.Expr, given: Arguments) -> str:
-    return _constant(self, node, "a pattern", given[1])
-
-
-def _formatted(
-    self: Translation, node: exp.Expr, given: Arguments, pattern: str | None
-) -> exp.Expr:
+def _pattern(self: Translation, node: exp.Expr, value: exp.Expr, convert: Convert) -> str:
+    pattern = convert(_constant(self, node, "a pattern", value))
     if pattern is None:
-        raise self.refuse(f"the pattern {given[1].sql()} of {node.name.lower()}()", given[1])
-    _moment(self, node, given[0])
-    return _typed(expanded("strftime($1, $2)", given[0], exp.Literal.string(pattern)), t.STRING)
+        raise self.refuse(f"the pattern {value.sql()} of {node.name.lower()}()", value)
+    return pattern
 
 
-def _parsed(self: Translation, node: exp.Expr, given: Arguments, pattern: str | None) -> exp.Expr:
-    if pattern is None:
-        raise self.refuse(f"the pattern {given[1].sql()} of {node.name.lower()}()", given[1])
-    safe = node.name.lower().startswith("try_")
-    function = "try_strptime" if safe else "strptime"
-    # Formatting writes milliseconds and zeros; parsing accepts any fraction.
-    literal = exp.Literal.string(pattern.replace("%g000", "%f"))
-    made = expanded(f"{function}($1, $2)", given[0], literal)
-    if "%y" in pattern:
-        # Two digits mean 1970 to 2069 here, but 1969 to 2068 in DuckDB.
-        later = "CASE WHEN year($1) = 1969 THEN $1 + INTERVAL 100 YEAR ELSE $1 END"
-        made = expanded(later, made)
-    return _typed(made, t.NTZ)
+def _formatted(convert: Convert) -> Builder:
+    """Functions such as ``date_format(x, '%Y-%m-%d %H:%i')``, whose patterns ``convert`` reads."""
+
+    def built(self: Translation, node: exp.Expr, given: Arguments) -> exp.Expr:
+        literal = exp.Literal.string(_pattern(self, node, given[1], convert))
+        _moment(self, node, given[0])
+        return typed(expanded("strftime($1, $2)", given[0], literal), t.STRING)
+
+    return built
+
+
+def _parsed(convert: Convert) -> Builder:
+    """Functions such as ``date_parse(text, '%Y-%m-%d')``; the result is a timestamp."""
+
+    def built(self: Translation, node: exp.Expr, given: Arguments) -> exp.Expr:
+        pattern = _pattern(self, node, given[1], convert)
+        safe = node.name.lower().startswith("try_")
+        function = "try_strptime" if safe else "strptime"
+        # Formatting writes milliseconds and zeros; parsing accepts any fraction.
+        literal = exp.Literal.string(pattern.replace("%g000", "%f"))
+        made = expanded(f"{function}($1, $2)", given[0], literal)
+        if "%y" in pattern:
+            # Two digits mean 1970 to 2069 here, but 1969 to 2068 in DuckDB.
+            later = "CASE WHEN year($1) = 1969 THEN $1 + INTERVAL 100 YEAR ELSE $1 END"
+            made = expanded(later, made)
+        return typed(made, t.NTZ)
+
+    return built
 
 
 # ---------------------------------------------------------------------- texts and conditions
@@ -127,7 +114,7 @@ def joined(self: Translation, node: exp.Expr, given: Arguments) -> exp.Expr:
     made = given[0].copy()
     for each in given[1:]:
         made = expanded("$1 || $2", made, each)
-    return _typed(made, t.STRING)
+    return typed(made, t.STRING)
 
 
 def substr(self: Translation, node: exp.Expr, given: Arguments) -> exp.Expr:
@@ -138,13 +125,13 @@ def substr(self: Translation, node: exp.Expr, given: Arguments) -> exp.Expr:
     if len(given) == 3 and isinstance(given[2], exp.Literal):
         length = ", $3"
     if plain:
-        return _typed(expanded(f"substr($1, $2{length})", *given, exact=False), t.STRING)
+        return typed(expanded(f"substr($1, $2{length})", *given, exact=False), t.STRING)
     text = f"CASE WHEN $2 = 0 OR $2 < -length($1) THEN '' ELSE substr($1, $2{length}) END"
     if self.dialect == "snowflake":
         if not isinstance(start, exp.Neg):
             raise self.refuse(f"{node.name.lower()}() from a place that is no constant", start)
         text = f"CASE WHEN $2 < -length($1) THEN '' ELSE substr($1, $2{length}) END"
-    return _typed(expanded(text, *given), t.STRING)
+    return typed(expanded(text, *given), t.STRING)
 
 
 def regexp_replace(self: Translation, node: exp.Expr, given: Arguments) -> exp.Expr:
@@ -158,7 +145,7 @@ def regexp_replace(self: Translation, node: exp.Expr, given: Arguments) -> exp.E
             for at, each in enumerate(text)
         )
     made = expanded("regexp_replace($1, $2, $3, 'g')", given[0], given[1], exp.Literal.string(text))
-    return _typed(made, t.STRING)
+    return typed(made, t.STRING)
 
 
 def json_extract_scalar(self: Translation, node: exp.Expr, given: Arguments) -> exp.Expr:
@@ -170,7 +157,7 @@ def json_extract_scalar(self: Translation, node: exp.Expr, given: Arguments) -> 
         "CASE WHEN json_type($1, $2) NOT IN ('OBJECT', 'ARRAY', 'NULL') "
         "THEN json_extract_string($1, $2) END"
     )
-    return _typed(expanded(text, *given), t.STRING)
+    return typed(expanded(text, *given), t.STRING)
 
 
 def decode(self: Translation, node: exp.Expr, given: Arguments) -> exp.Expr:
@@ -183,7 +170,7 @@ def decode(self: Translation, node: exp.Expr, given: Arguments) -> exp.Expr:
     if len(rest) % 2:
         made = made.else_(rest[-1].copy())
     values = [*rest[1::2], *(rest[-1:] if len(rest) % 2 else [])]
-    return _typed(made, common(self.type(each) for each in values))
+    return typed(made, common(self.type(each) for each in values))
 
 
 # ---------------------------------------------------------------------- aggregates and lists
@@ -196,7 +183,7 @@ def count(self: Translation, node: exp.Expr, given: Arguments) -> exp.Expr:
     if isinstance(given[0], exp.Star) and any(given[0].args.values()):
         raise self.refuse("count(* …)", node)
     made = exp.Count(this=given[0].copy())
-    return _typed(made, t.BIGINT)
+    return typed(made, t.BIGINT)
 
 
 def listagg(self: Translation, node: exp.Expr, given: Arguments) -> exp.Expr:
@@ -215,7 +202,7 @@ def listagg(self: Translation, node: exp.Expr, given: Arguments) -> exp.Expr:
     made: exp.Expr = exp.Anonymous(this="string_agg", expressions=[value, last])
     if self.dialect == "snowflake":
         made = exp.Anonymous(this="coalesce", expressions=[made, exp.Literal.string("")])
-    return _typed(made, t.STRING)
+    return typed(made, t.STRING)
 
 
 def percentile(self: Translation, node: exp.Expr, given: Arguments) -> exp.Expr:
@@ -242,27 +229,24 @@ def to_decimal(self: Translation, node: exp.Expr, given: Arguments) -> exp.Expr:
     parameters = [exp.DataTypeParam(this=exp.Literal.number(each)) for each in sizes]
     to = exp.DataType(this=T.DECIMAL, expressions=parameters, nested=False)
     kind = exp.TryCast if node.name.lower().startswith("try_") else exp.Cast
-    return _typed(kind(this=given[0].copy(), to=to), DECIMAL)
+    return typed(kind(this=given[0].copy(), to=to), DECIMAL)
 
 
 # The builders by their names in the function tables.
-BUILDERS: Final[dict[str, Callable[[Translation, exp.Expr, Arguments], exp.Expr]]] = {
-    each.__name__: each
-    for each in (
-        count,
-        date_format,
-        date_parse,
-        decode,
-        format_datetime,
-        joined,
-        json_extract_scalar,
-        listagg,
-        parsed_date,
-        parsed_timestamp,
-        percentile,
-        regexp_replace,
-        substr,
-        to_char,
-        to_decimal,
-    )
+BUILDERS: Final[dict[str, Builder]] = {
+    "count": count,
+    "date_format": _formatted(formats.from_mysql),
+    "date_parse": _parsed(formats.from_mysql),
+    "decode": decode,
+    "format_datetime": _formatted(formats.from_joda),
+    "joined": joined,
+    "json_extract_scalar": json_extract_scalar,
+    "listagg": listagg,
+    "parsed_date": parsed_date,
+    "parsed_timestamp": _parsed(formats.from_snowflake),
+    "percentile": percentile,
+    "regexp_replace": regexp_replace,
+    "substr": substr,
+    "to_char": to_char,
+    "to_decimal": to_decimal,
 }

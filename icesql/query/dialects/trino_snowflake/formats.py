@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from icesql.query.dialects.java_patterns import LETTERS, pieces
@@ -29,41 +30,29 @@ _WORD: Final = re.compile(
 
 def from_mysql(pattern: str) -> str | None:
     """A pattern such as ``%Y-%m-%d %H:%i`` for strftime; None if a specifier has no equivalent."""
-    made = []
-    rest = iter(pattern)
-    for each in rest:
-        if each != "%":
-            made.append(each)
-            continue
-        found = _MYSQL.get(next(rest, ""))
-        if found is None:
-            return None
-        made.append(found)
-    return "".join(made)
+    found = re.findall("%.?|[^%]", pattern, re.DOTALL)
+    return _converted([(each[0] == "%", each.removeprefix("%")) for each in found], _MYSQL)
 
 
 def from_joda(pattern: str) -> str | None:
     """A pattern such as ``yyyy-MM-dd HH:mm`` for strftime; None if letters have no equivalent."""
-    made = []
-    for is_letters, text in pieces(pattern) or [(True, pattern)]:
-        found = _JODA.get(text) if is_letters else text.replace("%", "%%")
-        if found is None:
-            return None
-        made.append(found)
-    return "".join(made)
+    return _converted(pieces(pattern) or [(True, pattern)], _JODA)
 
 
 def from_snowflake(pattern: str) -> str | None:
     """A pattern such as ``YYYY-MM-DD HH24:MI`` for strftime; None if letters have no equivalent."""
-    made = []
-    for piece in _WORD.findall(pattern):
-        found = _SNOWFLAKE.get(piece.upper())
-        if found is not None:
-            made.append(found)
-        elif piece.startswith('"'):
-            made.append(piece.strip('"').replace("%", "%%"))
-        elif piece.isalpha() and piece.upper() != "T":
-            return None
-        else:
-            made.append(piece.replace("%", "%%"))
-    return "".join(made)
+    found = [
+        (each.upper() in _SNOWFLAKE or (each.isalpha() and each.upper() != "T"), each)
+        for each in _WORD.findall(pattern)
+    ]
+    return _converted(
+        [(known, each.upper() if known else each.strip('"')) for known, each in found], _SNOWFLAKE
+    )
+
+
+def _converted(found: Sequence[tuple[bool, str]], known: Mapping[str, str]) -> str | None:
+    """Letters (True) and plain text as one pattern of strftime."""
+    made = [
+        known.get(text) if is_letters else text.replace("%", "%%") for is_letters, text in found
+    ]
+    return None if None in made else "".join(filter(None, made))

@@ -12,6 +12,7 @@ from sqlglot import exp
 
 from icesql.query.dialects import types as t
 from icesql.query.dialects.templates import expanded
+from icesql.query.dialects.trino_snowflake.types import typed
 
 if TYPE_CHECKING:
     from icesql.query.dialects.trino_snowflake.translation import Translation
@@ -29,7 +30,7 @@ def compared(self: Translation, node: exp.Expr) -> exp.Expr:
         if not _may_be_nan(self, sides[2]):
             return node
         text = "$1 BETWEEN $2 AND $3 AND (NOT isnan($3) OR $1 IS NULL)"
-        return _boolean(expanded(text, *sides, exact=False))
+        return typed(expanded(text, *sides, exact=False), t.BOOLEAN)
     left, right = node.this, node.expression
     sign = _SIGNS[type(node)]
     if sign in ("=", "<>"):
@@ -44,12 +45,7 @@ def compared(self: Translation, node: exp.Expr) -> exp.Expr:
         more = f"AND NOT isnan({greater})"
         if not constant:
             more = f"AND (NOT isnan({greater}) OR {other} IS NULL)"
-    return _boolean(expanded(f"$1 {sign} $2 {more}", left, right, exact=False))
-
-
-def _boolean(made: exp.Expr) -> exp.Expr:
-    made.meta["type"] = t.BOOLEAN
-    return made
+    return typed(expanded(f"$1 {sign} $2 {more}", left, right, exact=False), t.BOOLEAN)
 
 
 def _may_be_nan(self: Translation, node: exp.Expr) -> bool:

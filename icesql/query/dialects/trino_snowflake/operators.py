@@ -17,6 +17,7 @@ from icesql.query.dialects.trino_snowflake.types import (
     INTERVAL,
     T,
     type_of_cast,
+    typed,
     word,
 )
 from icesql.query.dialects.types import SqlType
@@ -109,18 +110,14 @@ def _division(self: Translation, node: exp.Div) -> exp.Expr:
     if kinds & {*t.FRACTIONAL}:
         if self.dialect == "trino":
             divisor = "$2"  # division by zero gives Infinity or NaN
-        made = expanded(f"CAST($1 AS DOUBLE) / CAST({divisor} AS DOUBLE)", left, right)
-        made.meta["type"] = t.DOUBLE
-        return made
+        return typed(
+            expanded(f"CAST($1 AS DOUBLE) / CAST({divisor} AS DOUBLE)", left, right), t.DOUBLE
+        )
     if "decimal" in kinds:
         raise self.refuse("/ of a decimal", node, "CAST an operand to DOUBLE")
     if self.dialect == "trino":
-        made = expanded(f"$1 // {divisor}", left, right)
-        made.meta["type"] = t.BIGINT
-        return made
-    made = quotient(left, expanded(divisor, left, right))
-    made.meta["type"] = DECIMAL
-    return made
+        return typed(expanded(f"$1 // {divisor}", left, right), t.BIGINT)
+    return typed(quotient(left, expanded(divisor, left, right)), DECIMAL)
 
 
 def quotient(left: exp.Expr, right: exp.Expr) -> exp.Expr:
@@ -145,18 +142,16 @@ def _remainder(self: Translation, node: exp.Mod) -> exp.Expr | None:
     if kinds & {*t.FRACTIONAL} and self.dialect == "trino":
         return None  # modulo zero gives NaN
     text = f"$1 % CASE WHEN $2 = 0 AND $1 IS NOT NULL THEN {_BY_ZERO} ELSE $2 END"
-    made = expanded(text, node.this, node.expression)
-    made.meta["type"] = DECIMAL if "decimal" in kinds else t.BIGINT
-    return made
+    return typed(
+        expanded(text, node.this, node.expression), DECIMAL if "decimal" in kinds else t.BIGINT
+    )
 
 
 def _moved(self: Translation, node: exp.Add | exp.Sub) -> exp.Expr | None:
     """Cast a date plus an interval to a date, because it is a timestamp in DuckDB."""
     types = [self.type(node.this), self.type(node.expression)]
     if INTERVAL in types and t.DATE in types:
-        made = exp.Cast(this=node.copy(), to=exp.DataType.build("DATE"))
-        made.meta["type"] = t.DATE
-        return made
+        return typed(exp.Cast(this=node.copy(), to=exp.DataType.build("DATE")), t.DATE)
     if types == [t.DATE, t.DATE] and self.dialect == "trino":
         raise self.refuse("date - date", node, "write date_diff('day', …)")
     if INTERVAL in types and t.UNKNOWN in types:
@@ -199,14 +194,10 @@ def _trim(self: Translation, node: exp.Trim) -> exp.Expr:
     name = {"LEADING": "ltrim", "TRAILING": "rtrim", "BOTH": "trim"}[where]
     characters = node.args.get("expression")
     if characters is not None:
-        made = expanded(f"{name}($1, $2)", node.this, characters)
-    elif self.dialect == "trino":
-        # Trino trims all white space, DuckDB's trim only spaces.
-        made = expanded(functions("trino")[name][0].text, node.this)
-    else:
-        made = expanded(f"{name}($1)", node.this)
-    made.meta["type"] = t.STRING
-    return made
+        return typed(expanded(f"{name}($1, $2)", node.this, characters), t.STRING)
+    # Trino trims all white space, DuckDB's trim only spaces.
+    text = functions("trino")[name][0].text if self.dialect == "trino" else f"{name}($1)"
+    return typed(expanded(text, node.this), t.STRING)
 
 
 def _check_unnest(self: Translation, node: exp.Unnest) -> None:
@@ -269,9 +260,7 @@ def cast(
                 to.append("expressions", exp.DataTypeParam(this=exp.Literal.number(0)))
         case "boolean" if self.dialect == "snowflake" and given == t.STRING:
             wrong = "" if safe else " WHEN $1 IS NOT NULL THEN error('a text that is no boolean')"
-            made = expanded(f"{_BOOLEAN}{wrong} END", value)
-            made.meta["type"] = t.BOOLEAN
-            return made
+            return typed(expanded(f"{_BOOLEAN}{wrong} END", value), t.BOOLEAN)
         case "double" if self.dialect == "snowflake":
             to.set("this", T.DOUBLE)
         case "text":
@@ -308,9 +297,7 @@ def _to_integer(
             raise self.refuse(f"a cast of a {word(given)} to {name}", node)
     if kept is None:
         return None
-    made = expanded(kept, value)
-    made.meta["type"] = t.BIGINT
-    return made
+    return typed(expanded(kept, value), t.BIGINT)
 
 
 def _to_text(
@@ -340,9 +327,7 @@ def _to_text(
         else f"CASE WHEN length({function}($1 AS VARCHAR)) > {size} "
         f"THEN {too_long} ELSE {function}($1 AS VARCHAR) END"
     )
-    made = expanded(text, value)
-    made.meta["type"] = t.STRING
-    return made
+    return typed(expanded(text, value), t.STRING)
 
 
 _TOO_LONG: Final = "error('String is too long and would be truncated')"

@@ -50,6 +50,12 @@ def word(of: SqlType) -> str:
     return _WORDS.get(of.kind, of.kind)
 
 
+def typed(made: exp.Expr, type: SqlType) -> exp.Expr:
+    """``made`` with its type, which ``type_of`` then knows."""
+    made.meta["type"] = type
+    return made
+
+
 def type_of_cast(to: exp.DataType) -> SqlType | None:
     """The type of a cast's target; None for a type that neither dialect has."""
     return _OF_CASTS.get(to.this)
@@ -57,14 +63,7 @@ def type_of_cast(to: exp.DataType) -> SqlType | None:
 
 def type_of_column(type: iceberg.IcebergType) -> SqlType:
     """The type of an Iceberg column."""
-    match type:
-        case iceberg.TimeType():
-            return TIME
-        case iceberg.TimestampNanoType():
-            return t.NTZ
-        case iceberg.TimestamptzNanoType():
-            return t.TIMESTAMP
-    return t.of_iceberg(type)
+    return TIME if isinstance(type, iceberg.TimeType) else t.of_iceberg(type)
 
 
 def converted(argument: SqlType, wanted: SqlType) -> SqlType | None:

@@ -33,18 +33,15 @@ def _arguments(node: exp.Anonymous, least: int, most: int) -> list[exp.Expr]:
     return list(node.expressions)
 
 
+def _of_kind(self: Expressions, node: exp.Expr, kind: str, word: str) -> Typed:
+    value = self.of(node)
+    if value.type.kind != kind:
+        raise unsupported(f"{value.type} where a {word} belongs in {DIALECT}", node)
+    return value
+
+
 def _array(self: Expressions, node: exp.Expr) -> Typed:
-    value = self.of(node)
-    if value.type.kind != "array":
-        raise unsupported(f"{value.type} where a list belongs in {DIALECT}", node)
-    return value
-
-
-def _map(self: Expressions, node: exp.Expr) -> Typed:
-    value = self.of(node)
-    if value.type.kind != "map":
-        raise unsupported(f"{value.type} where a map belongs in {DIALECT}", node)
-    return value
+    return _of_kind(self, node, "array", "list")
 
 
 def _body(self: Expressions, node: exp.Expr, kinds: Sequence[SqlType]) -> tuple[list[str], Typed]:
@@ -184,40 +181,26 @@ def _zip_with(self: Expressions, node: exp.Anonymous) -> Typed:
     return Typed(duckdb(text, one.node, other.node, step), t.array(body.type))
 
 
-def _of_entries(gives: str) -> Scalar:
+def _of_entries(gives: str, text: str) -> Scalar:
     """The functions over the entries of a map."""
 
     def special(self: Expressions, node: exp.Anonymous) -> Typed:
         values, function = _arguments(node, 2, 2)
-        given = _map(self, values)
+        given = _of_kind(self, values, "map", "map")
         key, value = given.type.parts
         names, body = _body(self, function, [key, value])
         if len(names) != 2:
             raise unsupported(f"a lambda of one variable over a map in {DIALECT}", node)
         entry = f"own_entry_{_depth(self)}"
         step = _renamed(body.node, {names[0]: (entry, "key"), names[1]: (entry, "value")})
-        if gives == "filter":
-            condition = (
-                step
-                if body.type.kind == "boolean"
-                else converted(Typed(step, body.type), t.BOOLEAN, node)
-            )
-            made = duckdb(
-                f"map_from_entries(list_filter(map_entries($1), lambda {entry}: $2))",
-                given.node, condition,
-            )  # fmt: skip
-            return Typed(made, given.type)
-        if gives == "values":
-            made = duckdb(
-                f"map(map_keys($1), list_transform(map_entries($1), lambda {entry}: $2))",
-                given.node, step,
-            )  # fmt: skip
-            return Typed(made, t.map_of(key, body.type))
-        made = duckdb(
-            f"map(list_transform(map_entries($1), lambda {entry}: $2), map_values($1))",
-            given.node, step,
-        )  # fmt: skip
-        return Typed(made, t.map_of(body.type, value))
+        kinds = {
+            "entries": given.type,
+            "values": t.map_of(key, body.type),
+            "keys": t.map_of(body.type, value),
+        }
+        if gives == "entries":
+            step = _condition(Typed(step, body.type), node)
+        return Typed(duckdb(text.format(entry=entry), given.node, step), kinds[gives])
 
     return special
 
@@ -244,7 +227,13 @@ LAMBDAS: Final[dict[str, Any]] = {
     "aggregate": _aggregate,
     "reduce": _aggregate,
     "zip_with": _zip_with,
-    "map_filter": _of_entries("filter"),
-    "transform_values": _of_entries("values"),
-    "transform_keys": _of_entries("keys"),
+    "map_filter": _of_entries(
+        "entries", "map_from_entries(list_filter(map_entries($1), lambda {entry}: $2))"
+    ),
+    "transform_values": _of_entries(
+        "values", "map(map_keys($1), list_transform(map_entries($1), lambda {entry}: $2))"
+    ),
+    "transform_keys": _of_entries(
+        "keys", "map(list_transform(map_entries($1), lambda {entry}: $2), map_values($1))"
+    ),
 }
