@@ -25,17 +25,29 @@ _UNKNOWN: Final = "DuckDB has no such function, or icesql does not classify it y
 
 
 @functools.cache
-def classes() -> dict[tuple[str, str], str]:
-    """Return the checked-in table: (kind, name in lower case) → class; its head explains them."""
+def _read() -> tuple[dict[tuple[str, str], str], frozenset[str]]:
     found: dict[tuple[str, str], str] = {}
+    planned: list[str] = []
     kind = name_class = ""
+    marks: list[str] = []
     text = (folder() / "engine_functions.txt").read_text(encoding="utf-8")
     for line in text.splitlines():
         if line.startswith(" "):
             found.update(((kind, name), name_class) for name in line.split())
+            planned += line.split() if marks else []
         elif line and not line.startswith("#"):
-            kind, name_class = line.split()
-    return found
+            kind, name_class, *marks = line.split()
+    return found, frozenset(planned)
+
+
+def classes() -> dict[tuple[str, str], str]:
+    """Return the checked-in table: (kind, name in lower case) → class; its head explains them."""
+    return _read()[0]
+
+
+def planned_functions() -> frozenset[str]:
+    """Return the functions that the engine may evaluate while a query is planned."""
+    return _read()[1]
 
 
 def refusal(name: str, *, table: bool = False) -> str | None:
