@@ -125,6 +125,12 @@ def bind(
     edges = _edges(scopes, filtered, query)
     if spark is not None:
         projected, edges = spark.checked(projected), ()
+    if statement.about:
+        # Counts from metadata cannot be added to a description of the rows.
+        projected = tuple(
+            replace(scan, counts=(), extremes=() if scan.counts else scan.extremes)
+            for scan in projected
+        )
     if statement.about == "DESCRIBE":
         projected = tuple(replace(scan, limit=0) for scan in projected)
     return BoundQuery(

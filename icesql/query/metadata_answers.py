@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from icesql.errors import ProgrammingError, UnsupportedTableError
-from icesql.iceberg.expressions.predicate import ALWAYS_FALSE, ALWAYS_TRUE
 
 if TYPE_CHECKING:
     from sqlglot import exp
@@ -18,9 +16,6 @@ if TYPE_CHECKING:
     from icesql.query.bound import BoundQuery
     from icesql.scan.table_scan import TableScan
     from icesql.sql.parser.row_count import RowCount
-
-_PARTS: Final = frozenset({"kind", "hint", "expressions", "operation_modifiers", "from_"})
-_TABLE_PARTS: Final = frozenset({"this", "alias"})
 
 
 class MetadataAnswer(Struct, frozen=True):
@@ -38,23 +33,12 @@ def answer_from_metadata(bound: BoundQuery, query: QueryContext) -> MetadataAnsw
     if query.settings.verify == "full":
         return None
     names = _counts(bound)
-    if names is None:
+    if not names:
         return None
     from icesql.scan.pruning.metadata_count import count_rows
 
     rows = count_rows(bound.scans[0], query)
     return None if rows is None else MetadataAnswer(names, (rows,) * len(names))
-
-
-def with_counts(bound: BoundQuery) -> BoundQuery:
-    """The query, changed so that planning counts rows of files that no delete file affects."""
-    names = _counts(bound)
-    if names is None:
-        return bound
-    from icesql.scan.pruning.counted import Counted
-
-    scan = replace(bound.scans[0], counts=(Counted(),) * len(names), left_out=ALWAYS_FALSE)
-    return replace(bound, scans=(scan,))
 
 
 def answer_row_count(
@@ -83,48 +67,26 @@ def answer_row_count(
     return None if count is None else (scan, count)
 
 
-def _counts(bound: BoundQuery) -> tuple[str, ...] | None:
-    """The output names if every output is ``count(*)`` over one unfiltered scan, else None."""
+def _counts(bound: BoundQuery) -> tuple[str, ...]:
+    """The output names if every output counts the rows of one unfiltered scan, else none."""
+    from icesql.scan.pruning.counted import Counted
+
+    if len(bound.scans) != 1 or bound.tree.args.get("where") is not None:
+        return ()
+    if any(each != Counted() for each in bound.scans[0].counts) or not bound.scans[0].counts:
+        return ()
+    return tuple(map(_count_name, bound.tree.expressions))
+
+
+def _count_name(node: exp.Expr) -> str:
+    """The result name of a count of rows."""
     from sqlglot import exp
 
-    from icesql.query.names import scan_index
-
-    tree = bound.tree
-    if not isinstance(tree, exp.Select) or len(bound.scans) != 1 or bound.about:
-        return None
-    if bound.scans[0].row_filter is not ALWAYS_TRUE or not tree.expressions:
-        return None
-    if bound.scans[0].metadata_table is not None or bound.scans[0].changes is not None:
-        return None
-    if any(value for part, value in tree.args.items() if part not in _PARTS):
-        return None
-    start = tree.args.get("from_")
-    if start is None or scan_index(start.this) != 0:
-        return None
-    if any(value for part, value in start.this.args.items() if part not in _TABLE_PARTS):
-        return None
-    alias = start.this.args.get("alias")
-    if alias is not None and alias.columns:
-        return None
-    names = [_count_name(node) for node in tree.expressions]
-    found = tuple(name for name in names if name is not None)
-    return found if len(found) == len(names) else None
-
-
-def _count_name(node: exp.Expr) -> str | None:
-    """The result name of a count of rows, None for other expressions."""
-    from sqlglot import exp
-
-    from icesql.query.plain_calls import is_plain_call
     from icesql.sql.reading.expressions import WRITTEN
 
     if isinstance(node, exp.Alias):
-        return None if _count_name(node.this) is None else node.alias
-    if not is_plain_call(node, exp.Count):
-        return None
+        return node.alias
     counted = node.this
-    if counted is None or (isinstance(counted, exp.Star) and not any(counted.args.values())):
+    if not isinstance(counted, exp.Literal):
         return "count_star()"
-    if isinstance(counted, exp.Literal) and not counted.is_string:
-        return f"count({counted.meta.get(WRITTEN, counted.name)})"
-    return None
+    return f"count({counted.meta.get(WRITTEN, counted.name)})"

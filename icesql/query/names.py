@@ -161,6 +161,16 @@ def meaning_of(column: exp.Column, scope: SelectScope) -> Meaning:
     return child_of_none or Meaning((), parts, certain)
 
 
+def top_level(node: exp.Expr, scope: SelectScope) -> tuple[FromItem, str] | None:
+    """The one item of FROM that has a column, and its name; None for all other expressions."""
+    if not isinstance(node, exp.Column) or isinstance(node.this, exp.Star):
+        return None
+    meaning = meaning_of(node, scope)
+    if len(meaning.items) != 1 or not meaning.certain or len(meaning.path) != 1:
+        return None
+    return meaning.items[0], meaning.path[0]
+
+
 def _joins_around(column: exp.Column) -> list[exp.Join]:
     """The joins of the column's SELECT whose conditions contain the column."""
     found = []

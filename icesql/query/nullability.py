@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from icesql.iceberg.schema import Schema
 from icesql.query.bound import BoundQuery
-from icesql.query.names import FromItem, SelectScope, find_column, meaning_of, select_scopes
+from icesql.query.names import FromItem, SelectScope, find_column, select_scopes, top_level
 from icesql.query.pushdown.select_keys import OuterJoins
 
 
@@ -74,15 +74,13 @@ def _merges(scope: SelectScope) -> bool:
 def _column(
     node: exp.Expr, scope: SelectScope, schemas: Sequence[Schema], filled: dict[int, bool]
 ) -> bool | None:
-    if not isinstance(node, exp.Column) or isinstance(node.this, exp.Star):
+    meant = top_level(node, scope)
+    if meant is None:
         return None
-    meaning = meaning_of(node, scope)
-    if not meaning.certain or len(meaning.items) != 1 or len(meaning.path) != 1:
-        return None
-    (item,) = meaning.items
+    item, name = meant
     if item.scan is None:
         return None
-    column = find_column(schemas[item.scan], meaning.path[0], node)
+    column = find_column(schemas[item.scan], name, node)
     return None if column is None else _field_nullable(item, column.required, filled)
 
 

@@ -353,14 +353,13 @@ class Pipeline:
         query: QueryContext,
         prepared: PreparedStatement | None = None,
     ) -> Outcome:
-        from icesql.query.metadata_answers import answer_from_metadata, with_counts
+        from icesql.query.metadata_answers import answer_from_metadata
 
         answer = answer_from_metadata(bound, query) if bound.spark is None else None
         if answer is not None:
             columns = [(name, "bigint") for name in answer.names]
             answered = StaticResult(columns, [answer.row])
             return Outcome(answered, (), bound.notes, bound, bound.scans)
-        bound = bound if bound.spark is not None else with_counts(bound)
         stored = [
             (table.storage, table.metadata.location)
             for scan in bound.scans
@@ -371,17 +370,12 @@ class Pipeline:
         plans, notes = plans_to_read(bound, query, self.prepared, prepared)
         query.meanwhile = None
         notes = bound.notes + notes
-        choice = engine_of(bound, plans, query)
-        if choice.name == "spark" and statement.spark is not None and bound.spark is None:
-            from icesql.query.bind import bind
+        local = plans
+        bound, plans, choice = self.chosen(statement, bound, plans, query)
+        if plans is not local:
             from icesql.scan.plan import check_limits
-            from icesql.scan.planner import plan
 
-            bound = bind(statement, self.state, query, on_spark=True, for_explain=False)
-            plans = [plan(scan, query) for scan in bound.scans]
             check_limits(plans, query.settings)
-        elif bound.spark is not None:
-            choice = replace(choice, name="spark")
         send_reports(bound.scans, plans)
         notes += () if choice.reason is None else (choice.reason,)
         result: Result
@@ -394,6 +388,27 @@ class Pipeline:
 
             result = CountedResult(result, plans[0].counted)
         return Outcome(result, tuple(plans), notes, bound, bound.scans)
+
+    def chosen(
+        self,
+        statement: Query,
+        bound: BoundQuery,
+        plans: list[ScanPlan],
+        query: QueryContext,
+        *,
+        explain: bool = False,
+    ) -> tuple[BoundQuery, list[ScanPlan], EngineChoice]:
+        """The engine of a query, and the query as this engine runs it, with its plans."""
+        choice = engine_of(bound, plans, query)
+        if bound.spark is not None:
+            return bound, plans, replace(choice, name="spark")
+        if choice.name != "spark" or statement.spark is None:
+            return bound, plans, choice
+        from icesql.query.bind import bind
+        from icesql.scan.planner import plan
+
+        bound = bind(statement, self.state, query, on_spark=True, for_explain=explain)
+        return bound, [plan(replace(each, explain=explain), query) for each in bound.scans], choice
 
     # Other parts of a statement: version queries, views, SHOW
 
@@ -481,8 +496,9 @@ class Pipeline:
 
             return StaticResult(*list_procedures(statement.like)), ()
         if self.state.temporary:
-            from icesql.query.views.create import named, whole
+            from icesql.query.views.create import named
             from icesql.query.views.describe_view import shown
+            from icesql.query.views.expansion import whole
             from icesql.query.views.temporary import TemporaryTable
 
             temporary = named(statement, self.state.temporary)

@@ -19,7 +19,7 @@ from icesql.errors import (
     similar_names,
 )
 from icesql.session.outcome import Outcome, Parameters
-from icesql.session.pipeline import edges_of, engine_of, limit_notes, narrowed
+from icesql.session.pipeline import edges_of, limit_notes, narrowed
 from icesql.session.prepared import QueryText
 from icesql.sql import statement as kinds
 from icesql.sql.parser.row_count import RowCount
@@ -56,21 +56,14 @@ def explain(session: Session, statement: kinds.Explain, query: QueryContext) -> 
 def _explained(session: Session, statement: kinds.Explain, query: QueryContext) -> Outcome:
     from icesql.explain.report import engine_plan, measure
     from icesql.explain.report import explain as explained
-    from icesql.query.bind import bind
-    from icesql.query.metadata_answers import with_counts
     from icesql.scan.planner import plan
 
     started = time.perf_counter()
     read, bound = session.pipeline.bind(statement.query, query, for_explain=True)
-    bound = bound if bound.spark is not None else with_counts(bound)
     bind_seconds = time.perf_counter() - started
     plans = [plan(replace(scan, explain=True), query) for scan in bound.scans]
-    choice, measured = engine_of(bound, plans, query), None
-    if choice.name == "spark" and read.spark is not None and bound.spark is None:
-        bound = bind(read, session.state, query, on_spark=True)
-        plans = [plan(replace(scan, explain=True), query) for scan in bound.scans]
-    elif bound.spark is not None:
-        choice = replace(choice, name="spark")
+    bound, plans, choice = session.pipeline.chosen(read, bound, plans, query, explain=True)
+    measured = None
     edges = edges_of(bound, plans)
     notes = bound.notes + limit_notes(plans, edges, statement, query)
     if statement.analyze:

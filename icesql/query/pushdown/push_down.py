@@ -133,15 +133,12 @@ def push_down(
 
 
 def wants_extremes(tree: exp.Expr) -> bool:
-    """Whether it may need extremes: an ORDER BY with a LIMIT, min and max, a count with a WHERE."""
+    """Whether it may need extremes or counts: an ORDER BY with a LIMIT, min, max and count."""
     if not isinstance(tree, exp.Select):
         return False
     if tree.args.get("order") is not None:
         return tree.args.get("limit") is not None
     outputs = [each.unalias() for each in tree.expressions]
-    if tree.args.get("where") is None:
-        # Counts of all rows are answered elsewhere.
-        return any(isinstance(each, exp.Max | exp.Min) for each in outputs)
     return all(isinstance(each, exp.Max | exp.Min | exp.Count) for each in outputs)
 
 

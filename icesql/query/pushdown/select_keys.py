@@ -127,14 +127,6 @@ def with_aliases(condition: Condition, scope: SelectScope) -> Condition:
     return condition.over(inside) if inside else condition
 
 
-def top_level(column: exp.Column, scope: SelectScope) -> tuple[FromItem, str] | None:
-    """The one item of FROM that has a column and its name in lower case; None for nested fields."""
-    meaning = meaning_of(column, scope)
-    if len(meaning.items) != 1 or not meaning.certain or len(meaning.path) != 1:
-        return None
-    return meaning.items[0], meaning.path[0].lower()
-
-
 # The items of a SELECT that a condition may filter, given the joins between them.
 
 _JOIN_KINDS: Final = ("", "INNER", "CROSS", "OUTER", "SEMI", "ANTI")

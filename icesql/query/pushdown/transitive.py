@@ -14,9 +14,8 @@ from msgspec import Struct
 from sqlglot import exp
 
 from icesql.iceberg import types as t
-from icesql.query.names import FromItem, SelectScope, resolver
+from icesql.query.names import FromItem, SelectScope, resolver, top_level
 from icesql.query.pushdown.computed.expression import Expression
-from icesql.query.pushdown.select_keys import top_level
 from icesql.scan.table_scan import TableScan
 
 if TYPE_CHECKING:
@@ -113,15 +112,14 @@ def _known(
     field = resolver(scope, item, scans[item.scan].schema)(column)
     if field is None or not isinstance(field.type, _EXACT):
         return None
-    return item, name, field.type
+    return item, name.lower(), field.type
 
 
 def _only(condition: Condition, scope: SelectScope) -> tuple[FromItem, str] | None:
     """The one column that a condition uses, None if it uses several."""
     found = [top_level(column, scope) for column in condition.columns]
-    first = found[0] if found else None
-    is_one = all(
-        each is not None and first is not None and each[0] is first[0] and each[1] == first[1]
-        for each in found
-    )
-    return first if is_one else None
+    only = {(id(item), name.lower()): item for item, name in filter(None, found)}
+    if len(only) != 1 or None in found:
+        return None
+    (((_, name), item),) = only.items()
+    return item, name

@@ -17,7 +17,7 @@ from sqlglot import exp
 
 from icesql.iceberg import types as t
 from icesql.query.bound import KeyEdge
-from icesql.query.names import FromItem, SelectScope, find_column, meaning_of, resolver
+from icesql.query.names import FromItem, SelectScope, find_column, top_level
 from icesql.query.plain_calls import is_plain_call
 from icesql.query.pushdown.push_down import conjuncts
 from icesql.query.pushdown.select_keys import EXISTS_PARTS, OuterJoins, has_only
@@ -146,7 +146,10 @@ class _Finder(Struct):
     def _target(self, node: exp.Expr, scope: SelectScope, targets: Targets) -> _Place | None:
         """The column of a scan that may be filtered, else None."""
         inner = _inside_day(node)
-        place = self._column(node if inner is None else inner, scope)
+        meant = top_level(node if inner is None else inner, scope)
+        if meant is None or meant[0].scan is None:
+            return None
+        place = self._place(*meant, node)
         if place is None:
             return None
         if inner is not None:
@@ -162,24 +165,8 @@ class _Finder(Struct):
         if is_plain_call(node, exp.Max, exp.Min):
             # The result is one of the values of the column.
             return self._source(node.this, scope)
-        if not isinstance(node, exp.Column) or isinstance(node.this, exp.Star):
-            return None
-        meaning = meaning_of(node, scope)
-        if len(meaning.items) != 1 or len(meaning.path) != 1 or not meaning.certain:
-            return None
-        return self._place(meaning.items[0], meaning.path[0], node)
-
-    def _column(self, node: exp.Expr, scope: SelectScope) -> _Place | None:
-        if not isinstance(node, exp.Column) or isinstance(node.this, exp.Star):
-            return None
-        meaning = meaning_of(node, scope)
-        if len(meaning.items) != 1 or len(meaning.path) != 1 or not meaning.certain:
-            return None
-        item = meaning.items[0]
-        if item.scan is None:
-            return None
-        column = resolver(scope, item, self.scans[item.scan].schema)(node)
-        return None if column is None else _Place(item.scan, column)
+        meant = top_level(node, scope)
+        return None if meant is None else self._place(*meant, node)
 
     def _place(self, item: FromItem, name: str, node: exp.Expr) -> _Place | None:
         if item.scan is not None:

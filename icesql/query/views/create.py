@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from icesql.errors import ProgrammingError, found_at
-from icesql.query.views.expansion import Find, expand, quoted_name
+from icesql.query.views.expansion import Find, expand
 from icesql.query.views.tables import with_tables
 from icesql.query.views.temporary import TemporaryTable, View
-from icesql.sql.parse import parse_expanded
 from icesql.sql.statement import (
     Created,
     CreateTable,
@@ -154,17 +153,6 @@ def drop_of(statement: Statement, made: Temporary) -> Drop | None:
     if made.find(statement.table.parts) is None:
         return None
     return Drop("TABLE", statement.table.parts[-1], statement.if_exists, statement.table.offset)
-
-
-def whole(name: str, dialect: str | None) -> Query:
-    """A query of all rows of a temporary view."""
-    return parse_expanded(
-        f"SELECT * FROM {quoted_name(name, dialect)}",
-        dialect=dialect,
-        given=(None, 0),
-        shown={},
-        files=False,
-    )
 
 
 def named(statement: Shown, made: Temporary) -> View | TemporaryTable | None:

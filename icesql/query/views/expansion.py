@@ -170,6 +170,17 @@ def quoted_name(name: str, dialect: str | None) -> str:
     return str(exp.to_identifier(name, quoted=True).sql(dialect=promised_name(dialect)))
 
 
+def whole(name: str, dialect: str | None) -> Query:
+    """A query of all rows of a view."""
+    return parse_expanded(
+        f"SELECT * FROM {quoted_name(name, dialect)}",
+        dialect=dialect,
+        given=(None, 0),
+        shown={},
+        files=False,
+    )
+
+
 def expand(query: Query, find: Find, dialect: str | None, *, files: bool) -> Query:
     """The query with the views that ``find`` knows in its text; unchanged without any.
 

@@ -23,11 +23,11 @@ from icesql.query.bind import scan_of
 from icesql.query.columns import name_nested_queries
 from icesql.query.dialects.spark.instants import written
 from icesql.query.dialects.translate import translate
-from icesql.query.views.expansion import MARK, expand, meant, quoted_name
+from icesql.query.views.expansion import MARK, expand, meant, quoted_name, whole
 from icesql.query.views.schema_check import query_names, select_list
 from icesql.query.views.temporary import View
 from icesql.sql.lexer import SPARK_NAMES, promised_name
-from icesql.sql.parse import parse, parse_expanded
+from icesql.sql.parse import parse
 from icesql.sql.parser.writing import write_sql
 from icesql.sql.positions import unsupported
 from icesql.sql.statement import Place, Query, TableReference
@@ -140,14 +140,11 @@ class StoredViews:
 
     def _alone(self, view: View) -> Query:
         """A query of all columns of a view, before they are checked."""
-        expanded = parse_expanded(
-            f"SELECT * FROM {_VIEW}", dialect=self._dialect, given=(None, 0), shown={}, files=False
-        )
 
         def find(reference: TableReference, place: Place | None) -> View | None:
             return view if place is None else self.find(reference, place)
 
-        return expand(expanded, find, self._dialect, files=False)
+        return expand(whole(_VIEW, self._dialect), find, self._dialect, files=False)
 
     def _place(self, stored: StoredView, catalog: str | None) -> Place:
         """The place in which its names are resolved; ``catalog`` is the one that has the view."""

@@ -10,6 +10,8 @@ import pytest
 QUERIES = [
     "SELECT id, region, amount, ordered_on FROM shop.orders",
     "FROM shop.types",
+    "SELECT count(*) FROM shop.orders",
+    "SELECT count(*), max(id) FROM shop.orders WHERE id >= 20",
     "SELECT region, count(*) AS n FROM shop.orders WHERE id < 30 GROUP BY ALL",
     "WITH c AS (SELECT id FROM shop.orders) SELECT c.id, 'x' AS \"a) b\" FROM c -- )",
 ]

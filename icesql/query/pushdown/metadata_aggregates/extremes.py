@@ -14,7 +14,7 @@ from sqlglot import exp
 from icesql.iceberg.expressions.predicate import ALWAYS_FALSE, ALWAYS_TRUE
 from icesql.iceberg.schema import Schema
 from icesql.iceberg.types import NestedField, PrimitiveType
-from icesql.query.names import SelectScope, find_column, resolver
+from icesql.query.names import SelectScope, find_column, resolver, top_level
 from icesql.query.plain_calls import is_plain_call
 from icesql.query.pushdown.complement import complement
 from icesql.query.pushdown.computed.reading import expression_of
@@ -23,7 +23,6 @@ from icesql.query.pushdown.select_keys import (
     has_only,
     is_row_by_row,
     rows_wanted,
-    top_level,
 )
 from icesql.query.short_sql import short_sql
 from icesql.scan.pruning.counted import Counted
@@ -163,9 +162,7 @@ def _column(node: exp.Expr, scope: SelectScope, schema: Schema) -> int | None:
 
 def _plain_column(node: exp.Expr, scope: SelectScope, schema: Schema) -> NestedField | None:
     """The top-level column that an expression reads, None for other expressions."""
-    if not isinstance(node, exp.Column) or not isinstance(node.this, exp.Identifier):
-        return None
     meant = top_level(node, scope)
-    if meant is None or (meant[1] in scope.aliases and len(node.parts) == 1):
+    if meant is None or (meant[1].lower() in scope.aliases and not node.args.get("table")):
         return None  # ORDER BY prefers an alias with this name
     return find_column(schema, node.name, node)
