@@ -118,10 +118,7 @@ class ColumnTypes:
     def _output(self, item: FromItem, name: str, depth: int) -> t.NestedField | None:
         if item.scan is not None:
             return find_field(self._schemas[item.scan].fields, name)
-        query = item.query
-        while isinstance(query, exp.SetOperation):
-            query = query.this.unnest()
-        scope = self._scope_of.get(id(query))
+        scope = self._scope(item.query)
         if scope is None or depth > _DEEPEST:
             return None
         for node in scope.select.expressions:
@@ -134,10 +131,14 @@ class ColumnTypes:
                 return None if type is None else t.NestedField(0, name, type)
         return None
 
-    def _first_output(self, query: exp.Expr, depth: int) -> t.IcebergType | None:
+    def _scope(self, query: exp.Expr | None) -> SelectScope | None:
+        """The SELECT whose outputs name the columns of a query."""
         while isinstance(query, exp.SetOperation):
             query = query.this.unnest()
-        scope = self._scope_of.get(id(query))
+        return self._scope_of.get(id(query))
+
+    def _first_output(self, query: exp.Expr, depth: int) -> t.IcebergType | None:
+        scope = self._scope(query)
         if scope is None or len(scope.select.expressions) != 1:
             return None
         return self.of(scope.select.expressions[0], scope, depth + 1)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from icesql.context import QueryContext
 from icesql.query.show_rows import of_session
-from icesql.query.show_rows.request import Answer, Columns, Rows, ShowRequest
+from icesql.query.show_rows.request import Answer, Columns, Rows, ShowRequest, columns
 from icesql.query.views.temporary import TemporaryTable
 from icesql.sql.table_name import name_parts
 
@@ -30,8 +30,7 @@ def show(
 
 def columns_of(statement: Shown) -> Columns:
     """The names and kinds of a statement's result columns."""
-    listed = (_answer(statement.what)[0] or f"{statement.name} varchar").split(", ")
-    return [(name, kind) for name, _, kind in (each.partition(" ") for each in listed)]
+    return columns(_answer(statement.what)[0] or f"{statement.name} varchar")
 
 
 def column_names(name: str, session: SessionState) -> list[str]:
@@ -44,18 +43,18 @@ def column_names(name: str, session: SessionState) -> list[str]:
     return [column.name for column in table.metadata.schema.fields]
 
 
-def _wide(columns: Columns, rows: Rows) -> tuple[Columns, Rows]:
+def _wide(listed: Columns, rows: Rows) -> tuple[Columns, Rows]:
     """The same columns and rows, with ids as text in columns where one has over 63 bits."""
     far = {
         index
         for row in rows
         for index, value in enumerate(row)
-        if columns[index][1] == "bigint" and value is not None and value.bit_length() > 63
+        if listed[index][1] == "bigint" and value is not None and value.bit_length() > 63
     }
     if not far:
-        return columns, rows
+        return listed, rows
     named = [
-        (name, "varchar" if index in far else kind) for index, (name, kind) in enumerate(columns)
+        (name, "varchar" if index in far else kind) for index, (name, kind) in enumerate(listed)
     ]
     return named, [
         tuple(

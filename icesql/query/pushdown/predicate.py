@@ -191,17 +191,7 @@ class Translator(Struct):
             return self.compare(operation, left, constant)
         if other is not None:
             return self.compare(FLIPPED[operation], right, other)
-        if operation is Operation.EQ and left.name == right.name == "row":
-            pairs = zip(left.arguments, right.arguments, strict=False)
-            return all_of(self._equal_parts(*each) for each in pairs)
         return self.opaque(left, right)
-
-    def _equal_parts(self, left: Expression, right: Expression) -> Predicate:
-        """The predicate for parts of two equal rows, in which NULL equals NULL."""
-        constant = self.constant(right)
-        if constant is not None and constant.kind is Kind.NULL:
-            return self._null(left, is_null=True)
-        return ALWAYS_TRUE if constant is None else self.compare(Operation.EQ, left, constant)
 
     def _distinct(self, each: Expression, *, distinct: bool) -> Predicate:
         left, right = each.arguments
@@ -252,10 +242,6 @@ class Translator(Struct):
         constants = [constant for constant in found if constant is not None]
         if len(constants) == len(items) > 0:
             return self._among(operand, constants, negated=negated)
-        if operand.name == "row" and not negated and self._are_rows(operand, items):
-            return any_of(
-                all_of(map(self._equal_parts, operand.arguments, item.arguments)) for item in items
-            )
         return self._left("the list holds more than constants")
 
     def _in_list(self, operand: Expression, values: LiteralList, *, negated: bool) -> Predicate:
@@ -280,21 +266,6 @@ class Translator(Struct):
         if negated:
             return all_of(self.compare(Operation.NOT_EQ, operand, each) for each in united)
         return any_of(self.compare(Operation.EQ, operand, each) for each in united)
-
-    def _are_rows(self, operand: Expression, items: Sequence[Expression]) -> bool:
-        """Whether all items are rows of constants, with one type for each column.
-
-        The engine converts the values of a list with mixed types.
-        """
-        width = len(operand.arguments)
-        if any(item.name != "row" or len(item.arguments) != width for item in items):
-            return False
-        for column in zip(*(item.arguments for item in items), strict=True):
-            constants = [self.constant(each) for each in column]
-            kinds = {None if each is None else each.kind for each in constants} - {Kind.NULL}
-            if None in kinds or len(kinds) > 1:
-                return False
-        return True
 
     # -------------------------------------------------------------- other leaves
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from icesql.catalog.view import StoredView, with_views
 from icesql.context import QueryContext
@@ -19,77 +19,45 @@ from icesql.errors import (
 )
 from icesql.iceberg import types as t
 from icesql.iceberg.expressions.predicate import And, Leaf, Operation, Or, Predicate, Term
-from icesql.query.show_rows.request import Columns
+from icesql.query.show_rows.request import Columns, columns
 from icesql.query.views.describe_view import definition
 
 if TYPE_CHECKING:
     from icesql.catalog.search_path import SearchPath
     from icesql.catalog.table import Catalog, Identifier, Table
 
-_NAMES: Final = (
-    ("table_catalog", "varchar"), ("table_schema", "varchar"), ("table_name", "varchar"),
-)  # fmt: skip
+T = TypeVar("T")
+_NAMES: Final = "table_catalog varchar, table_schema varchar, table_name varchar"
 _CONSTRAINT: Final = (
-    ("constraint_catalog", "varchar"),
-    ("constraint_schema", "varchar"),
-    ("constraint_name", "varchar"),
+    "constraint_catalog varchar, constraint_schema varchar, constraint_name varchar"
 )
 COLUMNS: Final[dict[str, Columns]] = {
-    "schemata": (
-        ("catalog_name", "varchar"),
-        ("schema_name", "varchar"),
-        ("schema_owner", "varchar"),
-    ),
-    "tables": (
-        *_NAMES,
-        ("table_type", "varchar"),
-        ("is_insertable_into", "varchar"),
-        ("is_typed", "varchar"),
-    ),
-    "columns": (
-        *_NAMES,
-        ("column_name", "varchar"),
-        ("ordinal_position", "integer"),
-        ("column_default", "varchar"),
-        ("is_nullable", "varchar"),
-        ("data_type", "varchar"),
-        ("column_comment", "varchar"),
-        ("character_maximum_length", "integer"),
-        ("numeric_precision", "integer"),
-        ("numeric_precision_radix", "integer"),
-        ("numeric_scale", "integer"),
-        ("datetime_precision", "integer"),
-    ),
-    "views": (
-        *_NAMES,
-        ("view_definition", "varchar"),
-        ("check_option", "varchar"),
-        ("is_updatable", "varchar"),
-    ),
-    # Tools query keys and constraints before they show a table: these are empty, not errors.
-    "table_constraints": (
-        *_CONSTRAINT,
-        *_NAMES,
-        ("constraint_type", "varchar"),
-        ("is_deferrable", "varchar"),
-        ("initially_deferred", "varchar"),
-    ),
-    "key_column_usage": (
-        *_CONSTRAINT,
-        *_NAMES,
-        ("column_name", "varchar"),
-        ("ordinal_position", "integer"),
-        ("position_in_unique_constraint", "integer"),
-    ),
-    "referential_constraints": (
-        *_CONSTRAINT,
-        ("unique_constraint_catalog", "varchar"),
-        ("unique_constraint_schema", "varchar"),
-        ("unique_constraint_name", "varchar"),
-        ("match_option", "varchar"),
-        ("update_rule", "varchar"),
-        ("delete_rule", "varchar"),
-    ),
+    name: columns(text)
+    for name, text in {
+        "schemata": "catalog_name varchar, schema_name varchar, schema_owner varchar",
+        "tables": f"{_NAMES}, table_type varchar, is_insertable_into varchar, is_typed varchar",
+        "columns": (
+            f"{_NAMES}, column_name varchar, ordinal_position integer, column_default varchar, "
+            "is_nullable varchar, data_type varchar, column_comment varchar, "
+            "character_maximum_length integer, numeric_precision integer, "
+            "numeric_precision_radix integer, numeric_scale integer, datetime_precision integer"
+        ),
+        "views": (f"{_NAMES}, view_definition varchar, check_option varchar, is_updatable varchar"),
+        # Tools query keys and constraints before they show a table: these are empty, not errors.
+        "table_constraints": (
+            f"{_CONSTRAINT}, {_NAMES}, constraint_type varchar, is_deferrable varchar, "
+            "initially_deferred varchar"
+        ),
+        "key_column_usage": (
+            f"{_CONSTRAINT}, {_NAMES}, column_name varchar, ordinal_position integer, "
+            "position_in_unique_constraint integer"
+        ),
+        "referential_constraints": (
+            f"{_CONSTRAINT}, unique_constraint_catalog varchar, unique_constraint_schema varchar, "
+            "unique_constraint_name varchar, match_option varchar, update_rule varchar, "
+            "delete_rule varchar"
+        ),
+    }.items()
 }
 _EMPTY: Final = frozenset({"table_constraints", "key_column_usage", "referential_constraints"})
 # Errors of a table without columns to show: deleted meanwhile, corrupt, or not permitted.
@@ -98,16 +66,18 @@ _LEFT_OUT: Final = (
 )  # fmt: skip
 
 
-def readable_tables(
-    catalog: Catalog, identifiers: list[Identifier], query: QueryContext
-) -> Iterator[Table]:
-    """The tables, without unreadable ones. Raises CatalogError, StorageError."""
+def readable(
+    load: Callable[[Identifier], T | None], identifiers: list[Identifier], query: QueryContext
+) -> Iterator[T]:
+    """The tables or views, without unreadable ones. Raises CatalogError, StorageError."""
     for identifier in identifiers:
         query.check()
         try:
-            yield catalog.load(identifier)
+            found = load(identifier)
         except _LEFT_OUT:
             continue
+        if found is not None:
+            yield found
 
 
 def information(
@@ -131,8 +101,9 @@ def information(
     wanted, held = _wanted(row_filter, 3), with_views(catalog)
     views = [] if held is None else _listed(held.views, catalog, schemas, query)
     views = [each for each in views if _has(wanted, each[-1])]
+    stored: Iterable[StoredView] = () if held is None else readable(held.load_view, views, query)
     if name == "views":
-        for view in _readable_views(held, views, query):
+        for view in stored:
             schema, last = ".".join(view.identifier[:-1]), view.identifier[-1]
             yield catalog.name, schema, last, definition(view, None), "NONE", "NO"
         return
@@ -143,10 +114,8 @@ def information(
             for identifier in identifiers:
                 yield catalog.name, ".".join(identifier[:-1]), identifier[-1], kind, can, "NO"
         return
-    readable: Iterator[Table | StoredView] = chain(
-        readable_tables(catalog, found, query), _readable_views(held, views, query)
-    )
-    for table in readable:
+    tables: Iterable[Table | StoredView] = chain(readable(catalog.load, found, query), stored)
+    for table in tables:
         schema, last = ".".join(table.identifier[:-1]), table.identifier[-1]
         for place, column in enumerate(table.metadata.schema.fields, start=1):
             nullable = "NO" if column.required else "YES"
@@ -175,20 +144,6 @@ def _numbers(kind: t.IcebergType) -> tuple[int | None, int | None, int | None, i
             return None, None, None, 6
         case _:
             return None, None, None, None
-
-
-def _readable_views(
-    held: Any, identifiers: list[Identifier], query: QueryContext
-) -> Iterator[StoredView]:
-    """The views of a catalog with views, without unreadable ones."""
-    for identifier in identifiers:
-        query.check()
-        try:
-            found = held.load_view(identifier)
-        except _LEFT_OUT:
-            continue
-        if found is not None:
-            yield found
 
 
 def _listed(

@@ -180,7 +180,7 @@ def _all_tables(request: ShowRequest) -> Iterator[tuple[Any, ...]]:
             columns = [name for name, _, _ in each.columns]
             kinds = [engine or kind for _, kind, engine in each.columns]
             yield "temp", "main", each.name, columns, kinds, True
-    from icesql.query.show_rows.information import readable_tables
+    from icesql.query.show_rows.information import readable
 
     names, own = request.names, request.names.catalog
     for name in names.catalog_kinds():
@@ -197,7 +197,7 @@ def _all_tables(request: ShowRequest) -> Iterator[tuple[Any, ...]]:
             continue
         if catalog is None:
             continue
-        for table in readable_tables(catalog, listed, request.query):
+        for table in readable(catalog.load, listed, request.query):
             fields = table.metadata.schema.fields
             columns = [field.name for field in fields]
             kinds = [str(field.type) for field in fields]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from icesql.errors import found_at
@@ -28,6 +28,9 @@ from icesql.sql.positions import unsupported
 from icesql.storage.credentials import redact_urls
 
 if TYPE_CHECKING:
+    from icesql.catalog.table import Table
+    from icesql.context import QueryContext
+    from icesql.iceberg.metadata.snapshot import Snapshot
     from icesql.iceberg.types import NestedField
 
 
@@ -119,12 +122,17 @@ def partitions(request: ShowRequest) -> Rows:
         hint = "the table has no partitions; its partitions table has the totals"
         raise unsupported(f"SHOW PARTITIONS of {table.name}", request.reference.offset, hint)
     snapshot = request.selected(table).snapshot
-    schema = metadata_schema("partitions", metadata)
-    scan = TableScan(table, snapshot, schema, schema, metadata_table="partitions")
     return [
         (partition_text(values, spec_id, metadata), spec_id, *row[:3])
-        for values, spec_id, *row in metadata_rows(scan, request.query).rows
+        for values, spec_id, *row in partition_rows(table, snapshot, request.query)
     ]
+
+
+def partition_rows(table: Table, snapshot: Snapshot | None, query: QueryContext) -> Iterable[Any]:
+    """The rows of the metadata table ``partitions`` at a snapshot."""
+    schema = metadata_schema("partitions", table.metadata)
+    scan = TableScan(table, snapshot, schema, schema, metadata_table="partitions")
+    return metadata_rows(scan, query).rows
 
 
 def partition_text(values: Mapping[int, Any], spec_id: int, metadata: TableMetadata) -> str:

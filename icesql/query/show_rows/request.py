@@ -31,6 +31,11 @@ Rows: TypeAlias = list[tuple[Any, ...]]
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
+def columns(text: str) -> Columns:
+    """The names and kinds of ``name varchar, value varchar``."""
+    return [(name, kind) for name, _, kind in (each.partition(" ") for each in text.split(", "))]
+
+
 class ShowRequest(Struct):
     """A statement with its session; functions that make rows add to ``notes``."""
 

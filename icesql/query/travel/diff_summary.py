@@ -14,12 +14,9 @@ from icesql.catalog.current_metadata import read_metadata
 from icesql.errors import CorruptFileError, StorageError, found_at
 from icesql.iceberg.metadata.partition_type import united_partition_type
 from icesql.query.show_rows.create_table import table_properties, transform_text
-from icesql.query.show_rows.of_table import partition_text
+from icesql.query.show_rows.of_table import partition_rows, partition_text
 from icesql.query.show_rows.request import Rows, ShowRequest
 from icesql.query.snapshot_selection import SelectedSnapshot, instant_text, select_snapshot
-from icesql.scan.metadata_tables.rows import metadata_rows
-from icesql.scan.metadata_tables.schemas import metadata_schema
-from icesql.scan.table_scan import TableScan
 
 if TYPE_CHECKING:
     from icesql.catalog.table import Table
@@ -161,11 +158,9 @@ def _counts(
     metadata = table.metadata
     if snapshot is None:
         return {}
-    schema = metadata_schema("partitions", metadata)
-    scan = TableScan(table, snapshot, schema, schema, metadata_table="partitions")
     has_partitions = bool(united_partition_type(metadata).fields)
     found: dict[str | None, _Counts] = {}
-    for row in metadata_rows(scan, query).rows:
+    for row in partition_rows(table, snapshot, query):
         name, counted = None, row
         if has_partitions:
             name, counted = partition_text(row[0], row[1], metadata), row[2:]

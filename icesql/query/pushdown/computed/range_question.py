@@ -17,6 +17,7 @@ from icesql.iceberg import types as t
 from icesql.query.constants.evaluated import Evaluate
 from icesql.query.pushdown.computed.expression import (
     COMPARISONS,
+    OPPOSITE,
     Expression,
     call,
     string,
@@ -56,7 +57,7 @@ def file_condition(
     if sum(each.name in GROWING for each in written.walk()) > 1:
         return None
     places = {field_id: place for place, field_id in enumerate(fields)}
-    writer = _Question(places, fields, utc)
+    writer = _Question(places, utc)
     try:
         exact = writer.exact(written)
     except NotWritable:
@@ -137,8 +138,8 @@ class _Question:
     one; ``n0`` and ``a0``, true if it may have NULL and NaN.
     """
 
-    def __init__(self, places: dict[int, int], fields: dict[int, t.NestedField], utc: bool) -> None:
-        self._places, self._fields, self._utc = places, fields, utc
+    def __init__(self, places: dict[int, int], utc: bool) -> None:
+        self._places, self._utc = places, utc
         self.widened = False
 
     def _place(self, each: Expression) -> int:
@@ -206,7 +207,7 @@ class _Question:
         if len(places) > _MOST_CORNERS or (len(places) > 1 and not shape.strict):
             return "TRUE"
         self.widened = self.widened or shape.zoned
-        floating = any(t.is_floating(each.value.type) for each in inputs)
+        floating = any(map(_is_float, inputs))
         return self._at_corners(operation, left, right, places, shape, floating=floating)
 
     def _at_corners(
@@ -230,14 +231,7 @@ class _Question:
                 f"(TRY({self._at(call(one, left, right), corner)}) IS TRUE)" for corner in corners
             )
 
-        fails = {
-            "=": [all_are("<"), all_are(">")],
-            "<>": [all_are("=")],
-            "<": [all_are(">=")],
-            "<=": [all_are(">")],
-            ">": [all_are("<=")],
-            ">=": [all_are("<")],
-        }[operation]
+        fails = map(all_are, "<>" if operation == "=" else (OPPOSITE[operation],))
         never = [f"({' OR '.join(f'({each})' for each in fails)})"]
         # The comparison is evaluated only if all guards are true.
         guards = [f"l{place} IS NOT NULL AND h{place} IS NOT NULL" for place in places]
@@ -249,27 +243,15 @@ class _Question:
                 at_null = self._at(whole_condition, {place: None})
                 never.append(f"(NOT n{place} OR TRY({at_null}) IS NOT TRUE)")
             if floating:
-                never.append(self._without_nan(whole_condition, place))
+                at_nan = self._at(whole_condition, {place: "nan"})
+                never.append(f"(NOT a{place} OR TRY({at_nan}) IS NOT TRUE)")
         elif floating:
             never += [f"NOT a{place}" for place in places]
         if floating:
-            guards += [f"{self._is_finite(place, end)}" for place in places for end in "lh"]
+            floats = {self._place(each) for each in whole_condition.inputs if _is_float(each)}
+            guards += [f"isfinite({end}{place})" for place in sorted(floats) for end in "lh"]
         holds = f"NOT ({' AND '.join(never)})"
         return f"(CASE WHEN {' AND '.join(guards)} THEN {holds} ELSE TRUE END)"
-
-    def _without_nan(self, condition: Expression, place: int) -> str:
-        if not t.is_floating(self._type(place)):
-            return "TRUE"
-        at_nan = self._at(condition, {place: "nan"})
-        return f"(NOT a{place} OR TRY({at_nan}) IS NOT TRUE)"
-
-    def _is_finite(self, place: int, end: str) -> str:
-        return f"isfinite({end}{place})" if t.is_floating(self._type(place)) else "TRUE"
-
-    def _type(self, place: int) -> t.IcebergType:
-        return next(
-            self._fields[field_id].type for field_id, each in self._places.items() if each == place
-        )
 
     def _at(self, condition: Expression, corner: Mapping[int, str | None]) -> str:
         def input_of(each: Expression) -> str:
@@ -306,6 +288,10 @@ class _Question:
             for each in shape.finite
             for corner in corners
         ]
+
+
+def _is_float(each: Expression) -> bool:
+    return t.is_floating(each.value.type)
 
 
 def _meet(kinds: tuple[str, str], left: Expression, right: Expression) -> bool:

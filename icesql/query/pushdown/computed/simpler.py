@@ -48,6 +48,8 @@ def simpler(condition: Expression, *, negated: bool = False) -> Expression:
     """A simpler condition implied if ``condition`` is true (``negated``: if it is false)."""
     parts = condition.arguments
     match condition.name:
+        case "in" if not negated and _are_rows(*parts):
+            return conjunction("or", [_rows("=", parts[0], each) for each in parts[1:]])
         case name if name in _COMPARING and sum(map(_forms, parts)) > _MOST_FORMS:
             return _kept(condition, negated=negated)
         case "and" | "or":
@@ -150,6 +152,8 @@ def _compared(operation: str, left: Expression, right: Expression) -> Expression
     if left.is_free and not right.is_free:
         left, right, operation = right, left, FLIPPED[operation]
     whole_condition = call(operation, left, right)
+    if operation == "=" and left.name == "row" and _have_one_width(left, right):
+        return _rows(operation, left, right)
     if not right.is_free:
         return whole_condition
     if right.name == "literal" and right.value[0] == "BOOLEAN" and left.name in (*_TRUTHS, "case"):
@@ -179,7 +183,7 @@ def _compared(operation: str, left: Expression, right: Expression) -> Expression
             return _extreme(operation, left, right)
         case "+" | "-" | "*":
             return _solved(operation, left, right) or whole_condition
-        case "row" if right.name == "row" and len(right.arguments) == len(parts):
+        case "row" if _have_one_width(left, right):
             return _rows(operation, left, right)
         case "date_add" if len(parts) == 2:
             return of(call("+", *parts))
@@ -337,6 +341,24 @@ def _extreme(operation: str, left: Expression, right: Expression) -> Expression:
     return call(operation, left, right)
 
 
+def _have_one_width(*rows: Expression) -> bool:
+    return len({(each.name, len(each.arguments)) for each in rows}) == 1
+
+
+def _are_rows(operand: Expression, *items: Expression) -> bool:
+    """Whether all items are rows of constants, with one type for each column of the operand.
+
+    The engine converts the values of a list with mixed types.
+    """
+    columns = zip(*(item.arguments for item in items), strict=False)
+    return (
+        operand.name == "row"
+        and _have_one_width(operand, *items)
+        and all(item.is_free for item in items)
+        and all(len(found) <= 1 and "" not in found for found in map(_types, columns))
+    )
+
+
 def _rows(operation: str, left: Expression, right: Expression) -> Expression:
     """Compare rows by their first values only; NULL is the greatest of them."""
     first, known = left.arguments[0], right.arguments[0]
@@ -368,12 +390,16 @@ def _equal(one: Expression, two: Expression) -> Expression:
     return call("is not distinct from", one, two)
 
 
+def _types(parts: tuple[Expression, ...]) -> set[str]:
+    return {_type_of(each) for each in parts} - {"NULL"}
+
+
 def have_one_type(parts: tuple[Expression, ...]) -> bool:
     """Whether the engine compares each of these as it would without the others.
 
     Values of different types are first converted to a common type.
     """
-    found = {_type_of(each) for each in parts} - {"NULL"}
+    found = _types(parts)
     return (len(found) <= 1 and "" not in found) or found == {"INTEGER", "DECIMAL"}
 
 
