@@ -42,7 +42,7 @@ def _columns(plan: ScanPlan) -> dict[str, int | None]:
 def _stored(plan: ScanPlan, leaves: tuple[int, ...]) -> int | None:
     total = 0
     for each in plan.survivors:
-        sizes = [each.entries.column_size(leaf) for leaf in leaves]
+        sizes = [each.entries.values_of("column_sizes", leaf) for leaf in leaves]
         for index in each.indexes:
             known = [size for column in sizes if (size := column[index]) is not None]
             if not known:

@@ -64,27 +64,23 @@ def _boolean(data: bytes) -> bool | None:
     return data != b"\x00" if len(data) == 1 else None
 
 
-def _int(data: bytes) -> int | None:
-    return int.from_bytes(data, "little", signed=True) if len(data) == 4 else None
+def _whole(*sizes: int, day: int = 1) -> Decode:
+    """A decoder of integers of some sizes.
+
+    With ``day`` 4 bytes are days: the column was a date when the file was written.
+    """
+
+    def decode(data: bytes) -> int | None:
+        if len(data) not in sizes:
+            return None
+        value = int.from_bytes(data, "little", signed=True)
+        return value * day if len(data) == 4 else value
+
+    return decode
 
 
-def _long_only(data: bytes) -> int | None:
-    return int.from_bytes(data, "little", signed=True) if len(data) == 8 else None
-
-
-def _long(data: bytes) -> int | None:
-    return int.from_bytes(data, "little", signed=True) if len(data) in (8, 4) else None
-
-
-def _timestamp(data: bytes) -> int | None:
-    value = _long(data)
-    # 4 bytes: the column was a date when the file was written.
-    return value * MICROS_PER_DAY if value is not None and len(data) == 4 else value
-
-
-def _timestamp_ns(data: bytes) -> int | None:
-    value = _long(data)
-    return value * NANOS_PER_DAY if value is not None and len(data) == 4 else value
+_int, _long_only, _long = _whole(4), _whole(8), _whole(8, 4)
+_timestamp, _timestamp_ns = _whole(8, 4, day=MICROS_PER_DAY), _whole(8, 4, day=NANOS_PER_DAY)
 
 
 def _float(data: bytes) -> float | None:

@@ -67,13 +67,6 @@ class Schema(Struct, frozen=True, dict=True):
         return ids
 
     @cached_property
-    def _columns_by_name(self) -> Mapping[str, list[t.NestedField]]:
-        columns: dict[str, list[t.NestedField]] = {}
-        for column in self.fields:
-            columns.setdefault(column.name, []).append(column)
-        return columns
-
-    @cached_property
     def _columns_by_lower_name(self) -> Mapping[str, list[t.NestedField]]:
         columns: dict[str, list[t.NestedField]] = {}
         for column in self.fields:
@@ -99,9 +92,10 @@ class Schema(Struct, frozen=True, dict=True):
 
     def find_column(self, name: str, *, case_sensitive: bool = False) -> t.NestedField | None:
         """The top-level column of that name, None if there is none; exact spelling first."""
-        matches = self._columns_by_name.get(name, ())
-        if not matches and not case_sensitive:
-            matches = self._columns_by_lower_name.get(name.lower(), ())
+        matches = self._columns_by_lower_name.get(name.lower(), [])
+        exact = [column for column in matches if column.name == name]
+        if exact or case_sensitive:
+            matches = exact
         if len(matches) > 1:
             raise AmbiguousColumnError(name, candidates=[column.name for column in matches])
         return matches[0] if matches else None

@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import re
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from msgspec import Struct
 
@@ -84,18 +84,20 @@ class Transform(Struct, frozen=True):
     '2024-02'
     """
 
-    @property
-    def preserves_order(self) -> bool:
-        """Whether a <= b implies apply(a) <= apply(b)."""
-        return False
+    # Whether a <= b implies apply(a) <= apply(b).
+    preserves_order: ClassVar[bool] = False
 
     def accepts(self, source_type: t.IcebergType) -> bool:
         """Whether the spec lets this transform take values of ``source_type``."""
         raise NotImplementedError
 
     def result_type(self, source_type: t.IcebergType) -> t.IcebergType:
-        """The type of the partition value; UNKNOWN where a dropped source leaves it open."""
-        raise NotImplementedError
+        """The type of the partition value: the source's, unless a class says otherwise.
+
+        UNKNOWN where a dropped source leaves it open. Void keeps the type in which files of older
+        specs stored values.
+        """
+        return source_type
 
     def apply(self, value: Any, source_type: t.IcebergType) -> Any:
         """The partition value of ``value``; NULL stays NULL.
@@ -115,18 +117,11 @@ class Identity(Transform, frozen=True):
     def __str__(self) -> str:
         return "identity"
 
-    @property
-    def preserves_order(self) -> bool:
-        """True: the value is unchanged."""
-        return True
+    preserves_order: ClassVar[bool] = True
 
     def accepts(self, source_type: t.IcebergType) -> bool:
         """Any primitive that has an order."""
         return isinstance(source_type, t.PrimitiveType) and not isinstance(source_type, _UNORDERED)
-
-    def result_type(self, source_type: t.IcebergType) -> t.IcebergType:
-        """The source's type."""
-        return source_type
 
     def apply(self, value: Any, source_type: t.IcebergType) -> Any:
         """``value`` unchanged."""
@@ -142,10 +137,6 @@ class Void(Transform, frozen=True):
     def accepts(self, source_type: t.IcebergType) -> bool:
         """Any type."""
         return True
-
-    def result_type(self, source_type: t.IcebergType) -> t.IcebergType:
-        """The source's type, in which files of older specs stored values."""
-        return source_type
 
     def apply(self, value: Any, source_type: t.IcebergType) -> Any:
         """None."""
@@ -226,20 +217,13 @@ class Truncate(Transform, frozen=True):
     def __str__(self) -> str:
         return f"truncate[{self.width}]"
 
-    @property
-    def preserves_order(self) -> bool:
-        """True for all its types."""
-        return True
+    preserves_order: ClassVar[bool] = True
 
     def accepts(self, source_type: t.IcebergType) -> bool:
         """Int, long, decimal, string and binary."""
         return isinstance(
             source_type, t.IntegerType | t.LongType | t.DecimalType | t.StringType | t.BinaryType
         )
-
-    def result_type(self, source_type: t.IcebergType) -> t.IcebergType:
-        """The source's type."""
-        return source_type
 
     def apply(self, value: Any, source_type: t.IcebergType) -> Any:
         """The truncated value; below the type's minimum where Java would wrap around."""
@@ -265,10 +249,7 @@ class TimeTransform(Transform, frozen=True):
     def __str__(self) -> str:
         return self.unit
 
-    @property
-    def preserves_order(self) -> bool:
-        """True: later instants never have an earlier unit."""
-        return True
+    preserves_order: ClassVar[bool] = True
 
     def accepts(self, source_type: t.IcebergType) -> bool:
         """Timestamps of all kinds, and dates except for hour."""

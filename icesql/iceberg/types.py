@@ -13,7 +13,7 @@ Source: Iceberg spec, "Schemas and Data Types".
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from msgspec import Struct
@@ -278,6 +278,19 @@ def children(node: IcebergType) -> tuple[NestedField, ...]:
             return (node.key_field, node.value_field)
         case _:
             return ()
+
+
+def with_children(node: IcebergType, fields: Sequence[NestedField]) -> IcebergType:
+    """The type with other child fields, as ``children`` returns them."""
+    match node, fields:
+        case StructType(), _:
+            return StructType(tuple(fields))
+        case ListType(), [element]:
+            return ListType(element.field_id, element.type, element.required)
+        case MapType(), [key, value]:
+            return MapType(key.field_id, key.type, value.field_id, value.type, value.required)
+        case _:
+            return node
 
 
 def walk(fields: tuple[NestedField, ...]) -> Iterator[NestedField]:

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 from msgspec import Struct
 
-from icesql.iceberg.manifest.stored_columns import StoredColumns, unpacked
 from icesql.storage.open import is_local
 
 if TYPE_CHECKING:
@@ -48,19 +47,18 @@ class ColumnsOnDisk:
         self._new: dict[str, _Kept] = {}
         self._count = 0
 
-    def find(self, path: str, length: int | None) -> StoredColumns | None:
+    def find(self, path: str, length: int | None) -> bytes | None:
         """The columns of a manifest; None where they are not kept, or are not this file's."""
         kept = self._kept.get(path)
         if kept is None or kept.version != _version(self._storage, path, length):
             return None
-        return unpacked(kept.columns)
+        return kept.columns
 
     def add(self, path: str, length: int | None, found: NarrowEntries) -> None:
         """Note what was unpacked of a manifest."""
         version = None if self._place is None else _version(self._storage, path, length)
-        data = None if version is None else found.packed()
-        if version is not None and data is not None:
-            self._new[path] = _Kept(version, data)
+        if version is not None:
+            self._new[path] = _Kept(version, found.packed())
             self._count += found.count
 
     def write(self) -> None:

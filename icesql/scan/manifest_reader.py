@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property, partial
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from icesql.catalog.table import Table
 from icesql.context import Progress, QueryContext
@@ -148,11 +148,8 @@ class ManifestReader:
         UnsupportedTableError for an encrypted manifest, CorruptFileError for a spec that the table
         does not have, QueryCancelledError between two manifests.
         """
-        spec_of = spec_of or self._spec_of
-        for done, (manifest, read) in enumerate(self._ahead(manifests)):
-            self._query.check()
-            yield manifest, self._decoded(manifest, read, spec_of)
-            self._query.report(Progress("planning", done + 1, len(manifests)))
+        found = self.filtered_entries_of(manifests, spec_of or self._spec_of, None)
+        return cast("Iterator[tuple[ManifestFile, ManifestEntries]]", found)
 
     def filtered_entries_of(
         self, manifests: Sequence[ManifestFile], spec_of: SpecOf, wanted_of: WantedOf | None
@@ -164,10 +161,7 @@ class ManifestReader:
         for done, (manifest, read) in enumerate(self._ahead(manifests)):
             self._query.check()
             wanted = None if wanted_of is None else wanted_of()
-            if wanted is None:
-                yield manifest, self._decoded(manifest, read, spec_of)
-            else:
-                yield manifest, self._narrow(manifest, read, spec_of, wanted)
+            yield manifest, self._entries(manifest, read, spec_of, wanted)
             self._query.report(Progress("planning", done + 1, len(manifests)))
         if self._disk is not None:
             self._disk[0].write()
@@ -249,86 +243,69 @@ class ManifestReader:
     def _is_near(self, path: str) -> bool:
         return self._storage.local_path(path) is not None
 
-    def _decoded(
-        self, manifest: ManifestFile, read: Callable[[], bytes], spec_of: SpecOf
-    ) -> ManifestEntries:
-        self._refuse_encrypted(manifest)
-        spec, types = spec_of(manifest)
-        cache, key = self._storage.cache, self._entries_key(manifest, types)
-
-        def decoded() -> tuple[ManifestEntries, int]:
-            narrow = self._kept_narrow(key)
-            if narrow is not None and cache is not None:
-                found, size = narrow.whole, len(narrow.file.data)
-                cache.put(("narrow", key), None, 0)
-            else:
-                data = read()
-                size = _INFLATED * len(data)
-                found = self._decode(
-                    manifest,
-                    data,
-                    partial(
-                        decode_manifest,
-                        data,
-                        manifest,
-                        path=self._storage.location(manifest.manifest_path),
-                        partition_types=types,
-                        partition_fields=_partition_fields(spec),
-                    ),
-                )
-            return found, size + _BYTES_PER_ENTRY * found.count
-
-        # The same manifest read by another schema may have partition values of other types.
-        return kept(cache, key, decoded)
-
-    def _narrow(
+    def _entries(
         self,
         manifest: ManifestFile,
         read: Callable[[], bytes],
         spec_of: SpecOf,
-        wanted: frozenset[tuple[str, int]],
+        wanted: frozenset[tuple[str, int]] | None,
     ) -> FilterColumns:
-        from icesql.iceberg.manifest.filtered_manifest import decode_for_filter
-
+        """The entries, or with ``wanted`` these values of them where that pays."""
         self._refuse_encrypted(manifest)
         spec, types = spec_of(manifest)
-        cache, key = self._storage.cache, self._entries_key(manifest, types)
+        cache, key = self._storage.cache, self._manifest_key(manifest)
+        # The same manifest read by another schema may have partition values of other types.
+        key = None if key is None else (*key, tuple(types))
         whole: ManifestEntries | None = None if cache is None else cache.get(key)
         if whole is not None:
             return whole
         narrow = self._kept_narrow(key)
-        data: bytes | AvroFile
-        if narrow is None:
+        if narrow is not None and wanted is None:
+            if cache is not None:
+                cache.put(("narrow", key), None, 0)
+            return self._kept(key, narrow.whole, len(narrow.file.data))
+        if narrow is not None and wanted is not None:
+            if wanted <= narrow.wanted:
+                return narrow
+            if len(wanted | narrow.wanted) <= _MOST_WANTED:
+                wanted |= narrow.wanted
+        elif wanted is not None:
             stored = self._stored(manifest, read, wanted, spec, types)
             if stored is not None:
                 self._keep_narrow(key, stored)
                 return stored
-            data = read()
-        elif wanted <= narrow.wanted:
-            return narrow
-        else:
-            data = narrow.file
-            if len(wanted | narrow.wanted) <= _MOST_WANTED:
-                wanted |= narrow.wanted
-        found = self._decode(
-            manifest,
-            data,
-            partial(
-                decode_for_filter,
+        data = read() if narrow is None else narrow.file
+
+        def decode() -> FilterColumns:
+            path, fields = self._storage.location(manifest.manifest_path), _partition_fields(spec)
+            if wanted is None and isinstance(data, bytes):
+                return decode_manifest(
+                    data, manifest, path=path, partition_types=types, partition_fields=fields
+                )
+            from icesql.iceberg.manifest.filtered_manifest import decode_for_filter
+
+            return decode_for_filter(
                 data,
                 manifest,
-                wanted,
-                path=self._storage.location(manifest.manifest_path),
+                wanted or frozenset(),
+                path=path,
                 partition_types=types,
-                partition_fields=_partition_fields(spec),
-            ),
-        )
-        if not isinstance(found, ManifestEntries):
-            self._keep_narrow(key, found)
-            self._store(manifest, found)
-        elif cache is not None:
-            size = len(data.data) if isinstance(data, AvroFile) else _INFLATED * len(data)
-            cache.put(key, found, size + _BYTES_PER_ENTRY * found.count)
+                partition_fields=fields,
+            )
+
+        found = self._decode(manifest, data, decode)
+        if isinstance(found, ManifestEntries):
+            size = _INFLATED * len(data) if isinstance(data, bytes) else len(data.data)
+            return self._kept(key, found, size)
+        self._keep_narrow(key, found)
+        self._store(manifest, found)
+        return found
+
+    def _kept(
+        self, key: tuple[Any, ...] | None, found: ManifestEntries, size: int
+    ) -> ManifestEntries:
+        if self._storage.cache is not None:
+            self._storage.cache.put(key, found, size + _BYTES_PER_ENTRY * found.count)
         return found
 
     def _stored(
@@ -396,12 +373,6 @@ class ManifestReader:
                 table=self._table.name,
                 path=manifest.manifest_path,
             )
-
-    def _entries_key(
-        self, manifest: ManifestFile, types: Sequence[IcebergType]
-    ) -> tuple[Any, ...] | None:
-        key = self._manifest_key(manifest)
-        return None if key is None else (*key, tuple(types))
 
     def _manifest_key(self, manifest: ManifestFile) -> tuple[Any, ...] | None:
         # Entries inherit values from ``manifest``, so it is part of the key.

@@ -131,7 +131,7 @@ class Survivors(Struct, frozen=True):
     def stored_bytes(self, field_ids: Sequence[int]) -> int:
         """Bytes of these columns in the files; of a whole file that has no column sizes."""
         entries = self.entries
-        columns = [entries.column_size(field_id) for field_id in field_ids]
+        columns = [entries.values_of("column_sizes", field_id) for field_id in field_ids]
         maps = entries.maps.get("column_sizes")
         total = 0
         for index in self.indexes:

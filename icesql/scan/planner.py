@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
 
@@ -67,15 +67,14 @@ def plan(scan: TableScan, query: QueryContext) -> ScanPlan:
         return _plan_changes(scan, scan.changes, query, started)
     walk = _Walk(scan, query)
     needed = _needed_files(tuple(walk.file_tasks()), walk)
-    return ScanPlan(
-        scan=scan,
-        context=scan_context(scan),
-        files=needed.files,
-        settings=query.settings,
+    return _planned(
+        scan,
+        query,
+        started,
+        needed.files,
         skipped=tuple(walk.skipped),
         counts=walk.counts,
         survivors=tuple(walk.survivors),
-        planning_seconds=time.perf_counter() - started,
         limit_reached=walk.limit_reached,
         counted=needed.counts,
         files_counted=needed.left_out,
@@ -110,15 +109,7 @@ def _needed_files(files: tuple[FileScanTask, ...], walk: _Walk) -> NeededFiles:
 def _plan_metadata(scan: TableScan, query: QueryContext, started: float) -> ScanPlan:
     from icesql.scan.metadata_tables.rows import metadata_rows
 
-    rows = metadata_rows(scan, query)
-    return ScanPlan(
-        scan=scan,
-        context=scan_context(scan),
-        files=(),
-        settings=query.settings,
-        planning_seconds=time.perf_counter() - started,
-        metadata=rows,
-    )
+    return _planned(scan, query, started, (), metadata=metadata_rows(scan, query))
 
 
 def _plan_changes(
@@ -128,14 +119,25 @@ def _plan_changes(
 
     found = plan_changes(scan, changes, query)
     files = tuple(task for commit in found.commits for task in commit.tasks)
+    counts = ScanCounts(result_data_files=len(files))
+    return _planned(scan, query, started, files, counts=counts, changes=found)
+
+
+def _planned(
+    scan: TableScan,
+    query: QueryContext,
+    started: float,
+    files: tuple[FileScanTask, ...],
+    **facts: Any,
+) -> ScanPlan:
+    """The plan of a scan that was begun at ``started``, with some of its other facts."""
     return ScanPlan(
         scan=scan,
         context=scan_context(scan),
         files=files,
         settings=query.settings,
-        counts=ScanCounts(result_data_files=len(files)),
         planning_seconds=time.perf_counter() - started,
-        changes=found,
+        **facts,
     )
 
 
@@ -544,15 +546,10 @@ def whole_files(scan: TableScan, query: QueryContext) -> ScanPlan | None:
         return None
     from icesql.scan.extreme_files import all_whole
 
+    started = time.perf_counter()
     walk = _Walk(scan, query)
     files = tuple(walk.file_tasks())
     if not all_whole(files, walk):
         return None
-    return ScanPlan(
-        scan=scan,
-        context=scan_context(scan),
-        files=files,
-        settings=query.settings,
-        counts=walk.counts,
-        survivors=tuple(walk.survivors),
-    )
+    survivors = tuple(walk.survivors)
+    return _planned(scan, query, started, files, counts=walk.counts, survivors=survivors)

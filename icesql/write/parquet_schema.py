@@ -25,26 +25,15 @@ def stored_fields(fields: tuple[t.NestedField, ...]) -> tuple[t.NestedField, ...
 
 
 def _stored(field: t.NestedField, name: str) -> t.NestedField | None:
-    match field.type:
-        case t.UnknownType():
-            return None
-        case t.StructType(fields):
-            inner = tuple(
-                found
-                for each in fields
-                if (found := _stored(each, f"{name}.{each.name}")) is not None
-            )
-            return replace(field, type=t.StructType(inner)) if inner else None
-        case t.ListType() | t.MapType():
-            kept = [_stored(each, f"{name}.{each.name}") for each in t.children(field.type)]
-            if any(each is None for each in kept):
-                raise UnsupportedTableError(f"writing column {name}, a collection of type unknown")
-            types = [each.type for each in kept if each is not None]
-            if isinstance(field.type, t.ListType):
-                return replace(field, type=replace(field.type, element=types[0]))
-            return replace(field, type=replace(field.type, key=types[0], value=types[1]))
-        case _:
-            return field
+    if isinstance(field.type, t.UnknownType):
+        return None
+    inner = t.children(field.type)
+    kept = [found for each in inner if (found := _stored(each, f"{name}.{each.name}")) is not None]
+    if isinstance(field.type, t.StructType) and not kept:
+        return None
+    if isinstance(field.type, t.ListType | t.MapType) and len(kept) < len(inner):
+        raise UnsupportedTableError(f"writing column {name}, a collection of type unknown")
+    return replace(field, type=t.with_children(field.type, kept))
 
 
 def parquet_schema(schema: Schema) -> pa.Schema:
@@ -119,19 +108,10 @@ def with_binary_variants(schema: Schema) -> Schema:
 
 
 def _binary(field: t.NestedField) -> t.NestedField:
-    match field.type:
-        case t.VariantType():
-            made: t.IcebergType = t.VariantType(binary=True)
-        case t.StructType(fields):
-            made = t.StructType(tuple(_binary(each) for each in fields))
-        case t.ListType():
-            made = replace(field.type, element=_binary(field.type.element_field).type)
-        case t.MapType():
-            value = _binary(field.type.value_field).type
-            made = replace(field.type, value=value)
-        case _:
-            return field
-    return replace(field, type=made)
+    if isinstance(field.type, t.VariantType):
+        return replace(field, type=t.VariantType(binary=True))
+    inner = [_binary(each) for each in t.children(field.type)]
+    return replace(field, type=t.with_children(field.type, inner))
 
 
 def annotated_schema(schema: Schema) -> pa.Schema:

@@ -169,24 +169,17 @@ def test_few_entries_are_not_written(tmp_path, monkeypatch) -> None:
 
 
 def test_columns_come_back_as_they_were() -> None:
-    from array import array
-
     columns: Any = {
         "status": [b"\x00", b"\x02", b"\x04"],
         "first_row_id": [],
         ("lower_bounds", -3): [b"", b"abc", b"\x00" * 300],
         ("upper_bounds", 7): [b"\xff", b"", b"x"],
     }
-    found = unpacked(packed(array("I", [3, 4, 5]), columns))
-    assert found is not None
-    assert dict(found) == columns
-    assert list(found.lengths) == [3, 4, 5]
+    assert unpacked(packed([3, 4, 5], columns)) == ([3, 4, 5], columns)
 
 
-@pytest.mark.parametrize("cut", [0, 1, 5, 20, -1])
+@pytest.mark.parametrize("cut", [0, 1, 5, 15, -1])
 def test_columns_that_were_cut_do_not_come_back(cut: int) -> None:
-    from array import array
-
-    data = packed(array("I", [3, 4]), {"status": [b"\x00", b"\x02"]})
+    data = packed([3, 4], {"status": [b"\x00", b"\x02"]})
     assert unpacked(data[:cut]) is None
-    assert unpacked(packed(array("I", [3, 4]), {"status": [b"\x00"]})) is None
+    assert unpacked(packed([3, 4], {"status": [b"\x00"]})) is None

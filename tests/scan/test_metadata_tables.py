@@ -167,13 +167,13 @@ def test_rows_are_made_while_they_are_read_and_no_more_of_them_than_a_limit(
     warehouse: Path, monkeypatch
 ) -> None:
     opened: list[str] = []
-    decoded = ManifestReader._decoded
+    decoded = ManifestReader._entries
 
     def counted(self: Any, manifest: Any, *rest: Any) -> Any:
         opened.append(manifest.manifest_path)
         return decoded(self, manifest, *rest)
 
-    monkeypatch.setattr(ManifestReader, "_decoded", counted)
+    monkeypatch.setattr(ManifestReader, "_entries", counted)
     with icesql.connect(warehouse=str(warehouse)) as connection:
         connection.execute("EXPLAIN SELECT * FROM shop.orders.entries")
         assert not opened

@@ -6,7 +6,7 @@ Source: Avro 1.12 specification, "Required Codecs" and "Optional Codecs".
 from __future__ import annotations
 
 import zlib
-from typing import Final
+from typing import Any, Final
 
 from icesql.errors import UnsupportedTableError
 from icesql.iceberg.avro.values import BadAvro
@@ -35,9 +35,7 @@ def unpack(codec: str, packed: bytes, limit: int, path: str) -> bytes:
     match codec:
         case "null":
             return packed
-        case "deflate":
-            return _inflate(packed, limit)
-        case "bzip2" | "xz":
+        case "deflate" | "bzip2" | "xz":
             return _standard(codec, packed, limit)
         case "snappy" | "zstandard":
             return _arrow(codec, packed, limit)
@@ -45,22 +43,22 @@ def unpack(codec: str, packed: bytes, limit: int, path: str) -> bytes:
             raise UnsupportedTableError(f"Avro codec {codec[:40]!r}", path=path)
 
 
-def _inflate(packed: bytes, limit: int) -> bytes:
-    inflate = zlib.decompressobj(-15)
-    try:
-        parts = [inflate.decompress(packed, _STEP)]
-        total = len(parts[0])
-        # Output may still follow after the last input: stop at the end, or when a step adds
-        # nothing.
-        while total <= limit and not inflate.eof and parts[-1]:
-            parts.append(inflate.decompress(inflate.unconsumed_tail, _STEP))
-            total += len(parts[-1])
-    except zlib.error as error:
-        raise BadAvro(f"not deflate: {error}") from error
-    if total > limit:
-        raise _too_large(limit)
-    if not inflate.eof:
-        raise BadAvro("deflate data ends early")
+def inflated(unpack: Any, packed: bytes, limit: int) -> bytes | None:
+    """What a decompressor of the standard library makes, None for more than ``limit`` bytes.
+
+    ``unpack.eof`` is false afterwards where the data ends early. Raises what it raises.
+    """
+    parts: list[bytes] = []
+    total = 0
+    # Output may still follow after the last input: stop at the end, or when a step adds nothing.
+    while not unpack.eof:
+        parts.append(unpack.decompress(packed, _STEP))
+        if not parts[-1]:
+            break
+        total += len(parts[-1])
+        if total > limit:
+            return None
+        packed = getattr(unpack, "unconsumed_tail", b"")
     return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
@@ -68,24 +66,23 @@ def _standard(codec: str, packed: bytes, limit: int) -> bytes:
     import bz2
     import lzma
 
-    unpack: bz2.BZ2Decompressor | lzma.LZMADecompressor
-    if codec == "bzip2":
-        unpack = bz2.BZ2Decompressor()
-    else:
-        unpack = lzma.LZMADecompressor(memlimit=_XZ_MEMORY)
-    parts: list[bytes] = []
-    total = 0
+    unpack: Any
+    match codec:
+        case "deflate":
+            unpack = zlib.decompressobj(-15)
+        case "bzip2":
+            unpack = bz2.BZ2Decompressor()
+        case _:
+            unpack = lzma.LZMADecompressor(memlimit=_XZ_MEMORY)
     try:
-        while not unpack.eof:
-            parts.append(unpack.decompress(packed, _STEP))
-            packed, total = b"", total + len(parts[-1])
-            if total > limit:
-                raise _too_large(limit)
-            if not parts[-1] and not unpack.eof:
-                raise BadAvro(f"{codec} data ends early")
-    except (OSError, EOFError, lzma.LZMAError) as error:
+        found = inflated(unpack, packed, limit)
+    except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
         raise BadAvro(f"not {codec}: {error}") from error
-    return b"".join(parts)
+    if found is None:
+        raise _too_large(limit)
+    if not unpack.eof:
+        raise BadAvro(f"{codec} data ends early")
+    return found
 
 
 def _arrow(codec: str, packed: bytes, limit: int) -> bytes:

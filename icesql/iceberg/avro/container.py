@@ -48,40 +48,15 @@ def read_avro_file(data: bytes, path: str) -> AvroFile:
     Raises CorruptFileError with the byte where it goes wrong, also when the blocks together unpack
     to more than the length of the file allows; UnsupportedTableError for an unknown codec.
     """
-    stream = io.BytesIO(data)
-    container = AvroContainer(stream, path)
+    container = AvroContainer(io.BytesIO(data), path)
     parts: list[bytes] = []
     blocks: list[tuple[int, int, int]] = []
-    total, most, position = 0, most_unpacked(len(data)), stream.tell()
-    while position < len(data):
-        try:
-            count, packed, end = _block_at(data, position, container.sync)
-            part = unpack(container.codec, packed, most - total, path)
-        except BadAvro as error:
-            raise CorruptFileError(path, f"bad Avro block: {error}", offset=position) from error
-        total += len(part)
-        parts.append(part)
-        blocks.append((count, total, position))
-        position = end
+    total = 0
+    for each in container.blocks(most=most_unpacked(len(data))):
+        total += len(each.data)
+        parts.append(each.data)
+        blocks.append((each.count, total, each.offset))
     return AvroFile(path, container.metadata, b"".join(parts), tuple(blocks))
-
-
-def _block_at(data: bytes, position: int, sync: bytes) -> tuple[int, bytes, int]:
-    """The records and the packed bytes of the block at a position, and where the next begins."""
-    try:
-        count, position = read_varint(data, position)
-        size, position = read_varint(data, position)
-    except IndexError as error:
-        raise BadAvro(_CUT) from error
-    if count < 0 or size < 0:
-        raise BadAvro(f"a block of {count} records in {size} bytes")
-    _check_size(size)
-    end = position + size
-    if end + _SYNC_SIZE > len(data):
-        raise BadAvro(_CUT)
-    if data[end : end + _SYNC_SIZE] != sync:
-        raise BadAvro(_NO_SYNC)
-    return count, data[position:end], end + _SYNC_SIZE
 
 
 def _check_size(size: int) -> None:

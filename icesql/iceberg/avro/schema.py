@@ -15,8 +15,15 @@ from icesql.iceberg.metadata.json_fields import Malformed, load_json
 PRIMITIVES: Final = frozenset(
     ("null", "boolean", "int", "long", "float", "double", "bytes", "string")
 )
-_DEEPEST: Final = 50
+_DEEPEST: Final = 100
 _LARGEST: Final = 100_000
+
+
+# Where the type inside another is, and the ids of what is inside.
+_INNER: Final = {
+    "array": ("items", ("element-id",)),
+    "map": ("values", ("key-id", "value-id")),
+}
 
 
 class OddSchema(ValueError):
@@ -27,7 +34,8 @@ class AvroNode(Struct, frozen=True):
     """One type: ``kind`` is Avro's name of it, or "union".
 
     ``items`` are the branches of a union, else the one type inside an array or map. ``size`` is
-    that of a fixed, ``symbols`` those of an enum.
+    that of a fixed, ``symbols`` those of an enum, ``ids`` Iceberg's of an array's element, or of
+    a map's key and value.
     """
 
     kind: str
@@ -37,6 +45,8 @@ class AvroNode(Struct, frozen=True):
     symbols: tuple[str, ...] = ()
     logical: str | None = None
     scale: int = 0
+    precision: int = 0
+    ids: tuple[int | None, ...] = ()
 
     @property
     def record(self) -> AvroNode | None:
@@ -129,12 +139,16 @@ def _parse(json: Any, named: dict[str, AvroNode | None], space: str, depth: int)
     match kind:
         case "record" | "fixed" | "enum":
             return _parse_named(kind, json, named, space, depth)
-        case "array":
-            return AvroNode("array", items=(_parse(json.get("items"), named, space, depth + 1),))
-        case "map":
-            return AvroNode("map", items=(_parse(json.get("values"), named, space, depth + 1),))
+        case "array" | "map":
+            inner, ids = _INNER[kind]
+            return AvroNode(
+                kind,
+                items=(_parse(json.get(inner), named, space, depth + 1),),
+                logical=_logical(json),
+                ids=tuple(_id(json, each) for each in ids),
+            )
         case str() if kind in PRIMITIVES:
-            return AvroNode(kind, logical=_logical(json), scale=_scale(json))
+            return AvroNode(kind, **_attributes(json))
         case str():
             return _reference(kind, named, space)
         case _:
@@ -149,7 +163,7 @@ def _parse_named(
     full = name if "." in name or not space else f"{space}.{name}"
     named[full] = None  # met again before it is complete: recursive
     if kind == "fixed":
-        node = AvroNode(kind, size=_size(json), logical=_logical(json), scale=_scale(json))
+        node = AvroNode(kind, size=_size(json), **_attributes(json))
     elif kind == "enum":
         symbols = json.get("symbols")
         if not isinstance(symbols, list) or not all(isinstance(each, str) for each in symbols):
@@ -169,10 +183,9 @@ def _parse_named(
 def _parse_field(json: Any, named: dict[str, AvroNode | None], space: str, depth: int) -> AvroField:
     if not isinstance(json, dict) or not isinstance(json.get("name"), str):
         raise Malformed("Avro field without name")
-    field_id = json.get("field-id")
     return AvroField(
         json["name"],
-        field_id if type(field_id) is int else None,
+        _id(json, "field-id"),
         _parse(json.get("type"), named, space, depth + 1),
     )
 
@@ -187,6 +200,16 @@ def _reference(name: str, named: Mapping[str, AvroNode | None], space: str) -> A
                 raise OddSchema(f"recursive type {name!r}")
             return found
     raise Malformed(f"unknown Avro type {name[:100]!r}")
+
+
+def _id(json: Mapping[str, Any], key: str) -> int | None:
+    value = json.get(key)
+    return value if type(value) is int else None
+
+
+def _attributes(json: Mapping[str, Any]) -> dict[str, Any]:
+    precision = _id(json, "precision") or 0
+    return {"logical": _logical(json), "scale": _scale(json), "precision": precision}
 
 
 def _logical(json: Mapping[str, Any]) -> str | None:

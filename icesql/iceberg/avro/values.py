@@ -42,6 +42,21 @@ def read_varint(data: bytes, position: int) -> tuple[int, int]:
     return (value >> 1) ^ -(value & 1), position
 
 
+def varint_bytes(value: int) -> bytes:
+    """An unsigned integer in groups of seven bits."""
+    encoded = bytearray()
+    while value > 127:
+        encoded.append(value & 127 | 128)
+        value >>= 7
+    encoded.append(value)
+    return bytes(encoded)
+
+
+def encode_varint(value: int) -> bytes:
+    """The zigzag bytes of an integer."""
+    return varint_bytes((value << 1) ^ (value >> 63))
+
+
 def read_block_count(data: bytes, position: int) -> tuple[int, int]:
     """The number of items in the next block of an array or map, zero after the last block.
 

@@ -44,20 +44,4 @@ def fresh_fields(
 
 def fresh_type(type: t.IcebergType, next_id: Callable[[int], int]) -> t.IcebergType:
     """A type with new ids for all fields in it."""
-    match type:
-        case t.StructType(fields):
-            return t.StructType(fresh_fields(fields, next_id))
-        case t.ListType():
-            element_id = next_id(type.element_id)
-            return t.ListType(element_id, fresh_type(type.element, next_id), type.element_required)
-        case t.MapType():
-            key_id, value_id = next_id(type.key_id), next_id(type.value_id)
-            return t.MapType(
-                key_id,
-                fresh_type(type.key, next_id),
-                value_id,
-                fresh_type(type.value, next_id),
-                type.value_required,
-            )
-        case _:
-            return type
+    return t.with_children(type, fresh_fields(t.children(type), next_id))

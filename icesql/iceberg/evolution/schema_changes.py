@@ -228,23 +228,16 @@ def _changed(fields: Fields, left: Path, path: Path, change: Callable[[Fields], 
 def _changed_type(
     type: t.IcebergType, left: Path, path: Path, change: Callable[[Fields], Fields]
 ) -> t.IcebergType:
-    match type:
-        case t.StructType(fields):
-            return t.StructType(_changed(fields, left, path, change))
-        case t.ListType() if left[0] == "element":
-            if len(left) > 1:
-                return replace(type, element=_changed_type(type.element, left[1:], path, change))
-            (made,) = change((type.element_field,))
-            return t.ListType(type.element_id, made.type, made.required)
-        case t.MapType() if left[0] == "value":
-            if len(left) > 1:
-                return replace(type, value=_changed_type(type.value, left[1:], path, change))
-            (made,) = change((type.value_field,))
-            return replace(type, value=made.type, value_required=made.required)
-        case t.MapType() if left[0] == "key":
-            raise ProgrammingError(f'"{".".join(path)}": the keys of a map never change')
-        case _:
+    if isinstance(type, t.MapType) and left[0] == "key":
+        raise ProgrammingError(f'"{".".join(path)}": the keys of a map never change')
+    kept: Fields = ()
+    fields = t.children(type)
+    if not isinstance(type, t.StructType):
+        # The names of elements and values are words, with one spelling.
+        kept, fields = fields[:-1], fields[-1:]
+        if left[0] not in {each.name for each in fields}:
             raise ColumnNotFoundError(".".join(path))
+    return t.with_children(type, (*kept, *_changed(fields, left, path, change)))
 
 
 def _placed(fields: Fields, name: str, position: Position | None) -> Fields:

@@ -8,6 +8,7 @@ from typing import Any
 from icesql.iceberg.expressions.predicate import (
     ALWAYS_FALSE,
     ALWAYS_TRUE,
+    COMPARISONS,
     And,
     Leaf,
     Operation,
@@ -56,7 +57,6 @@ def matches(operation: Operation, literal: Any, value: Any) -> bool:
         return operation is Operation.IS_NULL
     if value is UNSTORED:
         return True
-    # Python's comparisons are IEEE's: false for NaN except !=, and -0.0 == 0.0.
     match operation:
         case Operation.IS_NULL:
             return False
@@ -66,18 +66,6 @@ def matches(operation: Operation, literal: Any, value: Any) -> bool:
             return bool(value != value)
         case Operation.NOT_NAN:
             return bool(value == value)
-        case Operation.LT:
-            return bool(value < literal)
-        case Operation.LT_EQ:
-            return bool(value <= literal)
-        case Operation.GT:
-            return bool(value > literal)
-        case Operation.GT_EQ:
-            return bool(value >= literal)
-        case Operation.EQ:
-            return bool(value == literal)
-        case Operation.NOT_EQ:
-            return bool(value != literal)
         case Operation.IN:
             return value in literal
         case Operation.NOT_IN:
@@ -86,3 +74,5 @@ def matches(operation: Operation, literal: Any, value: Any) -> bool:
             return bool(value.startswith(literal))
         case Operation.NOT_STARTS_WITH:
             return not value.startswith(literal)
+        case _:
+            return bool(COMPARISONS[operation](value, literal))

@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from datetime import date, datetime, timedelta
-from decimal import Decimal
 from typing import Any, Final, cast
 
 from icesql.iceberg import types as t
@@ -26,6 +25,7 @@ from icesql.iceberg.expressions.predicate import (
 from icesql.iceberg.metadata.json_fields import Malformed, as_list, as_object, as_text
 from icesql.iceberg.schema import Schema
 from icesql.iceberg.single_value import parse_single_value
+from icesql.iceberg.single_value_json import single_value_json
 
 _SPELLINGS: Final = {
     Operation.IS_NULL: "is-null",
@@ -161,8 +161,8 @@ def _leaf_json(leaf: Leaf, schema: Schema) -> Any:
 def value_json(type: t.IcebergType, value: Any) -> Any:
     """A value in the internal form of a primitive type as a JSON single value."""
     match type:
-        case t.BooleanType():
-            return value
+        case t.BooleanType() | t.DecimalType() | t.UUIDType():
+            return single_value_json(type, value)
         case t.IntegerType() | t.LongType():
             if not -(1 << 63) <= value < 1 << 63:
                 raise _NoForm
@@ -171,17 +171,12 @@ def value_json(type: t.IcebergType, value: Any) -> Any:
             if not math.isfinite(value):
                 raise _NoForm
             return float(value)
-        case t.DecimalType(scale=scale):
-            return f"{Decimal(value):.{scale}f}"
         case t.StringType():
             try:
                 cast("str", value).encode()
             except (UnicodeEncodeError, AttributeError) as error:
                 raise _NoForm from error
             return value
-        case t.UUIDType():
-            text = bytes(value).hex()
-            return "-".join((text[:8], text[8:12], text[12:16], text[16:20], text[20:]))
         case t.DateType():
             return _day(value)
         case t.TimeType():

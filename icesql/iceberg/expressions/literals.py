@@ -27,7 +27,7 @@ import math
 import re
 import struct
 from collections.abc import Callable, Iterable
-from datetime import date, datetime, time
+from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from fractions import Fraction
 from functools import partial, reduce
@@ -112,9 +112,10 @@ def _instant(value: Any) -> tuple[int, bool] | None:
             zoned = value.tzinfo is not None and value.utcoffset() is not None
             # Counted from the fields: astimezone fails near the ends of datetime's range.
             offset = value.utcoffset() if zoned else None
-            micros = _clock_micros(value)
+            days = days_from_civil(value.year, value.month, value.day)
+            micros = days * MICROS_PER_DAY + _micros_of_day(value)
             if offset is not None:
-                micros -= (offset.days * 86_400 + offset.seconds) * 1_000_000 + offset.microseconds
+                micros -= offset // timedelta(microseconds=1)
             # Subclasses may carry the nanoseconds within the microsecond or within the second.
             nanosecond = getattr(value, "nanosecond", 0)
             extra = nanosecond % 1000 if isinstance(nanosecond, int) else 0
@@ -126,16 +127,14 @@ def _instant(value: Any) -> tuple[int, bool] | None:
             return None
 
 
-def _clock_micros(value: datetime) -> int:
-    seconds = value.hour * 3600 + value.minute * 60 + value.second
-    days = days_from_civil(value.year, value.month, value.day)
-    return (days * 86_400 + seconds) * 1_000_000 + value.microsecond
-
-
 def time_micros(value: Any) -> int | None:
     """A time of day in µs; None for anything else."""
     if not isinstance(value, time) or value.tzinfo is not None:
         return None
+    return _micros_of_day(value)
+
+
+def _micros_of_day(value: datetime | time) -> int:
     seconds = value.hour * 3600 + value.minute * 60 + value.second
     return seconds * 1_000_000 + value.microsecond
 
@@ -160,6 +159,11 @@ def exact_number(
             limits = INTS if isinstance(column_type, t.IntegerType) else LONGS
             unit = 1
             literal = int
+
+    def beyond(above: bool) -> Predicate:
+        edge = limits[1] + 1 if above else limits[0] - 1
+        return on_grid(operation, term, edge, edge, limits, literal)
+
     match value:
         case bool():
             return Leaf(Operation.NOT_NULL, term)
@@ -168,7 +172,7 @@ def exact_number(
         case Decimal() if value.is_finite():
             # A literal like 1E+999999999 has no useful exact form; its size alone decides.
             if value and value.adjusted() > 400:
-                return _beyond(operation, term, above=value > 0)
+                return beyond(value > 0)
             if value and value.adjusted() < -400:
                 value = Decimal((int(value < 0), (1,), -400))
             low = high = Fraction(value)
@@ -180,10 +184,8 @@ def exact_number(
             low = high = Fraction(int(value))
         case float() | Decimal():
             number = float(value)
-            if math.isnan(number):
-                return _nan_literal(operation, term, floating=False)
-            if math.isinf(number):
-                return _beyond(operation, term, above=number > 0)
+            if not math.isfinite(number):  # NaN exceeds all other numbers
+                return beyond(not number < 0)
             low, high = _readings(number, whole=unit == 1)
         case _:
             return Leaf(Operation.NOT_NULL, term)
@@ -253,24 +255,8 @@ def on_grid(
             return not_null
 
 
-def _beyond(operation: Operation, term: Term, *, above: bool) -> Predicate:
-    """A comparison with a literal beyond every value of the column."""
-    match operation:
-        case Operation.EQ:
-            holds = False
-        case Operation.NOT_EQ:
-            holds = True
-        case Operation.LT | Operation.LT_EQ:
-            holds = above
-        case _:
-            holds = not above
-    return Leaf(Operation.NOT_NULL, term) if holds else ALWAYS_FALSE
-
-
-def _nan_literal(operation: Operation, term: Term, *, floating: bool) -> Predicate:
+def _nan_literal(operation: Operation, term: Term) -> Predicate:
     """A comparison with NaN, which equals itself and exceeds all other numbers."""
-    if not floating:
-        return _beyond(operation, term, above=True)
     match operation:
         case Operation.LT | Operation.NOT_EQ:
             return Leaf(Operation.NOT_NAN, term)
@@ -287,7 +273,7 @@ def floating(operation: Operation, term: Term, column_type: t.IcebergType, value
     if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
         return Leaf(Operation.NOT_NULL, term)
     if value != value:
-        return _nan_literal(operation, term, floating=True)
+        return _nan_literal(operation, term)
     single = isinstance(column_type, t.FloatType)
     nearest = _nearest_double(value)
     if single:

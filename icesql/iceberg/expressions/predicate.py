@@ -8,7 +8,8 @@ NOT_STARTS_WITH are false for NULL too, as in SQL's WHERE.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import operator
+from collections.abc import Callable, Iterator
 from enum import Enum
 from typing import Any, Final
 
@@ -32,6 +33,17 @@ class Operation(Enum):
     NOT_IN = "NOT IN"
     STARTS_WITH = "STARTS WITH"
     NOT_STARTS_WITH = "NOT STARTS WITH"
+
+
+# Of a value and a literal. Python's are IEEE's: false for NaN except !=, and -0.0 == 0.0.
+COMPARISONS: Final[dict[Operation, Callable[[Any, Any], Any]]] = {
+    Operation.LT: operator.lt,
+    Operation.LT_EQ: operator.le,
+    Operation.GT: operator.gt,
+    Operation.GT_EQ: operator.ge,
+    Operation.EQ: operator.eq,
+    Operation.NOT_EQ: operator.ne,
+}
 
 
 class Predicate(Struct, frozen=True):
@@ -160,17 +172,24 @@ def negated(predicate: Predicate) -> Predicate:
             return ALWAYS_FALSE if predicate is ALWAYS_TRUE else ALWAYS_TRUE
 
 
-def keep_columns(predicate: Predicate, field_ids: frozenset[int]) -> Predicate:
-    """A predicate implied by ``predicate`` that refers to these columns only."""
+def replace_leaves(predicate: Predicate, made: Callable[[Leaf], Predicate]) -> Predicate:
+    """The predicate with what ``made`` returns in the place of each leaf, simplified."""
     match predicate:
+        case Leaf():
+            return made(predicate)
         case And(left, right):
-            return keep_columns(left, field_ids) & keep_columns(right, field_ids)
+            return replace_leaves(left, made) & replace_leaves(right, made)
         case Or(left, right):
-            return keep_columns(left, field_ids) | keep_columns(right, field_ids)
-        case Leaf(term=term) if term.field_id not in field_ids:
-            return ALWAYS_TRUE
+            return replace_leaves(left, made) | replace_leaves(right, made)
         case _:
             return predicate
+
+
+def keep_columns(predicate: Predicate, field_ids: frozenset[int]) -> Predicate:
+    """A predicate implied by ``predicate`` that refers to these columns only."""
+    return replace_leaves(
+        predicate, lambda leaf: leaf if leaf.term.field_id in field_ids else ALWAYS_TRUE
+    )
 
 
 def leaves(predicate: Predicate) -> Iterator[Leaf]:

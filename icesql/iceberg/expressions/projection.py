@@ -27,13 +27,12 @@ from icesql.iceberg.expressions.predicate import (
     ALWAYS_FALSE,
     ALWAYS_TRUE,
     NEGATED,
-    And,
     Leaf,
     Operation,
-    Or,
     Predicate,
     Term,
     negated,
+    replace_leaves,
 )
 from icesql.iceberg.partitioning import PartitionSpec
 from icesql.iceberg.schema import Schema
@@ -55,12 +54,12 @@ def inclusive(predicate: Predicate, spec: PartitionSpec, schema: Schema) -> Pred
     Terms of the result have the partition field's id and name. Sources that ``schema`` lacks,
     and void, unknown and multi-argument transforms, project to nothing.
     """
-    return _walk(predicate, lambda leaf: inclusive_leaf(leaf, spec, schema))
+    return replace_leaves(predicate, lambda leaf: inclusive_leaf(leaf, spec, schema))
 
 
 def strict(predicate: Predicate, spec: PartitionSpec, schema: Schema) -> Predicate:
     """True only for partitions of ``spec`` all of whose rows satisfy ``predicate``."""
-    return _walk(predicate, lambda leaf: strict_leaf(leaf, spec, schema))
+    return replace_leaves(predicate, lambda leaf: strict_leaf(leaf, spec, schema))
 
 
 def inclusive_leaf(leaf: Leaf, spec: PartitionSpec, schema: Schema) -> Predicate:
@@ -77,18 +76,6 @@ def strict_leaf(leaf: Leaf, spec: PartitionSpec, schema: Schema) -> Predicate:
     for found in _projections(leaf, spec, schema, _strict_transform):
         projected = projected | found
     return projected
-
-
-def _walk(predicate: Predicate, project: Callable[[Leaf], Predicate]) -> Predicate:
-    match predicate:
-        case Leaf():
-            return project(predicate)
-        case And(left, right):
-            return _walk(left, project) & _walk(right, project)
-        case Or(left, right):
-            return _walk(left, project) | _walk(right, project)
-        case _:
-            return predicate
 
 
 _Project = Callable[[Leaf, Term, Transform, t.IcebergType], Predicate | None]

@@ -11,7 +11,13 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias
 from msgspec import Struct, field
 
 from icesql.errors import CorruptFileError
-from icesql.iceberg.avro.values import BadAvro, read_block_count, read_bytes, read_varint
+from icesql.iceberg.avro.values import (
+    BadAvro,
+    encode_varint,
+    read_block_count,
+    read_bytes,
+    read_varint,
+)
 from icesql.iceberg.manifest.data_file import DataFile, FileContent
 
 if TYPE_CHECKING:
@@ -76,17 +82,6 @@ class _Finds(dict[int, Match]):
         match = re.compile(pattern, re.DOTALL).match
         self[count] = match
         return match
-
-
-def encode_varint(value: int) -> bytes:
-    """The zigzag bytes of an integer."""
-    rest = (value << 1) ^ (value >> 63)
-    encoded = bytearray()
-    while rest > 127:
-        encoded.append(rest & 127 | 128)
-        rest >>= 7
-    encoded.append(rest)
-    return bytes(encoded)
 
 
 def read_map(data: bytes, position: int, kind: Kind) -> tuple[dict[int, Any], int]:
@@ -430,35 +425,12 @@ class ManifestEntries(Struct, frozen=True, dict=True):
         """The entries themselves, which have everything."""
         return self, indexes
 
-    def lower_bound(self, field_id: int) -> list[bytes | None]:
-        """The lower bound of one column in every file."""
-        return self._values_of("lower_bounds", field_id)
-
-    def upper_bound(self, field_id: int) -> list[bytes | None]:
-        """The upper bound of one column in every file."""
-        return self._values_of("upper_bounds", field_id)
-
-    def value_count(self, field_id: int) -> list[int | None]:
-        """The number of values of one column in every file, nulls and NaN included."""
-        return self._values_of("value_counts", field_id)
-
-    def null_value_count(self, field_id: int) -> list[int | None]:
-        """The number of nulls of one column in every file."""
-        return self._values_of("null_value_counts", field_id)
-
-    def nan_value_count(self, field_id: int) -> list[int | None]:
-        """The number of NaN of one column in every file."""
-        return self._values_of("nan_value_counts", field_id)
-
-    def column_size(self, field_id: int) -> list[int | None]:
-        """The stored bytes of one column in every file."""
-        return self._values_of("column_sizes", field_id)
-
     @cached_property
     def _columns(self) -> dict[tuple[str, int], list[Any]]:
         return {}
 
-    def _values_of(self, name: str, field_id: int) -> list[Any]:
+    def values_of(self, name: str, field_id: int) -> list[Any]:
+        """The count or bound of one column in every file, by the name of its map."""
         # Several leaves of a predicate may need the same column, each of them for all entries.
         found = self._columns.get((name, field_id))
         if found is None:

@@ -19,9 +19,8 @@ from typing import Final
 from msgspec import Struct
 
 from icesql.iceberg.avro.schema import AvroField, AvroNode, OddSchema
-from icesql.iceberg.avro.values import BadAvro, read_varint
+from icesql.iceberg.avro.values import BadAvro, encode_varint, read_varint
 from icesql.iceberg.manifest import schema as known
-from icesql.iceberg.manifest.entries import encode_varint
 
 # A value that a filter needs: the name of the map and the field id.
 Wanted = tuple[str, int]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Callable, Sequence
 
 from icesql.iceberg.avro.container import AvroFile
@@ -20,7 +19,7 @@ from icesql.iceberg.manifest.manifest import (
 )
 from icesql.iceberg.manifest.narrow_entries import Columns, NarrowEntries, narrow_columns
 from icesql.iceberg.manifest.reader import read_columns
-from icesql.iceberg.manifest.stored_columns import StoredColumns
+from icesql.iceberg.manifest.stored_columns import unpacked
 from icesql.iceberg.types import IcebergType
 
 
@@ -48,38 +47,52 @@ def decode_for_filter(
     if manifest.content is ManifestContent.DATA and is_listed:
         columns = narrow_columns(file, wanted)
         if columns is not None:
-            lengths = array("I", map(len, columns.pop("entry")))
-            return _narrow(lambda: file, lengths, columns, manifest, path, partition_types, spec)
+            lengths = [*map(len, columns.pop("entry"))]
+            return _narrow(
+                lambda: file,
+                lengths,
+                columns,
+                len(file.data),
+                manifest,
+                path,
+                partition_types,
+                spec,
+            )
     found = read_columns(file, partition_types, spec)
     check_entries(found, manifest, size, path)
     return inherit(found, manifest, path)
 
 
 def from_stored(
-    stored: StoredColumns,
+    stored: bytes,
     read: Callable[[], bytes],
     manifest: ManifestFile,
     *,
     path: str,
     partition_types: Sequence[IcebergType],
     partition_fields: Sequence[tuple[int, str]] | None = None,
-) -> NarrowEntries:
+) -> NarrowEntries | None:
     """As ``decode_for_filter`` gave them when they were stored; ``read`` reads the manifest.
 
-    Raises CorruptFileError where the list says that there are more.
+    None for bytes that are no stored columns. Raises CorruptFileError where the list says that
+    there are more.
     """
+    found = unpacked(stored)
+    if found is None:
+        return None
     spec = None if partition_fields is None else tuple(partition_fields)
 
     def file() -> AvroFile:
         return open_manifest(read(), manifest, path, partition_types, spec)
 
-    return _narrow(file, stored.lengths, stored, manifest, path, partition_types, spec)
+    return _narrow(file, *found, len(stored), manifest, path, partition_types, spec)
 
 
 def _narrow(
     file: Callable[[], AvroFile],
-    lengths: array[int],
-    columns: Columns | StoredColumns,
+    lengths: Sequence[int],
+    columns: Columns,
+    size: int,
     manifest: ManifestFile,
     path: str,
     partition_types: Sequence[IcebergType],
@@ -90,6 +103,7 @@ def _narrow(
         file,
         lengths,
         columns,
+        size,
         lambda part: inherit(read_columns(part, partition_types, spec), manifest, path),
         lambda file, encoded: read_partitions(file, encoded, partition_types, spec),
         lambda entries: first_row_ids(entries, entries.given_first_row_ids(), manifest),

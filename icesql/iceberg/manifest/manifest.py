@@ -94,9 +94,8 @@ class ManifestFile(Struct, frozen=True):
     @property
     def entries_count(self) -> int | None:
         """How many entries the manifest has, None when a count is unknown."""
-        counts = (self.added_files_count, self.existing_files_count, self.deleted_files_count)
-        known = [each for each in counts if each is not None]
-        return sum(known) if len(known) == len(counts) else None
+        known = [files for files, _ in self.counts if files is not None]
+        return sum(known) if len(known) == len(self.counts) else None
 
 
 LIST_NAMES: Final = {
@@ -456,8 +455,8 @@ def doubtful_contents(
     }
     deletes = by_content[ManifestContent.DELETES]
     found, deleting = (_live_files(by_content[each]) for each in ManifestContent)
-    total = _summary_total(summary, "total-data-files")
-    total_deleting = _summary_total(summary, "total-delete-files")
+    total = whole_number(summary.get("total-data-files"))
+    total_deleting = whole_number(summary.get("total-delete-files"))
     if found is None or total is None:
         # There are no totals to compare: deletes without any data manifest are suspicious enough.
         return [] if by_content[ManifestContent.DATA] or total == 0 else deletes
@@ -478,10 +477,6 @@ def _live_files(manifests: Sequence[ManifestFile]) -> int | None:
             return None
         total += each.added_files_count + each.existing_files_count
     return total
-
-
-def _summary_total(summary: Mapping[str, str], name: str) -> int | None:
-    return whole_number(summary.get(name))
 
 
 def check_content(file: AvroFile, manifest: ManifestFile) -> None:

@@ -7,7 +7,6 @@ when its file remains, or when another value is needed.
 from __future__ import annotations
 
 import threading
-from array import array
 from collections.abc import Callable, Sequence
 from functools import cached_property, lru_cache
 from itertools import accumulate
@@ -26,7 +25,8 @@ from icesql.iceberg.manifest.entry_shape import (
     learn_shape,
     whole_value,
 )
-from icesql.iceberg.manifest.stored_columns import StoredColumns, packed
+from icesql.iceberg.manifest.schema import BOUND_MAPS
+from icesql.iceberg.manifest.stored_columns import packed
 from icesql.iceberg.metadata.json_fields import Malformed
 from icesql.iceberg.metadata.property_numbers import of_file
 
@@ -53,15 +53,17 @@ class NarrowEntries:
     def __init__(
         self,
         file: Callable[[], AvroFile],
-        lengths: array[int],
-        columns: Columns | StoredColumns,
+        lengths: Sequence[int],
+        columns: Columns,
+        size: int,
         decode: Decode,
         partitions: Partitions,
         first_row_ids: FirstRowIds,
     ) -> None:
         self._open, self._decode = file, decode
         self._partitions, self._first_row_ids = partitions, first_row_ids
-        self._lengths = lengths
+        # About how many bytes are held, without the cost of each entry.
+        self._lengths, self.kept_bytes = lengths, size
         self.status = [each[0] >> 1 for each in columns["status"]]
         self.count = len(self.status)
         self._columns = columns
@@ -75,16 +77,9 @@ class NarrowEntries:
         """The manifest."""
         return self._open()
 
-    @property
-    def kept_bytes(self) -> int:
-        """About how many bytes are held, without the cost of each entry."""
-        stored = self._columns
-        return stored.size if isinstance(stored, StoredColumns) else len(self.file.data)
-
-    def packed(self) -> bytes | None:
-        """For ``stored_columns.unpacked``; None where the columns come from there."""
-        columns = self._columns
-        return None if isinstance(columns, StoredColumns) else packed(self._lengths, columns)
+    def packed(self) -> bytes:
+        """For ``stored_columns.unpacked``."""
+        return packed(self._lengths, self._columns)
 
     @property
     def wanted(self) -> frozenset[Wanted]:
@@ -111,36 +106,13 @@ class NarrowEntries:
         """The partition of each file."""
         return self._partitions(self.file, self._columns["partition"])
 
-    def lower_bound(self, field_id: int) -> list[bytes | None]:
-        """The lower bound of one column in every file."""
-        found = self._values("lower_bounds", field_id, whole_value)
-        return self.whole.lower_bound(field_id) if found is None else found
-
-    def upper_bound(self, field_id: int) -> list[bytes | None]:
-        """The upper bound of one column in every file."""
-        found = self._values("upper_bounds", field_id, whole_value)
-        return self.whole.upper_bound(field_id) if found is None else found
-
-    def value_count(self, field_id: int) -> list[int | None]:
-        """The number of values of one column in every file, nulls and NaN included."""
-        found = self._values("value_counts", field_id, _count)
-        return self.whole.value_count(field_id) if found is None else found
-
-    def null_value_count(self, field_id: int) -> list[int | None]:
-        """The number of nulls of one column in every file."""
-        found = self._values("null_value_counts", field_id, _count)
-        return self.whole.null_value_count(field_id) if found is None else found
-
-    def nan_value_count(self, field_id: int) -> list[int | None]:
-        """The number of NaN of one column in every file."""
-        found = self._values("nan_value_counts", field_id, _count)
-        return self.whole.nan_value_count(field_id) if found is None else found
-
-    def _values(self, name: str, field_id: int, decode: Callable[[bytes], Any]) -> list[Any] | None:
+    def values_of(self, name: str, field_id: int) -> list[Any]:
+        """The count or bound of one column in every file, by the name of its map."""
         found = self._decoded.get((name, field_id))
         if found is None and (encoded := self._columns.get((name, field_id))) is not None:
+            decode = whole_value if name in BOUND_MAPS.values() else _count
             found = self._decoded[name, field_id] = [decode(each) for each in encoded]
-        return found
+        return self.whole.values_of(name, field_id) if found is None else found
 
     @cached_property
     def whole(self) -> ManifestEntries:

@@ -10,7 +10,7 @@ from typing import Any, Final
 from icesql.iceberg import types as t
 from icesql.iceberg.avro.schema import AvroNode
 from icesql.iceberg.avro.values import BadAvro
-from icesql.iceberg.bounds import MICROS_PER_DAY, NANOS_PER_DAY, decode_decimal, scaled_decimal
+from icesql.iceberg.bounds import NANOS_PER_DAY, decode_decimal, scaled_decimal
 
 Convert = Callable[[Any], Any]
 # The id and the name of each field of a spec; None: match by position.
@@ -57,9 +57,9 @@ def partition_converter(node: AvroNode, type: t.IcebergType) -> Convert | None:
         case t.TimeType() if node.kind in _INTEGERS:
             return _times(1000) if node.logical == "time-millis" else None
         case t.TimestampType() | t.TimestamptzType() if node.kind in _INTEGERS:
-            return _micros(node)
+            return _instants(node, 1000)
         case t.TimestampNanoType() | t.TimestamptzNanoType() if node.kind in _INTEGERS:
-            return _nanos(node)
+            return _instants(node, 1)
         case t.DecimalType(scale=scale):
             return _decimal(node, scale)
         case t.UUIDType():
@@ -96,28 +96,23 @@ def _times(factor: int) -> Convert:
     return lambda value: value * factor
 
 
-def _micros(node: AvroNode) -> Convert | None:
-    if node.kind == "int" or node.logical == "date":
-        return _times(MICROS_PER_DAY)
-    match node.logical:
-        case "timestamp-millis" | "local-timestamp-millis":
-            return _times(1000)
-        case "timestamp-nanos" | "local-timestamp-nanos":
-            return lambda value: value // 1000
-        case _:
-            return None
+# Nanoseconds in a unit of Avro's logical types.
+_UNITS: Final = {
+    "date": NANOS_PER_DAY,
+    "timestamp-millis": 1_000_000,
+    "timestamp-micros": 1000,
+    "timestamp-nanos": 1,
+}
 
 
-def _nanos(node: AvroNode) -> Convert | None:
-    if node.kind == "int" or node.logical == "date":
-        return _times(NANOS_PER_DAY)
-    match node.logical:
-        case "timestamp-millis" | "local-timestamp-millis":
-            return _times(1_000_000)
-        case "timestamp-micros" | "local-timestamp-micros":
-            return _times(1000)
-        case _:
-            return None
+def _instants(node: AvroNode, wanted: int) -> Convert | None:
+    """A converter to units of ``wanted`` ns, which are those of a type without logical type."""
+    stored = _UNITS.get((node.logical or "").removeprefix("local-"), wanted)
+    if node.kind == "int":
+        stored = NANOS_PER_DAY
+    if stored < wanted:
+        return lambda value: value * stored // wanted
+    return _times(stored // wanted) if stored > wanted else None
 
 
 def _decimal(node: AvroNode, scale: int) -> Convert:

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from icesql.iceberg.avro.schema import AvroField, AvroNode, OddSchema
+from icesql.iceberg.avro_name import avro_name
 
 STATUS: Final = 0
 SNAPSHOT_ID: Final = 1
@@ -136,19 +137,3 @@ def partition_fields(
     if len(fields) == count:
         return list(fields)
     return ids if by_id else names
-
-
-def avro_name(name: str) -> str:
-    """A column name as Iceberg's writers spell it in Avro, which allows letters and digits only.
-
-    Source: Java ``AvroSchemaUtil.sanitize``.
-    """
-    if not name:
-        return name
-    first = name[0] if name[0].isalpha() or name[0] == "_" else _sanitized(name[0])
-    rest = (each if each.isalnum() or each == "_" else _sanitized(each) for each in name[1:])
-    return first + "".join(rest)
-
-
-def _sanitized(character: str) -> str:
-    return f"_{character}" if character.isdigit() else f"_x{ord(character):X}"

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from typing import Any, Final, TypeVar
 
 import msgspec
 
+Parsed = TypeVar("Parsed")
 _INT_LIMIT: Final = {32: 1 << 31, 64: 1 << 63}
 
 
@@ -168,6 +170,16 @@ def objects(fields: Mapping[str, Any], key: str, where: str) -> Iterator[dict[st
         return
     for index, each in enumerate(as_list(value, f"{where} {key}")):
         yield as_object(each, f"{where} {key}[{index}]")
+
+
+def sane(listed: Any, where: str, parse: Callable[[dict[str, Any]], Parsed]) -> Iterator[Parsed]:
+    """What ``parse`` makes of the objects of an array, without those that are malformed.
+
+    For what no answer depends on: a strange entry does not close the table.
+    """
+    for each in listed if isinstance(listed, list) else ():
+        with suppress(Malformed):
+            yield parse(as_object(each, where))
 
 
 def text_map(fields: Mapping[str, Any], key: str, where: str) -> dict[str, str]:

@@ -82,19 +82,20 @@ def type_json(type: t.IcebergType) -> Any:
 
 
 def _field(field: t.NestedField) -> dict[str, Any]:
-    node = {
-        "id": field.field_id,
-        "name": field.name,
-        "required": field.required,
-        "type": type_json(field.type),
-    }
-    if field.doc is not None:
-        node["doc"] = field.doc
-    if field.initial_default is not t.MISSING and field.initial_default is not None:
-        node["initial-default"] = single_value_json(field.type, field.initial_default)
-    if field.write_default is not t.MISSING and field.write_default is not None:
-        node["write-default"] = single_value_json(field.type, field.write_default)
-    return node
+    defaults = (
+        None if each is t.MISSING else single_value_json(field.type, each)
+        for each in (field.initial_default, field.write_default)
+    )
+    return _set(
+        {
+            "id": field.field_id,
+            "name": field.name,
+            "required": field.required,
+            "type": type_json(field.type),
+            "doc": field.doc,
+            **dict(zip(("initial-default", "write-default"), defaults, strict=True)),
+        }
+    )
 
 
 def spec_json(spec: PartitionSpec) -> dict[str, Any]:
@@ -136,35 +137,35 @@ def _sources(source_ids: Sequence[int]) -> dict[str, Any]:
 
 def snapshot_json(snapshot: Snapshot) -> dict[str, Any]:
     """A snapshot; only what is set, and the operation as the first key of its summary."""
-    node: dict[str, Any] = {}
-    if snapshot.sequence_number:
-        node["sequence-number"] = snapshot.sequence_number
-    node["snapshot-id"] = snapshot.snapshot_id
-    if snapshot.parent_snapshot_id is not None:
-        node["parent-snapshot-id"] = snapshot.parent_snapshot_id
-    node["timestamp-ms"] = snapshot.timestamp_ms
-    if snapshot.operation is not None:
-        node["summary"] = {"operation": snapshot.operation, **snapshot.summary}
-    if snapshot.manifest_list is not None:
-        node["manifest-list"] = snapshot.manifest_list
-    if snapshot.schema_id is not None:
-        node["schema-id"] = snapshot.schema_id
-    if snapshot.first_row_id is not None:
-        node["first-row-id"] = snapshot.first_row_id
-    if snapshot.added_rows is not None:
-        node["added-rows"] = snapshot.added_rows
-    if snapshot.key_id is not None:
-        node["key-id"] = snapshot.key_id
-    return node
+    operation = snapshot.operation
+    return _set(
+        {
+            "sequence-number": snapshot.sequence_number or None,
+            "snapshot-id": snapshot.snapshot_id,
+            "parent-snapshot-id": snapshot.parent_snapshot_id,
+            "timestamp-ms": snapshot.timestamp_ms,
+            "summary": None if operation is None else {"operation": operation, **snapshot.summary},
+            "manifest-list": snapshot.manifest_list,
+            "schema-id": snapshot.schema_id,
+            "first-row-id": snapshot.first_row_id,
+            "added-rows": snapshot.added_rows,
+            "key-id": snapshot.key_id,
+        }
+    )
 
 
 def ref_json(ref: SnapshotRef) -> dict[str, Any]:
     """A branch or tag with those of its ages and counts that are set."""
-    node: dict[str, Any] = {"snapshot-id": ref.snapshot_id, "type": ref.kind}
-    if ref.max_ref_age_ms is not None:
-        node["max-ref-age-ms"] = ref.max_ref_age_ms
-    if ref.min_snapshots_to_keep is not None:
-        node["min-snapshots-to-keep"] = ref.min_snapshots_to_keep
-    if ref.max_snapshot_age_ms is not None:
-        node["max-snapshot-age-ms"] = ref.max_snapshot_age_ms
-    return node
+    return _set(
+        {
+            "snapshot-id": ref.snapshot_id,
+            "type": ref.kind,
+            "max-ref-age-ms": ref.max_ref_age_ms,
+            "min-snapshots-to-keep": ref.min_snapshots_to_keep,
+            "max-snapshot-age-ms": ref.max_snapshot_age_ms,
+        }
+    )
+
+
+def _set(node: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in node.items() if value is not None}

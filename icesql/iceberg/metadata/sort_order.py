@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from icesql.iceberg.metadata.json_fields import Malformed, as_int, as_list, as_object, required_int
+from icesql.iceberg.metadata.json_fields import as_int, as_list, as_object, required_int, sane
 
 
 class SortField(Struct, frozen=True):
@@ -31,15 +31,9 @@ UNSORTED = SortOrder()
 
 def parse_sort_orders(json: Any) -> dict[int, SortOrder]:
     """The orders by id; {0: unsorted} when absent, and those that make no sense are left out."""
-    orders = {0: UNSORTED}
-    for each in json if isinstance(json, list) else ():
-        try:
-            order = _parse_order(as_object(each, "sort order"))
-        except Malformed:
-            # No result depends on a sort order, so the table stays readable with an invalid one.
-            continue
-        orders[order.order_id] = order
-    return orders
+    # No result depends on a sort order, so the table stays readable with an invalid one.
+    found = sane(json, "sort order", _parse_order)
+    return {0: UNSORTED} | {each.order_id: each for each in found}
 
 
 def _parse_order(fields: Mapping[str, Any]) -> SortOrder:

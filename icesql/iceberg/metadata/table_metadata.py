@@ -15,6 +15,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from icesql.errors import CorruptFileError, UnsupportedTableError
+from icesql.iceberg.avro.codecs import inflated
 from icesql.iceberg.metadata.json_fields import (
     Malformed,
     as_list,
@@ -30,6 +31,7 @@ from icesql.iceberg.metadata.json_fields import (
     required_id,
     required_int,
     required_text,
+    sane,
     text_map,
 )
 from icesql.iceberg.metadata.name_mapping import PROPERTY, NameMapping, parse_name_mapping
@@ -56,7 +58,6 @@ NEWEST_FORMAT: Final = 3
 MAIN: Final = "main"
 # Bytes of JSON; a small gzip must not fill the memory.
 _LARGEST: Final = 256 << 20
-_STEP: Final = 4 << 20
 
 
 class MetadataLogEntry(Struct, frozen=True):
@@ -253,21 +254,15 @@ def _plain(data: bytes, path: str) -> bytes:
         # A ".gz" name over plain JSON reads fine, whoever unzipped it on the way.
         return data
     inflate = zlib.decompressobj(wbits=31)
-    parts: list[bytes] = []
-    packed, total = data, 0
     try:
-        while True:
-            parts.append(inflate.decompress(packed, _STEP))
-            packed, total = inflate.unconsumed_tail, total + len(parts[-1])
-            if total > _LARGEST:
-                raise CorruptFileError(path, f"more than {_LARGEST:,} bytes of metadata unpacked")
-            if inflate.eof or not parts[-1]:
-                break
+        plain = inflated(inflate, data, _LARGEST)
     except zlib.error as error:
         raise CorruptFileError(path, f"not gzip: {error}") from error
+    if plain is None:
+        raise CorruptFileError(path, f"more than {_LARGEST:,} bytes of metadata unpacked")
     if not inflate.eof:
         raise CorruptFileError(path, "gzip data ends early", offset=len(data))
-    return b"".join(parts)
+    return plain
 
 
 def _parse(node: Mapping[str, Any], path: str) -> TableMetadata:
@@ -298,10 +293,12 @@ def _parse(node: Mapping[str, Any], path: str) -> TableMetadata:
         current_snapshot_id=current,
         snapshots=snapshots,
         snapshot_log=parse_snapshot_log(node.get("snapshot-log")),
-        metadata_log=_metadata_log(node),
+        metadata_log=tuple(sane(node.get("metadata-log"), "metadata-log", _metadata_log)),
         refs=refs,
-        statistics=_statistics(node, "statistics"),
-        partition_statistics=_statistics(node, "partition-statistics"),
+        statistics=tuple(sane(node.get("statistics"), "statistics", _statistics)),
+        partition_statistics=tuple(
+            sane(node.get("partition-statistics"), "partition-statistics", _statistics)
+        ),
         next_row_id=optional_int(node, "next-row-id", "metadata"),
         encryption_keys=tuple(objects(node, "encryption-keys", "metadata")),
         stated_last_column_id=_for_writers(node, "last-column-id"),
@@ -375,39 +372,18 @@ def _current(
     return current, refs
 
 
-def _metadata_log(node: Mapping[str, Any]) -> tuple[MetadataLogEntry, ...]:
+def _metadata_log(fields: Mapping[str, Any]) -> MetadataLogEntry:
     where = "metadata-log"
-    listed = node.get("metadata-log")
-    entries = []
-    for each in listed if isinstance(listed, list) else ():
-        try:
-            fields = as_object(each, where)
-            entries.append(
-                MetadataLogEntry(
-                    as_time(required(fields, "timestamp-ms", where), f"{where} timestamp-ms"),
-                    required_text(fields, "metadata-file", where),
-                )
-            )
-        except Malformed:
-            continue  # no answer depends on it
-    return tuple(entries)
+    return MetadataLogEntry(
+        as_time(required(fields, "timestamp-ms", where), f"{where} timestamp-ms"),
+        required_text(fields, "metadata-file", where),
+    )
 
 
-def _statistics(node: Mapping[str, Any], kind: str) -> tuple[StatisticsFile, ...]:
-    listed = node.get(kind)
-    files = []
-    for each in listed if isinstance(listed, list) else ():
-        try:
-            fields = as_object(each, kind)
-            files.append(
-                StatisticsFile(
-                    required_id(fields, "snapshot-id", kind),
-                    as_text(fields.get("statistics-path"), "statistics-path"),
-                    optional_int(fields, "file-size-in-bytes", kind),
-                    optional_int(fields, "file-footer-size-in-bytes", kind),
-                )
-            )
-        except Malformed:
-            # No answer depends on statistics, so a strange entry does not close the table.
-            continue
-    return tuple(files)
+def _statistics(fields: Mapping[str, Any]) -> StatisticsFile:
+    return StatisticsFile(
+        required_id(fields, "snapshot-id", "statistics"),
+        as_text(fields.get("statistics-path"), "statistics-path"),
+        optional_int(fields, "file-size-in-bytes", "statistics"),
+        optional_int(fields, "file-footer-size-in-bytes", "statistics"),
+    )

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from typing import Any
 
 from icesql.catalog.table import Table
-from icesql.iceberg.metadata.snapshot import Snapshot
 from icesql.iceberg.metadata.table_metadata import TableMetadata
 from icesql.storage.credentials import redact_urls
 
@@ -16,7 +15,7 @@ Row = tuple[Any, ...]
 def history(table: Table) -> Iterator[Row]:
     """Each time that ``main`` moved, oldest first; parent_id is NULL for an expired snapshot."""
     metadata = table.metadata
-    ancestors = _ancestors(metadata)
+    ancestors = {each.snapshot_id for each in metadata.ancestry(metadata.current_snapshot)}
     for entry in metadata.snapshot_log:
         snapshot = metadata.snapshot(entry.snapshot_id)
         yield (
@@ -84,16 +83,6 @@ def _current_at(metadata: TableMetadata, timestamp_ms: int) -> int | None:
     """The snapshot id of ``main`` at an instant, even if the snapshot has expired."""
     past = [each for each in metadata.snapshot_log if each.timestamp_ms <= timestamp_ms]
     return past[-1].snapshot_id if past else None
-
-
-def _ancestors(metadata: TableMetadata) -> set[int]:
-    found: set[int] = set()
-    current: Snapshot | None = metadata.current_snapshot
-    while current is not None and current.snapshot_id not in found:
-        found.add(current.snapshot_id)
-        parent = current.parent_snapshot_id
-        current = None if parent is None else metadata.snapshot(parent)
-    return found
 
 
 def _shown(path: str | None) -> str | None:

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import astuple
 
 from icesql.iceberg.manifest.data_file import FileContent
 from icesql.iceberg.manifest.entries import ManifestEntries
@@ -58,18 +59,8 @@ def partitions(
     for each in found.values():
         spec = (each.values, each.spec_id) if fields else ()
         updated = None if each.updated_ms is None else each.updated_ms * 1000
-        yield (
-            *spec,
-            each.rows,
-            each.files,
-            each.size,
-            each.position_deletes,
-            each.position_delete_files,
-            each.equality_deletes,
-            each.equality_delete_files,
-            updated,
-            each.updated_by,
-        )
+        totals = astuple(each)[2:-2]
+        yield (*spec, *totals, updated, each.updated_by)
 
 
 def _key(value: Any) -> Any:

@@ -201,21 +201,13 @@ def stored_row(row: t.IcebergType) -> t.IcebergType:
 
 def _renumbered(node: t.IcebergType, shift: int = _ROW_IDS) -> t.IcebergType:
     """The same type with ids that no partition field has."""
-    match node:
-        case t.StructType(fields):
-            return t.StructType(
-                tuple(
-                    t.NestedField(shift + each.field_id, each.name, _renumbered(each.type, shift))
-                    for each in fields
-                )
-            )
-        case t.ListType():
-            return t.ListType(shift + node.element_id, _renumbered(node.element, shift))
-        case t.MapType():
-            key, value = _renumbered(node.key, shift), _renumbered(node.value, shift)
-            return t.MapType(shift + node.key_id, key, shift + node.value_id, value)
-        case _:
-            return node
+    return t.with_children(
+        node,
+        [
+            t.NestedField(shift + each.field_id, each.name, _renumbered(each.type, shift))
+            for each in t.children(node)
+        ],
+    )
 
 
 def _fields(columns: _Columns, ids: Iterator[int]) -> Iterator[t.NestedField]:

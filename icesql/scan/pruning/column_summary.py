@@ -7,9 +7,10 @@ matches only IS NULL, so a column of nulls cannot satisfy ``<>`` either.
 
 from __future__ import annotations
 
+import operator
 from bisect import bisect_left
 from collections.abc import Callable
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, Final
 
 from msgspec import Struct
@@ -26,7 +27,14 @@ from icesql.iceberg.expressions.predicate import (
 )
 from icesql.iceberg.expressions.render import render_value
 
-_RANGES: Final = (Operation.LT, Operation.LT_EQ, Operation.GT, Operation.GT_EQ)
+Test = Callable[[Any], bool]
+# Comparisons of a literal, on the left, with the least value, and with the greatest.
+_LEAST: Final = {Operation.LT: operator.gt, Operation.LT_EQ: operator.ge, Operation.EQ: operator.ge}
+_GREATEST: Final = {
+    Operation.GT: operator.lt,
+    Operation.GT_EQ: operator.le,
+    Operation.EQ: operator.le,
+}
 # Text bounds are cut to 16 by default: only shorter ones are surely whole values.
 _SURELY_WHOLE: Final = 16
 
@@ -83,33 +91,35 @@ def why_none(leaf: Leaf, column: ColumnSummary) -> str | None:
             return column.nulls_text if column.valueless else _why_out_of_bounds(leaf, column)
 
 
+def bound_tests(operation: Operation, literal: Any) -> tuple[Test | None, Test | None]:
+    """What the lower and the upper bound satisfy where a value may satisfy a comparison.
+
+    None for a bound that does not matter.
+    """
+    if operation is Operation.STARTS_WITH:
+        # An upper bound may be cut.
+        size = len(literal)
+        return (
+            lambda low: low[:size] <= literal,
+            lambda high: high[:size] >= literal[: len(high)],
+        )
+    least, greatest = _LEAST.get(operation), _GREATEST.get(operation)
+    return least and partial(least, literal), greatest and partial(greatest, literal)
+
+
 def _why_out_of_bounds(leaf: Leaf, column: ColumnSummary) -> str | None:
-    lower, upper, literal = column.lower, column.upper, leaf.literal
-    match leaf.operation:
-        case _ if isinstance(column.value_type, t.UUIDType) and leaf.operation in _RANGES:
-            return None
-        case Operation.LT if lower is not None and lower >= literal:
-            return _bound("lower", column)
-        case Operation.LT_EQ if lower is not None and lower > literal:
-            return _bound("lower", column)
-        case Operation.GT if upper is not None and upper <= literal:
-            return _bound("upper", column)
-        case Operation.GT_EQ if upper is not None and upper < literal:
-            return _bound("upper", column)
-        case Operation.EQ if isinstance(column.value_type, t.UUIDType):
-            outside = _outside_uuids(literal, lower, upper)
-            return _bound("both", column) if outside else None
-        case Operation.EQ if lower is not None and lower > literal:
-            return _bound("lower", column)
-        case Operation.EQ if upper is not None and upper < literal:
-            return _bound("upper", column)
-        case Operation.IN if lower is not None or upper is not None:
-            return _why_no_literal_fits(literal, column)
-        case Operation.STARTS_WITH:
-            if lower is not None and starts_above(lower, literal):
-                return _bound("lower", column)
-            if upper is not None and starts_below(upper, literal):
-                return _bound("upper", column)
+    lower, upper, operation = column.lower, column.upper, leaf.operation
+    if operation is Operation.IN:
+        known = lower is not None or upper is not None
+        return _why_no_literal_fits(leaf.literal, column) if known else None
+    if isinstance(column.value_type, t.UUIDType):
+        outside = operation is Operation.EQ and _outside_uuids(leaf.literal, lower, upper)
+        return _bound("both", column) if outside else None
+    least, greatest = bound_tests(operation, leaf.literal)
+    if least is not None and lower is not None and not least(lower):
+        return _bound("lower", column)
+    if greatest is not None and upper is not None and not greatest(upper):
+        return _bound("upper", column)
     return None
 
 
@@ -155,16 +165,6 @@ def _why_none_differs(leaf: Leaf, column: ColumnSummary) -> str | None:
             return f"all values are {_shown(column, lower)}"
         case _:
             return None
-
-
-def starts_above(lower: str, prefix: str) -> bool:
-    """Whether no text from ``lower`` on starts with ``prefix``."""
-    return lower[: len(prefix)] > prefix
-
-
-def starts_below(upper: str, prefix: str) -> bool:
-    """Whether no text up to ``upper``, which may be cut, starts with ``prefix``."""
-    return upper[: len(prefix)] < prefix[: len(upper)]
 
 
 def is_single_value(column: ColumnSummary) -> bool:

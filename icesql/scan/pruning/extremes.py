@@ -138,8 +138,8 @@ def _facts(file: Candidate, field_id: int, schema: Schema) -> tuple[ColumnSummar
 def null_count(file: Candidate, field_id: int) -> int | None:
     """The NULLs of a column in a file, deleted rows included; None where it is not sure."""
     rows, index = file.rows, file.index
-    nulls = file.entries.null_value_count(field_id)[index]
-    counted = file.entries.value_count(field_id)[index]
+    nulls = file.entries.values_of("null_value_counts", field_id)[index]
+    counted = file.entries.values_of("value_counts", field_id)[index]
     is_known = nulls is not None and 0 <= nulls <= rows and counted in (None, rows)
     return nulls if is_known else None
 

@@ -21,11 +21,11 @@ from icesql.iceberg.schema import Schema
 from icesql.iceberg.transforms import parse_transform
 from icesql.scan.pruning.column_summary import (
     ColumnSummary,
+    Test,
     any_fits,
+    bound_tests,
     decoded_bounds,
     sorted_literals,
-    starts_above,
-    starts_below,
     why_none,
     why_not,
 )
@@ -124,22 +124,22 @@ class ColumnStatistics:
         transform = parse_transform(leaf.term.transform)
         entries, field_id = self.entries, leaf.term.field_id
         floating = t.is_floating(column_type)
-        values = entries.value_count(field_id)[index]
-        nulls = entries.null_value_count(field_id)[index]
-        nans = entries.nan_value_count(field_id)[index] if floating else 0
+        values = entries.values_of("value_counts", field_id)[index]
+        nulls = entries.values_of("null_value_counts", field_id)[index]
+        nans = entries.values_of("nan_value_counts", field_id)[index] if floating else 0
         rows = entries.record_count[index]
         # Writers that count values per parent, or leave nulls out, have fewer values than rows.
         whole = values is not None and values >= rows > 0
         nested = field_id in self.schema.parent_by_id
         # A lower bound is a value: counts that contradict it prove nothing.
-        boundless = whole and entries.lower_bound(field_id)[index] is None
+        boundless = whole and entries.values_of("lower_bounds", field_id)[index] is None
         all_null = boundless and nulls == values
         lower = upper = None
         if transform.preserves_order and transform.accepts(column_type):
             lower, upper = decoded_bounds(
                 column_type,
-                entries.lower_bound(field_id)[index],
-                entries.upper_bound(field_id)[index],
+                entries.values_of("lower_bounds", field_id)[index],
+                entries.values_of("upper_bounds", field_id)[index],
             )
             if leaf.term.transform != "identity":
                 lower, upper = (transform.apply(each, column_type) for each in (lower, upper))
@@ -171,21 +171,24 @@ class ColumnStatistics:
         field_id = leaf.term.field_id
         match leaf.operation:
             case Operation.IS_NULL if field_id not in self.schema.parent_by_id:
-                nulls = self.entries.null_value_count(field_id)
+                nulls = self.entries.values_of("null_value_counts", field_id)
                 return [i for i in among if nulls[i] != 0]
             case Operation.IS_NAN if t.is_floating(column_type):
-                nans = self.entries.nan_value_count(field_id)
+                nans = self.entries.values_of("nan_value_counts", field_id)
                 return [i for i in among if nans[i] != 0 and self._may_match(leaf, i)]
             case Operation.NOT_NAN if leaf.term.transform == "identity":
                 # A bound is a value; only files without one can be skipped.
-                lowers = self.entries.lower_bound(field_id)
+                lowers = self.entries.values_of("lower_bounds", field_id)
                 return [i for i in among if lowers[i] is not None or self._may_match(leaf, i)]
             case Operation.NOT_EQ | Operation.NOT_IN:
-                among_bounds = (
-                    self.entries.lower_bound(field_id),
-                    self.entries.upper_bound(field_id),
-                )
-                return self._differing(leaf, among, *among_bounds)
+                # Only a file of one value can be skipped: its bounds are the same bytes, or absent.
+                lowers, uppers = self._bounds(field_id)
+                return [
+                    i
+                    for i in among
+                    if (lowers[i] is not None and lowers[i] != uppers[i])
+                    or self._may_match(leaf, i)
+                ]
             case _:
                 return [i for i in among if self._may_match(leaf, i)]
 
@@ -193,90 +196,54 @@ class ColumnStatistics:
         column = self.summary(leaf, index)
         return column is None or why_none(leaf, column) is None
 
-    def _differing(self, leaf: Leaf, among: _Indices, lowers: _Bounds, uppers: _Bounds) -> _Indices:
-        # Only a file of one value can be skipped: its bounds are the same bytes, or absent.
-        return [
-            i
-            for i in among
-            if (lowers[i] is not None and lowers[i] != uppers[i]) or self._may_match(leaf, i)
-        ]
+    def _bounds(self, field_id: int) -> tuple[_Bounds, _Bounds]:
+        values_of = self.entries.values_of
+        return values_of("lower_bounds", field_id), values_of("upper_bounds", field_id)
 
     def _within_bounds(
         self, leaf: Leaf, column_type: t.IcebergType, among: _Indices
     ) -> _Indices | None:
         """Those whose bounds do not rule out an ordered comparison; None for other operations."""
-        literal, field_id = leaf.literal, leaf.term.field_id
-        lowers, uppers = self.entries.lower_bound(field_id), self.entries.upper_bound(field_id)
-        decode = bound_decoder(column_type)
-
-        def least(test: Callable[[Any], bool], members: _Indices) -> _Indices:
-            return _passing(test, members, lowers, decode)
-
-        def greatest(test: Callable[[Any], bool], members: _Indices) -> _Indices:
-            return _passing(test, members, uppers, decode)
-
-        match leaf.operation:
-            case Operation.NOT_NULL:
-                return among
-            case Operation.LT:
-                found = least(lambda low: low < literal, among)
-            case Operation.LT_EQ:
-                found = least(lambda low: low <= literal, among)
-            case Operation.GT:
-                found = greatest(lambda high: high > literal, among)
-            case Operation.GT_EQ:
-                found = greatest(lambda high: high >= literal, among)
-            case Operation.EQ:
-                found = least(lambda low: low <= literal, among)
-                found = greatest(lambda high: high >= literal, found)
-            case Operation.IN if literal:
-                literals = sorted_literals(literal)
-                found = least(lambda low: low <= literals[-1], among)
-                found = greatest(lambda high: high >= literals[0], found)
-                found = self._fitting(literals, column_type, field_id, found)
-            case Operation.STARTS_WITH if isinstance(column_type, t.StringType):
-                found = least(lambda low: not starts_above(low, literal), among)
-                found = greatest(lambda high: not starts_below(high, literal), found)
-            case _:
-                return None
-        if t.is_floating(column_type) and len(found) < len(among):
-            return self._or_spoilt(column_type, field_id, among, found)
-        return found
-
-    def _fitting(
-        self, literals: list[Any], column_type: t.IcebergType, field_id: int, among: _Indices
-    ) -> _Indices:
-        lowers, uppers = self.entries.lower_bound(field_id), self.entries.upper_bound(field_id)
-        decode = bound_decoder(column_type)
-        found = []
-        for i in among:
-            low = None if (b := lowers[i]) is None else decode(b)
-            high = None if (b := uppers[i]) is None else decode(b)
-            if any_fits(literals, low, high):
-                found.append(i)
-        return found
-
-    def _or_spoilt(
-        self, column_type: t.IcebergType, field_id: int, among: _Indices, found: _Indices
-    ) -> _Indices:
-        """``found`` and the entries with NaN in a bound, whose other bound is unusable, too."""
-        decode = bound_decoder(column_type)
+        operation, literal = leaf.operation, leaf.literal
+        if operation is Operation.NOT_NULL:
+            return among
+        literals: list[Any] = []
+        tests = bound_tests(operation, literal)
+        if operation is Operation.IN and literal:
+            literals = sorted_literals(literal)
+            least, _ = bound_tests(Operation.LT_EQ, literals[-1])
+            tests = least, bound_tests(Operation.GT_EQ, literals[0])[1]
+        if tests == (None, None):
+            return None
+        columns = self._bounds(leaf.term.field_id)
+        decode, found = bound_decoder(column_type), among
+        for test, bounds in zip(tests, columns, strict=True):
+            if test is not None:
+                found = _passing(test, found, bounds, decode)
+        if literals:
+            found = [
+                i
+                for i in found
+                if any_fits(
+                    literals, *(None if (b := each[i]) is None else decode(b) for each in columns)
+                )
+            ]
+        if not t.is_floating(column_type) or len(found) == len(among):
+            return found
+        # Where NaN is in one bound, the other is unusable, too.
         spoilt = {
-            i
-            for raw in (self.entries.lower_bound(field_id), self.entries.upper_bound(field_id))
-            for i in among
-            if (b := raw[i]) is not None and decode(b) is None
+            i for raw in columns for i in among if (b := raw[i]) is not None and decode(b) is None
         }
         return sorted(spoilt.union(found)) if spoilt else found
 
     def _with_values(self, leaf: Leaf, column_type: t.IcebergType, among: _Indices) -> _Indices:
         """Without the files whose column holds only NULL or, but for NOT_NULL, only NaN."""
         field_id = leaf.term.field_id
-        lowers = self.entries.lower_bound(field_id)
+        lowers = self.entries.values_of("lower_bounds", field_id)
         if all(lowers[i] is not None for i in among):
             return among
-        nulls = self.entries.null_value_count(field_id)
-        values = self.entries.value_count(field_id)
+        nulls = self.entries.values_of("null_value_counts", field_id)
+        values = self.entries.values_of("value_counts", field_id)
         rows = self.entries.record_count
         if not t.is_floating(column_type) or leaf.operation is Operation.NOT_NULL:
             return [
@@ -288,7 +255,7 @@ class ColumnStatistics:
 
 
 def _passing(
-    test: Callable[[Any], bool], among: _Indices, bounds: _Bounds, decode: Callable[[bytes], Any]
+    test: Test, among: _Indices, bounds: _Bounds, decode: Callable[[bytes], Any]
 ) -> _Indices:
     """Those whose bound passes a test; an absent or unusable bound passes any."""
     if len(among) == len(bounds):

@@ -8,11 +8,10 @@ from typing import Any
 from icesql.iceberg.expressions.predicate import (
     ALWAYS_FALSE,
     ALWAYS_TRUE,
-    And,
     Leaf,
-    Or,
     Predicate,
     leaves,
+    replace_leaves,
 )
 from icesql.iceberg.manifest.partition_values import UNSTORED
 from icesql.iceberg.partitioning import PartitionSpec
@@ -51,29 +50,23 @@ class ResidualEvaluator:
         if found is None:
             # If a partition value is unknown, no row is known to match or to fail.
             unknown = UNSTORED in partition
-            found = self.predicate if unknown else self._reduce(self.predicate, partition)
+            found = self.predicate
+            if not unknown:
+                found = replace_leaves(found, lambda leaf: self._reduced(leaf, partition))
             self._known[partition] = found
         return found
 
-    def _reduce(self, predicate: Predicate, partition: tuple[Any, ...]) -> Predicate:
-        match predicate:
-            case Leaf():
-                from icesql.iceberg.expressions.evaluate import evaluate
+    def _reduced(self, leaf: Leaf, partition: tuple[Any, ...]) -> Predicate:
+        from icesql.iceberg.expressions.evaluate import evaluate
 
-                may, must = self._projections[predicate]
+        may, must = self._projections[leaf]
 
-                def value_of(field_id: int) -> Any:
-                    return partition[self._positions[field_id]]
+        def value_of(field_id: int) -> Any:
+            return partition[self._positions[field_id]]
 
-                if not evaluate(may, value_of):
-                    return ALWAYS_FALSE
-                return ALWAYS_TRUE if evaluate(must, value_of) else predicate
-            case And(left, right):
-                return self._reduce(left, partition) & self._reduce(right, partition)
-            case Or(left, right):
-                return self._reduce(left, partition) | self._reduce(right, partition)
-            case _:
-                return predicate
+        if not evaluate(may, value_of):
+            return ALWAYS_FALSE
+        return ALWAYS_TRUE if evaluate(must, value_of) else leaf
 
 
 def _projections(

@@ -51,7 +51,8 @@ def _share(plan: ScanPlan, field_id: int) -> float:
     kind = plan.scan.schema.field_by_id[field_id].type
     lows, highs, unknown = [], [], 0
     for each in plan.survivors:
-        lower, upper = each.entries.lower_bound(field_id), each.entries.upper_bound(field_id)
+        lower = each.entries.values_of("lower_bounds", field_id)
+        upper = each.entries.values_of("upper_bounds", field_id)
         for index in each.indexes:
             low, high = decoded_bounds(kind, lower[index], upper[index])
             if low is None or high is None:

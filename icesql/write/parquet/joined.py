@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Final, TypeAlias
 
+from icesql.iceberg.avro.values import encode_varint
 from icesql.read.formats.thrift import end_of_struct, integers, list_header
 from icesql.write.parquet.thrift_edits import (
     Edit,
@@ -19,7 +20,6 @@ from icesql.write.parquet.thrift_edits import (
     edited,
     fields,
     struct_list,
-    zigzag_bytes,
 )
 
 MAGIC: Final = b"PAR1"
@@ -134,7 +134,7 @@ def rest_of_file(parts: Sequence[Part], position: int, rows: int) -> bytes:
     groups: list[bytes] = []
     for part, blooms, indexes, offsets in zip(parts, *places, strict=True):
         groups += filter(None, [_group(part, len(groups), blooms, indexes, offsets)])
-    changes: dict[int, Edit] = {_ROWS: zigzag_bytes(rows), _GROUPS: struct_list(groups)}
+    changes: dict[int, Edit] = {_ROWS: encode_varint(rows), _GROUPS: struct_list(groups)}
     footer = edited(parts[0].footer, 0, changes)
     made += footer + len(footer).to_bytes(_LENGTH, "little") + MAGIC
     return bytes(made)
@@ -165,7 +165,7 @@ def _group(
         columns.append(chunk)
     for group in _groups(part.footer):
         changes: Edits = {
-            _COLUMNS: columns, _GROUP_OFFSET: part.place, _ORDINAL: zigzag_bytes(number),
+            _COLUMNS: columns, _GROUP_OFFSET: part.place, _ORDINAL: encode_varint(number),
         }  # fmt: skip
         return edited(part.footer, group, changes)
     return b""

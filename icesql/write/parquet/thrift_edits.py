@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
+from icesql.iceberg.avro.values import encode_varint, varint_bytes
 from icesql.read.formats.thrift import STRUCT, BadThrift, end_of, list_header, zigzag
 
 # By field id: bytes to replace the value, a function for an integer, edits for a struct, or the
@@ -58,7 +59,7 @@ def edited(data: bytes, position: int, edits: Edits) -> bytes:
         if isinstance(edit, bytes):
             made += edit
         elif callable(edit):
-            made += zigzag_bytes(edit(zigzag(data, each.value)[0]))
+            made += encode_varint(edit(zigzag(data, each.value)[0]))
         elif isinstance(edit, Mapping):
             made += edited(data, each.value, edit)
         else:
@@ -81,19 +82,5 @@ def _edited_list(data: bytes, position: int, edits: Sequence[Edits]) -> bytes:
 def struct_list(structs: Sequence[bytes]) -> bytes:
     """The encoding of a list of structs."""
     count = len(structs)
-    header = bytes([count << 4 | STRUCT]) if count < 15 else bytes([0xF0 | STRUCT]) + _varint(count)
-    return header + b"".join(structs)
-
-
-def zigzag_bytes(value: int) -> bytes:
-    """The zigzag encoding of a signed integer of up to 64 bits."""
-    return _varint((value << 1) ^ (value >> 63))
-
-
-def _varint(value: int) -> bytes:
-    made = bytearray()
-    while value > 127:
-        made.append(value & 127 | 128)
-        value >>= 7
-    made.append(value)
-    return bytes(made)
+    length = b"" if count < 15 else varint_bytes(count)
+    return bytes([min(count, 15) << 4 | STRUCT]) + length + b"".join(structs)

@@ -10,8 +10,7 @@ import pytest
 
 from icesql.errors import CorruptFileError, UnsupportedTableError
 from icesql.iceberg.avro.container import AvroContainer, read_avro_file
-from icesql.iceberg.avro.values import BadAvro, read_varint
-from icesql.iceberg.manifest.entries import encode_varint
+from icesql.iceberg.avro.values import BadAvro, encode_varint, read_varint
 
 SYNC = bytes(range(16))
 SCHEMA = b'"long"'

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import pytest
+
+from icesql.errors import ProgrammingError
 from icesql.iceberg import types as t
 from icesql.iceberg.evolution.schema_changes import (
     NewColumn,
     add_column,
     drop_column,
+    widen_column,
 )  # fmt: skip
 from icesql.iceberg.metadata.changes.apply import apply_updates
 from icesql.iceberg.metadata.changes.columns import schema_updates
 from icesql.iceberg.metadata.json_writer import metadata_bytes
 from icesql.iceberg.metadata.table_metadata import parse_metadata
+from icesql.iceberg.schema import Schema
 from tests.iceberg.metadata.changes.documents import created
 
 
@@ -33,3 +38,17 @@ def test_a_change_is_a_new_schema() -> None:
     assert updates == ()
     dropped = changed(after, lambda schema: drop_column(schema, ("n",)))[2]
     assert (dropped.current_schema_id, dropped.last_column_id) == (0, 3), "3 is never given again"
+
+
+@pytest.mark.parametrize("path", [("l", "element"), ("m", "value")])
+def test_the_only_field_that_changes_in_a_list_or_map_stays(path: tuple[str, ...]) -> None:
+    schema = Schema(
+        (
+            t.NestedField(1, "l", t.ListType(2, t.INTEGER)),
+            t.NestedField(3, "m", t.MapType(4, t.STRING, 5, t.INTEGER)),
+        )
+    )
+    with pytest.raises(ProgrammingError, match="nothing would be left"):
+        drop_column(schema, path)
+    wider = widen_column(schema, path, t.LONG)
+    assert {str(each.type) for each in wider.fields} & {"list<long>", "map<string, long>"}

@@ -29,15 +29,15 @@ def entries(**changes: Any) -> ManifestEntries:
 
 def test_columns_answer_for_every_entry() -> None:
     found = entries()
-    assert found.lower_bound(1) == [b"x", None]
-    assert found.lower_bound(2) == [None, None]
-    assert found.upper_bound(1) == [None, None]  # no file has upper bounds
+    assert found.values_of("lower_bounds", 1) == [b"x", None]
+    assert found.values_of("lower_bounds", 2) == [None, None]
+    assert found.values_of("upper_bounds", 1) == [None, None]  # no file has upper bounds
     assert found.live == [True, False]
 
 
 def test_a_column_asked_for_twice_is_looked_up_once() -> None:
     found = entries()
-    assert found.lower_bound(1) is found.lower_bound(1)
+    assert found.values_of("lower_bounds", 1) is found.values_of("lower_bounds", 1)
 
 
 def test_a_file_has_what_its_entry_says() -> None:
@@ -56,9 +56,9 @@ def test_a_file_has_what_its_entry_says() -> None:
 def test_entries_travel_without_what_was_looked_up() -> None:
     found = entries()
     before = len(pickle.dumps(found))
-    found.lower_bound(1)
+    found.values_of("lower_bounds", 1)
     _ = found.live
     copy = pickle.loads(pickle.dumps(found))
     assert len(pickle.dumps(found)) == before
     assert copy == found
-    assert copy.lower_bound(1) == [b"x", None]
+    assert copy.values_of("lower_bounds", 1) == [b"x", None]

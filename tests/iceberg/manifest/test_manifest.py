@@ -191,10 +191,11 @@ class Manifest(Stage):
         assert len(self.decoded) == self.decoded.count == len(self.rows)
 
     def has(self, name: str, text: str) -> None:
-        """A column; with a number it is of the field with this id, as ``lower_bound.2``."""
+        """A column; with a number it is of the field with this id, as ``lower_bounds.2``."""
         name, _, number = name.partition(".")
-        found = getattr(self.decoded, name)
-        assert repr(found(int(number)) if number else found) == repr(literal_eval(text))
+        decoded = self.decoded
+        found = decoded.values_of(name, int(number)) if number else getattr(decoded, name)
+        assert repr(found) == repr(literal_eval(text))
 
     def file(self, place: str, *words: str) -> None:
         """What a file of the manifest has."""
@@ -419,8 +420,8 @@ def test_random_damage_gives_values_or_a_corrupt_file_and_never_hangs(codec: str
                     continue
                 entries = decode(bytes(damaged), types=(LONG,))
                 for field_id in (1, 7):
-                    entries.lower_bound(field_id)
-                    entries.value_count(field_id)
+                    entries.values_of("lower_bounds", field_id)
+                    entries.values_of("value_counts", field_id)
                 for index in range(entries.count):
                     file = entries.data_file(index)
                     _ = dict(file.lower_bounds or {}), dict(file.value_counts or {})

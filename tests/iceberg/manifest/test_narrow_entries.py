@@ -44,9 +44,10 @@ def columns_of(entries: FilterColumns) -> Node:
         "record_count": entries.record_count,
         "unknown_counts": list(entries.unknown_counts),
         **{
-            f"{name} {field_id}": getattr(entries, name)(field_id)
+            f"{name} {field_id}": entries.values_of(name, field_id)
             for name in (
-                "lower_bound", "upper_bound", "value_count", "null_value_count", "nan_value_count"
+                "lower_bounds", "upper_bounds", "value_counts", "null_value_counts",
+                "nan_value_counts",
             )
             for field_id in (*FIELDS, 3)
         },
@@ -266,8 +267,8 @@ def _spans(narrow: NarrowEntries) -> list[tuple[int, int]]:
 
 def _with_counted_blocks(encoded: bytes, size: int | None = None) -> bytes:
     """The column sizes, the first map of an entry, as a block with its byte count."""
-    from icesql.iceberg.avro.values import read_varint
-    from icesql.iceberg.manifest.entries import encode_varint, read_map
+    from icesql.iceberg.avro.values import encode_varint, read_varint
+    from icesql.iceberg.manifest.entries import read_map
 
     at = next(
         place

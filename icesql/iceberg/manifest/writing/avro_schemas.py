@@ -33,7 +33,7 @@ _PRIMITIVES: Final[dict[type[t.IcebergType], Any]] = {
     },
     t.UUIDType: {"type": "fixed", "name": "uuid_fixed", "size": 16, "logicalType": "uuid"},
 }
-_COUNTS: Final = {
+MAPS: Final = {
     "column_sizes": (108, 117, 118, "long"),
     "value_counts": (109, 119, 120, "long"),
     "null_value_counts": (110, 121, 122, "long"),
@@ -106,7 +106,7 @@ def _data_file(version: int, spec: PartitionSpec, types: Sequence[t.IcebergType]
         _required("record_count", 103, "long"),
         _required("file_size_in_bytes", 104, "long"),
         *block,
-        *(_optional(name, ids[0], _map(*ids[1:])) for name, ids in _COUNTS.items()),
+        *(_optional(name, ids[0], _map(*ids[1:])) for name, ids in MAPS.items()),
         _optional("key_metadata", 131, "bytes"),
         _optional("split_offsets", 132, {"type": "array", "items": "long", "element-id": 133}),
     ]

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from msgspec import Struct
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from icesql.errors import InternalError
 from icesql.iceberg.manifest.manifest import ManifestContent, ManifestFile
@@ -74,31 +74,7 @@ def _numbered(manifest: ManifestFile, header: ListHeader) -> ManifestFile:
 
 def _row(manifest: ManifestFile) -> dict[str, Any]:
     summaries = manifest.partitions
-    return {
-        "manifest_path": manifest.manifest_path,
-        "manifest_length": manifest.manifest_length,
-        "partition_spec_id": manifest.partition_spec_id,
-        "content": int(manifest.content),
-        "sequence_number": manifest.sequence_number,
-        "min_sequence_number": manifest.min_sequence_number,
+    return asdict(manifest) | {
         "added_snapshot_id": manifest.added_snapshot_id or 0,
-        "added_files_count": manifest.added_files_count,
-        "existing_files_count": manifest.existing_files_count,
-        "deleted_files_count": manifest.deleted_files_count,
-        "added_rows_count": manifest.added_rows_count,
-        "existing_rows_count": manifest.existing_rows_count,
-        "deleted_rows_count": manifest.deleted_rows_count,
-        "partitions": None
-        if summaries is None
-        else [
-            {
-                "contains_null": each.contains_null,
-                "contains_nan": each.contains_nan,
-                "lower_bound": each.lower_bound,
-                "upper_bound": each.upper_bound,
-            }
-            for each in summaries
-        ],
-        "key_metadata": manifest.key_metadata,
-        "first_row_id": manifest.first_row_id,
+        "partitions": None if summaries is None else [asdict(each) for each in summaries],
     }

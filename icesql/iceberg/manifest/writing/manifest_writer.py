@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from msgspec import Struct
+from msgspec.structs import asdict
 
 from icesql.iceberg import types as t
 from icesql.iceberg.bound_values import encode_bound
@@ -18,7 +19,7 @@ from icesql.iceberg.manifest.data_file import DataFile, FileContent
 from icesql.iceberg.manifest.entries import ADDED, DELETED, EXISTING
 from icesql.iceberg.manifest.manifest import FieldSummary, ManifestContent, ManifestFile
 from icesql.iceberg.manifest.partition_values import UNSTORED
-from icesql.iceberg.manifest.writing.avro_schemas import decimal_bytes, entry_schema
+from icesql.iceberg.manifest.writing.avro_schemas import MAPS, decimal_bytes, entry_schema
 from icesql.iceberg.manifest.writing.container import avro_bytes
 from icesql.iceberg.metadata.json_writer import schema_json, spec_fields_json
 from icesql.iceberg.partitioning import PartitionSpec
@@ -220,36 +221,18 @@ def _record(
     }
     is_data = file.content is FileContent.DATA
     record["data_file"] = {
-        "content": int(file.content),
+        **asdict(file),
         "file_path": file.path,
-        "file_format": file.file_format,
         "partition": partition,
-        "record_count": file.record_count,
-        "file_size_in_bytes": file.file_size_in_bytes,
         "block_size_in_bytes": _BLOCK_SIZE,
-        **_metrics(file),
-        "key_metadata": file.key_metadata,
+        **{name: _pairs(getattr(file, name)) for name in MAPS},
         "split_offsets": None if file.split_offsets is None else [*file.split_offsets],
         "equality_ids": None if file.equality_ids is None else [*file.equality_ids],
         "sort_order_id": file.sort_order_id if is_data else None,
         # A new file counts its rows from where the commit places it.
         "first_row_id": file.first_row_id if is_data and entry.status != ADDED else None,
-        "referenced_data_file": file.referenced_data_file,
-        "content_offset": file.content_offset,
-        "content_size_in_bytes": file.content_size_in_bytes,
     }
     return record
-
-
-def _metrics(file: DataFile) -> dict[str, Any]:
-    return {
-        "column_sizes": _pairs(file.column_sizes),
-        "value_counts": _pairs(file.value_counts),
-        "null_value_counts": _pairs(file.null_value_counts),
-        "nan_value_counts": _pairs(file.nan_value_counts),
-        "lower_bounds": _pairs(file.lower_bounds),
-        "upper_bounds": _pairs(file.upper_bounds),
-    }
 
 
 def _pairs(values: Mapping[int, Any] | None) -> list[dict[str, Any]] | None:
