@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from msgspec import Struct
 
 from icesql.context import QueryContext
 from icesql.iceberg.expressions.predicate import ALWAYS_FALSE, ALWAYS_TRUE, Leaf, leaves
@@ -17,10 +16,9 @@ from icesql.read.ahead import ReadAhead
 from icesql.read.columns.arrow_schema import arrow_schema
 from icesql.read.columns.metadata_values import MetadataColumn, metadata_column
 from icesql.read.columns.partition_constants import partition_constants
-from icesql.read.columns.projection import ColumnReader, column_reader
+from icesql.read.columns.projection import BatchView, ColumnReader, column_reader, sources
 from icesql.read.deletes.delete_relations import DeleteRelations
 from icesql.read.deletes.equality_keys import EqualityGroup, KeyColumn, leaf_column
-from icesql.read.formats.decode_errors import converting
 from icesql.read.formats.open import open_reader
 from icesql.read.formats.reader import FileBatch, FileReader
 from icesql.read.residual_filter import both, evaluable, matching
@@ -71,7 +69,7 @@ def read_file(
         for batch in opened.batches(reader.wanted, part, task.residual):
             query.check()
             rows = reader.rows(batch)
-            if rows.num_rows:
+            if rows is not None and rows.num_rows:
                 yield rows
     finally:
         opened.close()
@@ -86,18 +84,6 @@ def byte_range(task: FileScanTask) -> tuple[int, int]:
         0 if start <= first else start,
         _NO_END if end >= task.data_file.file_size_in_bytes else end,
     )
-
-
-class _BatchView(Struct, frozen=True):
-    """The arrays of a batch by the top-level field they were read from."""
-
-    batch: FileBatch
-    arrays: dict[int, pa.Array]
-
-    def column(self, reader: ColumnReader, location: str) -> pa.Array:
-        stored = None if reader.source is None else self.arrays[reader.source.index]
-        with converting(location, reader.column.name):
-            return reader(stored, self.batch.count)
 
 
 class _FileReader:
@@ -147,8 +133,7 @@ class _FileReader:
             *(each for _, readers in self._groups for each in readers),
             *(each for _, each in self._residual.values()),
         ]
-        fields = {each.source.index: each.source for each in used if each and each.source}
-        self.wanted = [fields[index] for index in sorted(fields)]
+        self.wanted = sources(used)
 
     def _add_residual(
         self, leaf: Leaf, context: ScanContext, reader: Callable[[NestedField], ColumnReader]
@@ -158,30 +143,29 @@ class _FileReader:
             key = leaf_column(context.schema, field_id)
             self._residual[field_id] = (key, reader(key.column))
 
-    def rows(self, batch: FileBatch) -> pa.RecordBatch:
-        """The batch's rows that are live and may satisfy the residual."""
-        places = {each.index: array for each, array in zip(self.wanted, batch.arrays, strict=True)}
-        view = _BatchView(batch, places)
+    def rows(self, batch: FileBatch) -> pa.RecordBatch | None:
+        """The batch's rows that are live and may satisfy the residual; None for none."""
+        view = BatchView(batch, self.wanted, self._location)
         deleted = self._deleted(view)
         keep: pa.Array | bool = True
         if deleted is not None and not self._marks:
             if deleted.all():
-                return _empty(self._schema)
+                return None
             keep = pa.array(~deleted)
         keep = both(keep, self._matches(view))
         if keep is False:
-            return _empty(self._schema)
+            return None
         arrays = []
         for column in self._columns:
             if isinstance(column, ColumnReader):
-                arrays.append(view.column(column, self._location))
+                arrays.append(view.column(column))
                 continue
-            stored = None if column.reader is None else view.column(column.reader, self._location)
+            stored = None if column.reader is None else view.column(column.reader)
             arrays.append(column.values(batch, stored, deleted))
         rows = _record_batch(arrays, self._schema, batch.count)
         return rows if keep is True else rows.filter(keep)
 
-    def _deleted(self, view: _BatchView) -> npt.NDArray[np.bool_] | None:
+    def _deleted(self, view: BatchView) -> npt.NDArray[np.bool_] | None:
         batch = view.batch
         deleted: npt.NDArray[np.bool_] | None = None
         if self._positions is not None:
@@ -191,7 +175,7 @@ class _FileReader:
                 deleted[self._positions[begin:end] - batch.first] = True
         for group, readers in self._groups:
             columns = [
-                key.values(view.column(reader, self._location))
+                key.values(view.column(reader))
                 for key, reader in zip(group.columns, readers, strict=True)
             ]
             found = group.deleted(self._task, columns)
@@ -199,7 +183,7 @@ class _FileReader:
                 deleted = found if deleted is None else deleted | found
         return deleted
 
-    def _matches(self, view: _BatchView) -> pa.Array | bool:
+    def _matches(self, view: BatchView) -> pa.Array | bool:
         if self._task.residual is ALWAYS_TRUE:
             return True
 
@@ -208,13 +192,9 @@ class _FileReader:
             if found is None or not evaluable(leaf, self._context.schema):
                 return None
             key, reader = found
-            return key.values(view.column(reader, self._location)), key.leaf.type
+            return key.values(view.column(reader)), key.leaf.type
 
         return matching(self._task.residual, column_of)
-
-
-def _empty(schema: pa.Schema) -> pa.RecordBatch:
-    return pa.RecordBatch.from_arrays([pa.nulls(0, each.type) for each in schema], schema=schema)
 
 
 def _record_batch(arrays: Sequence[pa.Array], schema: pa.Schema, count: int) -> pa.RecordBatch:

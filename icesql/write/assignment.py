@@ -18,6 +18,7 @@ from msgspec import Struct
 from icesql.errors import DataError, IntegrityError, TypeMismatchError
 from icesql.iceberg import types as t
 from icesql.iceberg.schema import Schema
+from icesql.read.columns.values import one_value, repeated
 from icesql.write.casts import cast_values, list_elements, plain_array
 from icesql.write.parquet_schema import parquet_schema, stored_fields, written_type
 from icesql.write.values.geometry import geometry_array
@@ -32,16 +33,9 @@ def constant_array(value: Any, type: t.IcebergType, count: int) -> pa.Array:
     target = written_type(type)
     if value is None:
         return null_array(count, target)
-    if isinstance(type, t.UUIDType):
-        return pa.repeat(pa.scalar(value, pa.binary(16)), count).cast(target)
-    if pa.types.is_temporal(target):
-        base = pa.int32() if pa.types.is_date(target) else pa.int64()
-        return pa.repeat(pa.scalar(value, base), count).cast(target)
-    return (
-        pa.array([_python(value, type)] * count, target)
-        if t.children(type)
-        else pa.repeat(pa.scalar(value, target), count)
-    )
+    if t.children(type):
+        return pa.array([_python(value, type)] * count, target)
+    return repeated(one_value(value, type), count)
 
 
 def _python(value: Any, type: t.IcebergType) -> Any:

@@ -17,6 +17,7 @@ from icesql.iceberg import types as t
 from icesql.iceberg.bound_values import encode_bound, lower_text, upper_bytes, upper_text
 from icesql.iceberg.schema import Schema
 from icesql.iceberg.transforms import minimal_twos_complement
+from icesql.read.formats.row_groups import chunk_start
 from icesql.write.inner_columns import InnerColumn
 from icesql.write.metrics_config import NONE, MetricsMode
 from icesql.write.values.geometry import Extent, bounds
@@ -91,14 +92,8 @@ def file_metrics(
             found = _extremes(chunks, own_nans)
             if found is not None:
                 _put_bounds(field_id, type, found, mode, lower, upper)
-    offsets = tuple(_start(group.column(0)) for group in groups if group.num_columns)
+    offsets = tuple(chunk_start(group.column(0)) for group in groups if group.num_columns)
     return FileMetrics(sizes, values, nulls, nan_counts, lower, upper, offsets)
-
-
-def _start(chunk: Any) -> int:
-    first = chunk.data_page_offset
-    dictionary = chunk.dictionary_page_offset
-    return int(min(first, dictionary) if dictionary else first)
 
 
 def _extremes(chunks: Sequence[Any], nans: Sequence[int]) -> tuple[Any, Any] | None:

@@ -9,6 +9,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+from msgspec.structs import replace
 
 from icesql.iceberg import types as t
 from icesql.iceberg.bound_values import encode_bound
@@ -22,7 +23,7 @@ from icesql.write.deletion_vectors import as_bitmap, write_deletion_vector
 from icesql.write.locations import data_locations, partition_path
 from icesql.write.metrics_config import FULL
 from icesql.write.options import write_options
-from icesql.write.parquet_file import FileShape, ParquetFile, WrittenFile
+from icesql.write.parquet_file import FileShape, ParquetFile
 
 _ROWS_AT_ONCE: Final = 1 << 18
 
@@ -70,18 +71,10 @@ def write_position_deletes(
         raise ValueError("a delete file needs positions from 0")
     path, name = data_file.path, f"{number:05d}-0-{operation or uuid.uuid4()}-00001"
     written = _write(metadata, storage, data_file, _row_groups(path, rows), name)
-    return DataFile(
-        FileContent.POSITION_DELETES,
-        written.path,
-        "PARQUET",
-        data_file.spec_id,
-        data_file.partition,
-        written.rows,
-        written.size,
-        column_sizes=written.metrics.column_sizes,
+    return replace(
+        written,
         lower_bounds=_bounds(data_file.path, int(rows[0])),
         upper_bounds=_bounds(data_file.path, int(rows[-1])),
-        split_offsets=written.metrics.split_offsets,
         referenced_data_file=data_file.path,
     )
 
@@ -106,18 +99,7 @@ def write_partition_deletes(
     )
     positions = pa.array(np.concatenate([rows for _, rows in ordered]), pa.int64())
     name = f"{number:05d}-0-{operation or uuid.uuid4()}-00001"
-    written = _write(metadata, storage, first, [(paths, positions)], name)
-    return DataFile(
-        FileContent.POSITION_DELETES,
-        written.path,
-        "PARQUET",
-        first.spec_id,
-        first.partition,
-        written.rows,
-        written.size,
-        column_sizes=written.metrics.column_sizes,
-        split_offsets=written.metrics.split_offsets,
-    )
+    return _write(metadata, storage, first, [(paths, positions)], name)
 
 
 def _write(
@@ -126,7 +108,7 @@ def _write(
     data_file: DataFile,
     groups: Iterable[tuple[pa.Array, pa.Array]],
     name: str,
-) -> WrittenFile:
+) -> DataFile:
     """Write a delete file in the partition of a data file; ``groups`` are paths and positions."""
     options = write_options(metadata.properties, deletes=True)
     modes = {DELETE_FILE_PATH.field_id: FULL, DELETE_POS.field_id: FULL}
@@ -138,7 +120,18 @@ def _write(
     with ParquetFile(storage, path, shape) as file:
         for columns in groups:
             file.write(pa.table(list(columns), schema=shape.arrow))
-        return file.finish()
+        written = file.finish()
+    return DataFile(
+        FileContent.POSITION_DELETES,
+        written.path,
+        "PARQUET",
+        data_file.spec_id,
+        data_file.partition,
+        written.rows,
+        written.size,
+        column_sizes=written.metrics.column_sizes,
+        split_offsets=written.metrics.split_offsets,
+    )
 
 
 def _row_groups(path: str, rows: npt.NDArray[np.int64]) -> Iterator[tuple[pa.Array, pa.Array]]:

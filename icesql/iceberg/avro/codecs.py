@@ -44,7 +44,7 @@ def unpack(codec: str, packed: bytes, limit: int, path: str) -> bytes:
 
 
 def inflated(unpack: Any, packed: bytes, limit: int) -> bytes | None:
-    """What a decompressor of the standard library makes, None for more than ``limit`` bytes.
+    """The output of a standard library decompressor; None for more than ``limit`` bytes.
 
     ``unpack.eof`` is false afterwards where the data ends early. Raises what it raises.
     """

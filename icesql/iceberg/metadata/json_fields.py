@@ -173,7 +173,7 @@ def objects(fields: Mapping[str, Any], key: str, where: str) -> Iterator[dict[st
 
 
 def sane(listed: Any, where: str, parse: Callable[[dict[str, Any]], Parsed]) -> Iterator[Parsed]:
-    """What ``parse`` makes of the objects of an array, without those that are malformed.
+    """The objects of an array by ``parse``, without those that are malformed.
 
     For what no answer depends on: a strange entry does not close the table.
     """

@@ -26,48 +26,38 @@ VARIANT_BYTES = pa.struct(
         pa.field("value", pa.binary(), nullable=False),
     ]
 )
+_SIMPLE = {
+    t.BooleanType: pa.bool_(),
+    t.IntegerType: pa.int32(),
+    t.LongType: pa.int64(),
+    t.FloatType: pa.float32(),
+    t.DoubleType: pa.float64(),
+    t.DateType: pa.date32(),
+    t.TimeType: pa.time64("us"),
+    t.TimestampType: pa.timestamp("us"),
+    t.TimestamptzType: pa.timestamp("us", tz="UTC"),
+    t.TimestampNanoType: pa.timestamp("ns"),
+    t.TimestamptzNanoType: pa.timestamp("ns", tz="UTC"),
+    t.StringType: pa.string(),
+    t.VariantType: pa.string(),
+    # DuckDB reads arrow.uuid as UUID and a bare fixed_size_binary(16) as BLOB.
+    t.UUIDType: pa.uuid(),
+    t.BinaryType: pa.binary(),
+    t.GeometryType: pa.binary(),
+    t.GeographyType: pa.binary(),
+    t.UnknownType: pa.null(),
+}
 
 
 def arrow_type(node: t.IcebergType) -> pa.DataType:
     """The Arrow type of values of an Iceberg type."""
     match node:
-        case t.BooleanType():
-            return pa.bool_()
-        case t.IntegerType():
-            return pa.int32()
-        case t.LongType():
-            return pa.int64()
-        case t.FloatType():
-            return pa.float32()
-        case t.DoubleType():
-            return pa.float64()
         case t.DecimalType(precision, scale):
             return pa.decimal128(precision, scale)
-        case t.DateType():
-            return pa.date32()
-        case t.TimeType():
-            return pa.time64("us")
-        case t.TimestampType():
-            return pa.timestamp("us")
-        case t.TimestamptzType():
-            return pa.timestamp("us", tz="UTC")
-        case t.TimestampNanoType():
-            return pa.timestamp("ns")
-        case t.TimestamptzNanoType():
-            return pa.timestamp("ns", tz="UTC")
         case t.VariantType(binary=True):
             return VARIANT_BYTES
-        case t.StringType() | t.VariantType():
-            return pa.string()
-        case t.UUIDType():
-            # DuckDB reads arrow.uuid as UUID and a bare fixed_size_binary(16) as BLOB.
-            return pa.uuid()
         case t.FixedType(length):
             return pa.binary(length)
-        case t.BinaryType() | t.GeometryType() | t.GeographyType():
-            return pa.binary()
-        case t.UnknownType():
-            return pa.null()
         case t.StructType(fields):
             return pa.struct([arrow_field(child) for child in fields])
         case t.ListType():
@@ -76,6 +66,8 @@ def arrow_type(node: t.IcebergType) -> pa.DataType:
             return pa.map_(
                 arrow_field(node.key_field).with_nullable(False), arrow_field(node.value_field)
             )
+        case _ if node.__class__ in _SIMPLE:
+            return _SIMPLE[node.__class__]
         case _:
             raise TypeError(f"no Arrow type for {node!r}")
 

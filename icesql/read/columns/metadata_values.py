@@ -27,7 +27,6 @@ from icesql.iceberg.metadata_columns import (
     SPEC_ID,
 )
 from icesql.iceberg.types import NestedField, StructType
-from icesql.read.columns.arrow_schema import arrow_type
 from icesql.read.columns.projection import ColumnReader
 from icesql.read.columns.values import one_value, repeated
 from icesql.read.formats.reader import FileBatch
@@ -78,9 +77,6 @@ def metadata_column(
 
 
 def _constant(value: Any, column: NestedField) -> MetadataColumn:
-    if value is None:
-        nulls = arrow_type(column.type)
-        return MetadataColumn(lambda batch, stored, deleted: pa.nulls(batch.count, nulls))
     single = one_value(value, column.type)
     return MetadataColumn(lambda batch, stored, deleted: repeated(single, batch.count))
 

@@ -7,7 +7,7 @@ Projection".
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import pyarrow as pa
@@ -20,7 +20,9 @@ from icesql.read.columns.arrow_schema import arrow_field, arrow_type
 from icesql.read.columns.convert import ArrayReader, leaf_reader
 from icesql.read.columns.values import one_value, repeated
 from icesql.read.columns.variant import variant_reader
+from icesql.read.formats.decode_errors import converting
 from icesql.read.formats.file_fields import FileField, is_list
+from icesql.read.formats.reader import FileBatch, FileReader
 
 Filler: TypeAlias = Callable[[int], pa.Array]
 
@@ -64,6 +66,36 @@ def column_reader(
     if source is None:
         return ColumnReader(column, None, None, build.absent(column, column.name))
     return ColumnReader(column, source, build.present(column, source, column.name), None)
+
+
+def sources(readers: Iterable[ColumnReader | None]) -> list[FileField]:
+    """The top-level fields that some readers need, each once, in the order of the file."""
+    found = {each.source.index: each.source for each in readers if each and each.source}
+    return [found[index] for index in sorted(found)]
+
+
+def column_batches(
+    opened: FileReader, readers: Sequence[ColumnReader], location: str
+) -> Iterator[tuple[int, list[pa.Array]]]:
+    """The rows of a file, batch by batch: their number, and a column for each reader."""
+    wanted = sources(readers)
+    for batch in opened.batches(wanted):
+        view = BatchView(batch, wanted, location)
+        yield batch.count, [view.column(each) for each in readers]
+
+
+class BatchView:
+    """The arrays of a batch by the top-level field they were read from."""
+
+    def __init__(self, batch: FileBatch, wanted: Sequence[FileField], location: str) -> None:
+        self.batch, self._location = batch, location
+        self._arrays = {each.index: array for each, array in zip(wanted, batch.arrays, strict=True)}
+
+    def column(self, reader: ColumnReader) -> pa.Array:
+        """The column that a reader makes of the batch."""
+        stored = None if reader.source is None else self._arrays[reader.source.index]
+        with converting(self._location, reader.column.name):
+            return reader(stored, self.batch.count)
 
 
 def _find(column: t.NestedField, fields: Sequence[FileField]) -> FileField | None:

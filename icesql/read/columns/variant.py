@@ -17,13 +17,12 @@ from icesql.iceberg.variant.nodes import (
     BadVariant,
     Node,
     decode_node,
-    encode_node,
     read_dictionary,
 )
 from icesql.read.columns.arrow_schema import VARIANT_BYTES
 from icesql.read.columns.convert import ArrayReader
 from icesql.read.columns.variant_encoding import to_text
-from icesql.read.columns.variant_leaves import leaf_nodes
+from icesql.read.columns.variant_leaves import leaf_nodes, variant_bytes
 from icesql.read.formats.file_fields import is_list
 
 Names = tuple[str, ...]
@@ -86,18 +85,14 @@ def _bytes(array: pa.Array) -> pa.Array:
     value = _child(array, "value")
     metadata = _child(array, "metadata")
     shredded = _child(array, "typed_value") is not None
-    if not shredded and value is not None and value.null_count == array.null_count:
-        arrays = [
-            each.cast(pa.binary()).fill_null(b"") for each in (metadata, value) if each is not None
-        ]
-    else:
-        valid, found = _variants(array)
-        made = [
-            (b"", b"") if not present else encode_node(each)
-            for each, present in zip(found, valid, strict=True)
-        ]
-        arrays = [pa.array([pair[place] for pair in made], pa.binary()) for place in (0, 1)]
     mask = array.is_null() if array.null_count else None
+    if shredded or value is None or value.null_count != array.null_count:
+        valid, found = _variants(array)
+        present = zip(found, valid, strict=True)
+        return variant_bytes([each if is_there else None for each, is_there in present], mask)
+    arrays = [
+        each.cast(pa.binary()).fill_null(b"") for each in (metadata, value) if each is not None
+    ]
     return pa.StructArray.from_arrays(arrays, fields=list(VARIANT_BYTES), mask=mask)
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pyarrow as pa
 
 from icesql.iceberg.variant import primitives as p
+from icesql.iceberg.variant.nodes import Node, encode_node
+from icesql.read.columns.arrow_schema import VARIANT_BYTES
 
 
 def leaf_nodes(array: pa.Array, *, narrow: bool = False) -> list[bytes | None] | None:
@@ -60,3 +62,10 @@ def _timestamps(array: pa.Array) -> list[bytes | None]:
 
 def _each(array: pa.Array, made: Callable[[Any], bytes]) -> list[bytes | None]:
     return [None if value is None else made(value) for value in array.to_pylist()]
+
+
+def variant_bytes(nodes: Sequence[Node | None], mask: pa.Array | None) -> pa.Array:
+    """Variants as ``VARIANT_BYTES``, NULL where ``mask`` is true; None only there."""
+    made = [(b"", b"") if node is None else encode_node(node) for node in nodes]
+    arrays = [pa.array([pair[place] for pair in made], pa.binary()) for place in (0, 1)]
+    return pa.StructArray.from_arrays(arrays, fields=list(VARIANT_BYTES), mask=mask)

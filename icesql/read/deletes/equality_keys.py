@@ -25,10 +25,9 @@ from icesql.iceberg.manifest.data_file import DataFile, FileContent
 from icesql.iceberg.schema import Schema
 from icesql.read.columns.arrow_schema import arrow_type
 from icesql.read.columns.partition_constants import partition_constants
-from icesql.read.columns.projection import column_reader
+from icesql.read.columns.projection import column_batches, column_reader
 from icesql.read.deletes.key_index import KeyIndex, build_key_index
 from icesql.read.deletes.pairing import Chain, chains
-from icesql.read.formats.decode_errors import converting
 from icesql.read.formats.open import open_reader
 from icesql.scan.deletes.delete_index import partition_key
 from icesql.scan.tasks.task import FileScanTask, ScanContext, distinct_deletes
@@ -229,21 +228,14 @@ class EqualityGroup(Struct, frozen=True):
                         f'equality column "{key.leaf.name}" (id {key.leaf.field_id}) '
                         "is not in the delete file",
                     )
-            wanted = list({r.source.index: r.source for r in readers if r.source}.values())
-            places = {each.index: place for place, each in enumerate(wanted)}
-            for batch in opened.batches(wanted):
+            for count, columns in column_batches(opened, readers, location):
                 self.query.check()
-                arrays = []
-                for key, reader in zip(self.columns, readers, strict=True):
-                    stored = (
-                        None if reader.source is None else batch.arrays[places[reader.source.index]]
-                    )
-                    with converting(location, key.leaf.name):
-                        arrays.append(key.values(reader(stored, batch.count)))
+                arrays = [
+                    key.values(column) for key, column in zip(self.columns, columns, strict=True)
+                ]
                 if self.partitions is not None:
-                    ordinal = self.partition_of(file)
-                    arrays.append(pa.array(np.full(batch.count, ordinal, np.int32)))
-                arrays.append(pa.array(np.full(batch.count, number, np.int64)))
+                    arrays.append(pa.array(np.full(count, self.partition_of(file), np.int32)))
+                arrays.append(pa.array(np.full(count, number, np.int64)))
                 yield pa.RecordBatch.from_arrays(arrays, schema=self.schema)
         finally:
             opened.close()

@@ -22,8 +22,7 @@ from icesql.iceberg.metadata.name_mapping import MappedField, NameMapping
 from icesql.iceberg.metadata_columns import DELETE_FILE_PATH, DELETE_POS
 from icesql.iceberg.schema import Schema
 from icesql.read.columns.numbers import to_numbers
-from icesql.read.columns.projection import column_reader
-from icesql.read.formats.decode_errors import converting
+from icesql.read.columns.projection import column_batches, column_reader
 from icesql.read.formats.open import open_reader
 from icesql.scan.deletes.vectors import Positions, read_vector
 from icesql.scan.tasks.task import FileScanTask, ScanContext, distinct_deletes
@@ -183,12 +182,7 @@ def stored_columns(
         stored = {each.field_id for each in opened.fields}
         kept = [each for each in schema.fields if each.field_id in stored or each.required]
         readers = [column_reader(each, opened.fields, {}, location) for each in kept]
-        wanted = [reader.source for reader in readers if reader.source is not None]
-        for batch in opened.batches(wanted):
-            arrays = []
-            for reader, array in zip(readers, batch.arrays, strict=True):
-                with converting(location, reader.column.name):
-                    arrays.append(reader(array, batch.count))
+        for _, arrays in column_batches(opened, readers, location):
             yield arrays
     finally:
         opened.close()

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import io
-import json
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
@@ -12,9 +12,11 @@ import pyarrow as pa
 from icesql.errors import CorruptFileError
 from icesql.iceberg.avro.container import AvroBlock, AvroContainer
 from icesql.iceberg.avro.schema import without_logical_types
+from icesql.iceberg.avro.values import encode_varint
 from icesql.iceberg.expressions.predicate import ALWAYS_TRUE, Predicate
 from icesql.iceberg.manifest.data_file import DataFile
-from icesql.iceberg.manifest.entries import encode_varint
+from icesql.iceberg.manifest.writing.container import avro_bytes
+from icesql.iceberg.metadata.json_fields import load_json
 from icesql.read.formats.avro_columns import (
     BadSchema,
     avro_array,
@@ -43,13 +45,10 @@ class AvroFileReader:
             raise
 
     def _open(self, context: ScanContext) -> None:
-        with decoding(self.path):
-            schema = json.loads(self._container.metadata["avro.schema"])
         try:
-            self._record = avro_record(schema)
+            self._record = avro_record(self._container.metadata["avro.schema"])
         except BadSchema as error:
             raise CorruptFileError(self.path, f"bad Avro schema: {error}") from error
-        self._header = _header(without_logical_types(schema), self._container.sync)
         self.fields, self.missing_is_null = table_fields(
             file_fields(self._record), self.path, context
         )
@@ -90,19 +89,20 @@ class AvroFileReader:
                 return
             yield block
 
+    @cached_property
+    def _header(self) -> bytes:
+        """The header of an uncompressed container of the stored types, without logical ones."""
+        schema = without_logical_types(load_json(self._container.metadata["avro.schema"]))
+        return avro_bytes(schema, (), {}, "null", self._container.sync)
+
     def _decode(self, block: AvroBlock) -> list[Any]:
         import fastavro
         from fastavro.schema import SchemaParseException, UnknownType
 
-        body = (
-            self._header
-            + encode_varint(block.count)
-            + encode_varint(len(block.data))
-            + block.data
-            + self._container.sync
-        )
+        counts = encode_varint(block.count) + encode_varint(len(block.data))
         try:
             with decoding(self.path):
+                body = self._header + counts + block.data + self._container.sync
                 records = list(fastavro.reader(io.BytesIO(body)))
         except (TypeError, AttributeError, SchemaParseException, UnknownType) as error:
             # Nothing but fastavro runs in this block: its errors are about the bytes.
@@ -123,13 +123,3 @@ class AvroFileReader:
     def close(self) -> None:
         """Release the file."""
         self._stream.close()
-
-
-def _header(schema: Any, sync: bytes) -> bytes:
-    """The header of an uncompressed container with this schema."""
-    text = json.dumps(schema).encode()
-    entries = [(b"avro.schema", text), (b"avro.codec", b"null")]
-    body = b"".join(
-        encode_varint(len(key)) + key + encode_varint(len(value)) + value for key, value in entries
-    )
-    return b"Obj\x01" + encode_varint(len(entries)) + body + encode_varint(0) + sync

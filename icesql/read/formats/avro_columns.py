@@ -8,13 +8,15 @@ Avro 1.12 specification.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 import pyarrow as pa
 from msgspec import Struct
 
 from icesql.errors import UnsupportedTableError
+from icesql.iceberg.avro.schema import AvroNode, OddSchema, parse_avro_schema
+from icesql.iceberg.metadata.json_fields import Malformed
 from icesql.read.formats.decode_errors import decoding
 from icesql.read.formats.file_fields import FileField
 
@@ -27,6 +29,7 @@ _PLAIN: Final = {
     "double": pa.float64(),
     "bytes": pa.binary(),
     "string": pa.string(),
+    "enum": pa.string(),
 }
 _LOGICAL: Final = {
     ("int", "date"): pa.date32(),
@@ -39,8 +42,8 @@ _LOGICAL: Final = {
     ("long", "local-timestamp-micros"): pa.timestamp("us"),
     ("long", "local-timestamp-nanos"): pa.timestamp("ns"),
 }
-_NESTED: Final = frozenset({"type", "items", "values", "fields"})
-_DEEPEST: Final = 100
+_NULL: Final = pa.null()
+_PAIR: Final = ["key", "value"]
 
 
 class BadSchema(ValueError):
@@ -60,9 +63,12 @@ class AvroColumn(Struct, frozen=True):
     children: tuple[tuple[str, int | None, AvroColumn], ...] = ()
 
 
-def avro_record(schema: Any) -> AvroColumn:
+def avro_record(schema: bytes) -> AvroColumn:
     """The columns of a writer schema (JSON). Raises BadSchema."""
-    record = _Schema({}).parse(schema, 0)
+    try:
+        record = _column(parse_avro_schema(schema))
+    except (Malformed, OddSchema) as error:
+        raise BadSchema(str(error)) from error
     if record.kind != "record":
         raise BadSchema(f"rows are {record.kind}, not records")
     return record
@@ -76,103 +82,42 @@ def file_fields(record: AvroColumn) -> tuple[FileField, ...]:
     )
 
 
-class _Schema(Struct, frozen=True):
-    named: dict[str, Any]
-
-    def parse(self, json: Any, depth: int, space: str = "") -> AvroColumn:
-        if depth > _DEEPEST:
-            raise BadSchema("nested too deeply, or recursive")
-        if isinstance(json, str):
-            if json in _PLAIN:
-                return AvroColumn(json, _PLAIN[json])
-            for full in (f"{space}.{json}", json):
-                if full in self.named:
-                    return self.parse(self.named[full], depth + 1, space)
-            raise BadSchema(f"unknown type {json[:100]!r}")
-        if isinstance(json, list):
-            return self._union(json, depth, space)
-        if not isinstance(json, dict):
-            raise BadSchema("not a schema")
-        kind = json.get("type")
-        if isinstance(kind, dict | list):
-            return self.parse(kind, depth + 1, space)
-        if kind in ("record", "fixed", "enum"):
-            return self._named(str(kind), json, depth, space)
-        if kind == "array":
-            return self._array(json, depth, space)
-        if kind == "map":
-            key = ("key", _id(json, "key-id"), AvroColumn("string", pa.string()))
-            value = self.parse(json.get("values"), depth + 1, space)
-            return AvroColumn(
-                "map",
-                pa.map_(pa.string(), value.type),
-                children=(key, ("value", _id(json, "value-id"), value)),
-            )
-        if isinstance(kind, str) and kind in _PLAIN:
-            return _leaf(kind, json, None)
-        return self.parse(kind, depth + 1, space)
-
-    def _union(self, json: list[Any], depth: int, space: str) -> AvroColumn:
-        branches = [each for each in json if each != "null" and each != {"type": "null"}]
-        if not branches:
-            return AvroColumn("null", pa.null())
-        parsed = [self.parse(each, depth + 1, space) for each in branches]
-        return parsed[0] if len(parsed) == 1 else AvroColumn("union", pa.null())
-
-    def _named(self, kind: str, json: Mapping[str, Any], depth: int, space: str) -> AvroColumn:
-        name = str(json.get("name", ""))
-        space = str(json.get("namespace") or name.rpartition(".")[0] or space)
-        full = name if "." in name or not space else f"{space}.{name}"
-        self.named[full] = json
-        if kind == "enum":
-            return AvroColumn("enum", pa.string())
-        if kind == "fixed":
-            size = json.get("size")
-            if type(size) is not int or size < 0:
-                raise BadSchema("fixed without size")
-            return _leaf("fixed", json, size)
-        fields = json.get("fields")
-        if not isinstance(fields, list):
-            raise BadSchema("record without fields")
-        children = []
-        for each in fields:
-            if not isinstance(each, dict) or not isinstance(each.get("name"), str):
-                raise BadSchema("field without name")
-            child = self.parse(each.get("type"), depth + 1, space)
-            children.append((each["name"], _id(each, "field-id"), child))
-        struct = pa.struct([pa.field(child_name, child.type) for child_name, _, child in children])
-        return AvroColumn("record", struct, children=tuple(children))
-
-    def _array(self, json: Mapping[str, Any], depth: int, space: str) -> AvroColumn:
-        element = self.parse(json.get("items"), depth + 1, space)
-        names = [name for name, _, _ in element.children]
-        if json.get("logicalType") == "map" and names == ["key", "value"]:
-            key, value = element.children
-            type = pa.map_(key[2].type, value[2].type)
-            return AvroColumn("map-array", type, children=(key, value))
-        return AvroColumn(
-            "array",
-            pa.list_(element.type),
-            children=(("element", _id(json, "element-id"), element),),
-        )
+def _column(node: AvroNode) -> AvroColumn:
+    match node.kind:
+        case "union":
+            parsed = [_column(each) for each in node.branches]
+            kind = "union" if parsed else "null"
+            return parsed[0] if len(parsed) == 1 else AvroColumn(kind, _NULL)
+        case "record":
+            children = tuple((each.name, each.field_id, _column(each.node)) for each in node.fields)
+            struct = pa.struct([pa.field(name, child.type) for name, _, child in children])
+            return AvroColumn("record", struct, children=children)
+        case "array":
+            element = _column(node.items[0])
+            if node.logical == "map" and [name for name, _, _ in element.children] == _PAIR:
+                key, value = element.children
+                type = pa.map_(key[2].type, value[2].type)
+                return AvroColumn("map-array", type, children=(key, value))
+            children = (("element", node.ids[0], element),)
+            return AvroColumn("array", pa.list_(element.type), children=children)
+        case "map":
+            parts = AvroColumn("string", pa.string()), _column(node.items[0])
+            children = tuple(zip(_PAIR, node.ids, parts, strict=True))
+            return AvroColumn("map", pa.map_(*(each.type for each in parts)), children=children)
+        case _:
+            return _leaf(node)
 
 
-def _leaf(kind: str, json: Mapping[str, Any], size: int | None) -> AvroColumn:
-    logical = json.get("logicalType")
-    stored = pa.binary(size) if size is not None else _PLAIN[kind]
+def _leaf(node: AvroNode) -> AvroColumn:
+    kind, logical = node.kind, node.logical
+    stored = pa.binary(node.size) if kind == "fixed" else _PLAIN[kind]
     if logical == "decimal" and kind in ("bytes", "fixed"):
-        precision, scale = json.get("precision"), json.get("scale", 0)
-        if type(precision) is not int or type(scale) is not int or not 1 <= precision <= 38:
+        if not 1 <= node.precision <= 38:
             raise BadSchema("decimal without a precision from 1 to 38")
-        return AvroColumn(kind, pa.decimal128(precision, scale), "decimal")
+        return AvroColumn(kind, pa.decimal128(node.precision, node.scale), "decimal")
     if logical == "uuid" and kind == "string":
         return AvroColumn(kind, pa.binary(16), "uuid")
     return AvroColumn(kind, _LOGICAL.get((kind, str(logical)), stored))
-
-
-def _id(json: Mapping[str, Any], key: str) -> int | None:
-    value = json.get(key)
-    return value if type(value) is int else None
 
 
 def avro_array(column: AvroColumn, values: Sequence[Any], path: str) -> pa.Array:

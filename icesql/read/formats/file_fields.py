@@ -6,7 +6,9 @@ and positions must agree. Source: Iceberg spec, "Column Projection".
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import TypeAlias
 
 import pyarrow as pa
 from msgspec import Struct
@@ -17,6 +19,9 @@ from icesql.iceberg.metadata.name_mapping import NameMapping
 from icesql.iceberg.schema import Schema
 from icesql.iceberg.types import NestedField, children
 from icesql.scan.tasks.task import ScanContext
+
+# The id of a name on one level, None for none, and how the names of the next level are found.
+_Find: TypeAlias = "Callable[[str], tuple[int | None, _Find]]"
 
 
 class FileField(Struct, frozen=True):
@@ -100,69 +105,45 @@ def table_fields(
     missing_is_null = False
     if not _has_field_ids(fields):
         if context.name_mapping is not None:
-            fields, missing_is_null = _mapped(fields, context.name_mapping, ()), True
+            find: _Find = partial(_mapped, context.name_mapping, ())
+            fields, missing_is_null = _identified(fields, find), True
         else:
             _check_same_story(fields, path, context.schema, context.file_schema)
-            fields = _named(fields, {column.name: column for column in context.schema.fields})
+            fields = _identified(fields, partial(_named, context.schema.fields))
     _check_distinct(fields, path)
     return fields, missing_is_null
 
 
-def _mapped(
-    fields: tuple[FileField, ...], mapping: NameMapping, parents: tuple[str, ...]
+def _mapped(mapping: NameMapping, place: tuple[str, ...], name: str) -> tuple[int | None, _Find]:
+    """The id that a name mapping gives to a field, and how its children are found."""
+    inner = (*place, name)
+    return mapping.find(inner), partial(_mapped, mapping, inner)
+
+
+def _named(columns: Sequence[NestedField], name: str) -> tuple[int | None, _Find]:
+    """The same by the names of the table's columns."""
+    column = _column_named(name, {each.name: each for each in columns})
+    inner = () if column is None else children(column.type)
+    return None if column is None else column.field_id, partial(_named, inner)
+
+
+def _identified(
+    fields: Sequence[FileField], find: _Find, names: Iterable[str] | None = None
 ) -> tuple[FileField, ...]:
-    def visit(each: FileField, name: str) -> FileField:
-        place = (*parents, name)
-        return replace(
-            each,
-            field_id=mapping.find(place),
-            children=tuple(
-                _mapped((child,), mapping, place)[0]
-                if name_of is None
-                else _with_name(child, mapping, place, name_of)
-                for child, name_of in zip(each.children, _level_names(each), strict=True)
-            ),
-        )
-
-    return tuple(visit(each, each.name) for each in fields)
+    """The fields with the ids that ``find`` gives for their names, or for ``names``."""
+    found = []
+    for each, name in zip(fields, names or [each.name for each in fields], strict=True):
+        field_id, inner = find(name)
+        below = _identified(each.children, inner, _level_names(each))
+        found.append(replace(each, field_id=field_id, children=below))
+    return tuple(found)
 
 
-def _with_name(
-    child: FileField, mapping: NameMapping, place: tuple[str, ...], name: str
-) -> FileField:
-    mapped = _mapped((replace(child, name=name),), mapping, place)[0]
-    return replace(mapped, name=child.name)
-
-
-def _level_names(each: FileField) -> tuple[str | None, ...]:
-    """The names of the children in a mapping; None for a child of a struct: its own name."""
+def _level_names(each: FileField) -> tuple[str, ...] | None:
+    """The names of the children in a mapping; None for those of a struct: their own."""
     if pa.types.is_map(each.type):
         return ("key", "value")
-    if is_list(each.type):
-        return ("element",)
-    return (None,) * len(each.children)
-
-
-def _named(
-    fields: tuple[FileField, ...], columns: Mapping[str, NestedField]
-) -> tuple[FileField, ...]:
-    named = []
-    for each in fields:
-        column = _column_named(each.name, columns)
-        if column is None:
-            named.append(replace(each, children=_named(each.children, {})))
-            continue
-        inner = {child.name: child for child in children(column.type)}
-        renamed = tuple(
-            child if name is None else replace(child, name=name)
-            for child, name in zip(each.children, _level_names(each), strict=True)
-        )
-        below = tuple(
-            replace(child, name=before.name)
-            for child, before in zip(_named(renamed, inner), each.children, strict=True)
-        )
-        named.append(replace(each, field_id=column.field_id, children=below))
-    return tuple(named)
+    return ("element",) if is_list(each.type) else None
 
 
 def _column_named(name: str, columns: Mapping[str, NestedField]) -> NestedField | None:

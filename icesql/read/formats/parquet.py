@@ -16,14 +16,13 @@ from icesql.read.columns.arrow_schema import FIELD_ID
 from icesql.read.formats.decode_errors import decoding
 from icesql.read.formats.file_fields import (
     FileField,
-    arrow_children,
     arrow_fields,
     table_fields,
     walk,
 )
 from icesql.read.formats.parquet_footer import read_row_counts
 from icesql.read.formats.reader import BATCH_ROWS, FileBatch, check_row_count
-from icesql.read.formats.row_groups import RowGroups
+from icesql.read.formats.row_groups import RowGroups, chunk_start
 from icesql.read.formats.thrift import BadThrift
 from icesql.scan.tasks.task import ScanContext
 from icesql.storage.stores.stream import StoredStream
@@ -68,7 +67,19 @@ class ParquetFileReader:
         self._check_counts(file)
         self.fields, self.missing_is_null = table_fields(fields, self.path, context)
         self._schema = context.file_schema
-        self._leaves = _leaf_ranges(fields, self.metadata.num_columns, self.path)
+        # Each Parquet column: its top-level field and leaf. Names with dots cannot mislead it.
+        self._leaves = [
+            (each.index, leaf)
+            for each in self.fields
+            for leaf in walk((each,))
+            if not leaf.children
+        ]
+        if len(self._leaves) != self.metadata.num_columns:
+            raise CorruptFileError(
+                self.path,
+                f"{len(self._leaves)} leaf columns in the schema, "
+                f"{self.metadata.num_columns} in the footer",
+            )
         self._check_identity(file, context)
         self._nano_ids = frozenset(
             field_id
@@ -115,7 +126,7 @@ class ParquetFileReader:
     ) -> Iterator[FileBatch]:
         """Rows of the row groups whose midpoint lies in the range (see ``FileReader``)."""
         with decoding(self.path):
-            groups = RowGroups(self.metadata, self.fields, self._leaves, self._schema)
+            groups = RowGroups(self.metadata, [leaf for _, leaf in self._leaves], self._schema)
             chosen = [
                 group
                 for group in range(self.metadata.num_row_groups)
@@ -139,10 +150,10 @@ class ParquetFileReader:
         self, groups: list[int], wanted: Sequence[FileField], first: int, rows: int
     ) -> Iterator[FileBatch]:
         """Rows of consecutive row groups, so that positions go up by one."""
-        # Ascending: Arrow returns the columns in the order in which they are requested.
-        indices = sorted(leaf for each in wanted for leaf in self._leaves[each.index])
-        file = self._reader_for(wanted)
         in_file_order = sorted({each.index for each in wanted})
+        # Ascending: Arrow returns the columns in the order in which they are requested.
+        indices = [column for column, (top, _) in enumerate(self._leaves) if top in in_file_order]
+        file = self._reader_for(indices)
         places = [in_file_order.index(each.index) for each in wanted]
         self._fetch(groups, indices)
         # Waking threads costs more than decoding a small column.
@@ -172,18 +183,17 @@ class ParquetFileReader:
         for group in groups:
             for leaf in leaves:
                 chunk = self.metadata.row_group(group).column(leaf)
-                first = chunk.data_page_offset
-                if chunk.has_dictionary_page and chunk.dictionary_page_offset:
-                    first = min(first, chunk.dictionary_page_offset)
+                first = chunk_start(chunk)
                 ranges.append((first, first + chunk.total_compressed_size))
         self._stored.file.fetch(ranges)
 
-    def _reader_for(self, wanted: Sequence[FileField]) -> Any:
-        """The reader for some fields; Arrow must be given the unit to decode INT96 to."""
+    def _reader_for(self, columns: Sequence[int]) -> Any:
+        """The reader for some columns; Arrow must be given the unit to decode INT96 to."""
+        schema = self._file.schema
         stamps = [
-            each
-            for each in walk(wanted)
-            if pa.types.is_timestamp(each.type) and self._is_int96(wanted, each)
+            self._leaves[each][1]
+            for each in columns
+            if schema.column(each).physical_type == "INT96"
         ]
         nano = [each for each in stamps if each.field_id in self._nano_ids]
         if not nano:
@@ -195,37 +205,10 @@ class ParquetFileReader:
             )
         return self._parquet_file("ns")
 
-    def _is_int96(self, wanted: Sequence[FileField], leaf: FileField) -> bool:
-        top = next(each for each in wanted if any(child is leaf for child in walk((each,))))
-        leaves = [each for each in walk((top,)) if not each.children]
-        place = next(index for index, each in enumerate(leaves) if each is leaf)
-        column = self._leaves[top.index][place]
-        return bool(self._file.schema.column(column).physical_type == "INT96")
-
     def close(self) -> None:
         """Release the file."""
         self._file.close()
         self._stream.close()
-
-
-def _leaf_ranges(
-    fields: Sequence[FileField], columns: int, path: str
-) -> tuple[tuple[int, ...], ...]:
-    """The Parquet column numbers below each top-level field; names with dots cannot mislead it."""
-    ranges = []
-    begin = 0
-    for each in fields:
-        count = _leaf_count(each.type)
-        ranges.append(tuple(range(begin, begin + count)))
-        begin += count
-    if begin != columns:
-        raise CorruptFileError(path, f"{begin} leaf columns in the schema, {columns} in the footer")
-    return tuple(ranges)
-
-
-def _leaf_count(type: pa.DataType) -> int:
-    children = arrow_children(type)
-    return sum(_leaf_count(child.type) for child in children) if children else 1
 
 
 def _consecutive(groups: Sequence[int]) -> list[list[int]]:

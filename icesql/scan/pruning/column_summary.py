@@ -92,7 +92,7 @@ def why_none(leaf: Leaf, column: ColumnSummary) -> str | None:
 
 
 def bound_tests(operation: Operation, literal: Any) -> tuple[Test | None, Test | None]:
-    """What the lower and the upper bound satisfy where a value may satisfy a comparison.
+    """Tests of the lower and the upper bound, which both pass where a value may match.
 
     None for a bound that does not matter.
     """

@@ -17,9 +17,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icesql.iceberg.variant import primitives as p
-from icesql.iceberg.variant.nodes import DEEPEST, NULL, Node, encode_node
+from icesql.iceberg.variant.nodes import DEEPEST, NULL, Node
 from icesql.read.columns.arrow_schema import VARIANT_BYTES
-from icesql.read.columns.variant_leaves import leaf_nodes
+from icesql.read.columns.variant_leaves import leaf_nodes, variant_bytes
 from icesql.write.casts import list_elements, plain_array
 from icesql.write.values.misfit import Misfit
 
@@ -39,10 +39,7 @@ def variant_array(values: pa.Array) -> pa.Array:
         ]
     else:
         nodes = _nodes(values)
-    made = [(b"", b"") if node is None else encode_node(node) for node in nodes]
-    arrays = [pa.array([pair[place] for pair in made], pa.binary()) for place in (0, 1)]
-    mask = plain.is_null() if plain.null_count else None
-    return pa.StructArray.from_arrays(arrays, fields=list(VARIANT_BYTES), mask=mask)
+    return variant_bytes(nodes, plain.is_null() if plain.null_count else None)
 
 
 def _is_text(kind: pa.DataType) -> bool:

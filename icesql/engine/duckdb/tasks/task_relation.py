@@ -60,7 +60,7 @@ def _row_range(task: FileScanTask, context: ScanContext) -> tuple[int, int]:
 
     path = context.storage.location(task.data_file.path)
     metadata = pq.read_metadata(path)
-    groups = RowGroups(metadata, (), (), context.schema)
+    groups = RowGroups(metadata, (), context.schema)
     start, stop = byte_range(task)
     rows = first = last = 0
     found = False
