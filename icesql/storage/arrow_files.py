@@ -94,23 +94,11 @@ class ArrowFiles:
 
     def list_folder(self, uri: str) -> list[str]:
         """Names of the files directly in a folder, sorted."""
-        from pyarrow.fs import FileSelector, FileType
-
-        system, inner = self.filesystem(uri)
-        with self.reaching(uri):
-            found = system.get_file_info(FileSelector(inner.rstrip("/"), allow_not_found=True))
-        return sorted(info.base_name for info in found if info.type == FileType.File)
+        return sorted(each.base_name for each in self._files(uri, recursive=False)[1])
 
     def walk(self, uri: str) -> list[tuple[str, int, int]]:
         """Name below the folder, length and time of change (ms since 1970) of all files in it."""
-        from pyarrow.fs import FileSelector, FileType
-
-        system, inner = self.filesystem(uri)
-        base = inner.rstrip("/")
-        with self.reaching(uri):
-            selector = FileSelector(base, allow_not_found=True, recursive=True)
-            found = system.get_file_info(selector)
-        files = [each for each in found if each.type == FileType.File]
+        base, files = self._files(uri, recursive=True)
         untimed = next((each for each in files if each.mtime_ns is None), None)
         if untimed is not None:
             raise StorageError(uri, f"the store does not say when {untimed.path} changed")
@@ -119,6 +107,17 @@ class ArrowFiles:
             for each in files
             if each.path.startswith(f"{base}/")
         ]
+
+    def _files(self, uri: str, *, recursive: bool) -> tuple[str, list[Any]]:
+        """The path of a folder in its file system, and pyarrow's descriptions of its files."""
+        from pyarrow.fs import FileSelector, FileType
+
+        system, inner = self.filesystem(uri)
+        base = inner.rstrip("/")
+        with self.reaching(uri):
+            selector = FileSelector(base, allow_not_found=True, recursive=recursive)
+            found = system.get_file_info(selector)
+        return base, [each for each in found if each.type == FileType.File]
 
     def _info(self, uri: str) -> Any:
         system, inner = self.filesystem(uri)

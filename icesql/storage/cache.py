@@ -50,9 +50,7 @@ class BoundedCache:
     def put(self, key: Hashable, value: Any, size: int) -> None:
         """Cache ``value`` of about ``size`` bytes; evicts the oldest entries."""
         with self._lock:
-            old = self._kept.pop(key, None)
-            if old is not None:
-                self.bytes_used -= old[1]
+            self._drop(key)
             if size > self.max_bytes:
                 with suppress(TypeError):
                     self._large[key] = value
@@ -67,9 +65,12 @@ class BoundedCache:
         """Remove the value of ``key``, if it is cached."""
         with self._lock:
             self._large.pop(key, None)
-            old = self._kept.pop(key, None)
-            if old is not None:
-                self.bytes_used -= old[1]
+            self._drop(key)
+
+    def _drop(self, key: Hashable) -> None:
+        old = self._kept.pop(key, None)
+        if old is not None:
+            self.bytes_used -= old[1]
 
     def clear(self) -> None:
         """Remove all values."""

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from icesql.errors import Error, OperationalError, StorageError, UnsupportedTableError
 from icesql.storage.credentials import redact
@@ -13,6 +14,8 @@ from icesql.storage.output_file import OutputFile
 
 if TYPE_CHECKING:
     from icesql.storage.open import Storage
+
+T = TypeVar("T")
 
 
 def check_writable(storage: Storage) -> None:
@@ -74,15 +77,8 @@ class NewFile:
             raise StorageError(self.path, "a file of this name is there already", verb="write")
         return files.open_output_stream(inner)
 
-    def _of_store(self, function: Any) -> Any:
-        try:
-            return function()
-        except Error:
-            raise
-        except Exception as error:  # each store has its own
-            lease = self._storage.lease
-            properties = self._storage.properties if lease is None else lease.current()
-            raise StorageError(self.path, redact(str(error), properties), verb="write") from error
+    def _of_store(self, function: Callable[[], T]) -> T:
+        return _of_store(self._storage, self.path, function)
 
     def write(self, data: Any) -> int:
         """Write some more bytes."""
@@ -139,12 +135,22 @@ def replace_file(storage: Storage, path: str, data: bytes) -> None:
             file.write(data)
         return
     files, inner = storage.remote_files().filesystem(path)
-    try:
+
+    def write() -> None:
         with files.open_output_stream(inner) as stream:
             stream.write(data)
+
+    _of_store(storage, path, write)
+
+
+def _of_store(storage: Storage, path: str, function: Callable[[], T]) -> T:
+    """Call ``function``; a store's error becomes a StorageError without secrets."""
+    try:
+        return function()
+    except Error:
+        raise
     except Exception as error:  # each store has its own
-        lease = storage.lease
-        properties = storage.properties if lease is None else lease.current()
+        properties = storage.properties if storage.lease is None else storage.lease.current()
         raise StorageError(path, redact(str(error), properties), verb="write") from error
 
 

@@ -124,10 +124,10 @@ class RemoteFiles:
             return b""
         if length is None:
             return bytes(self.get(uri, offset, most=most).data)
-        shelf = self.shelf(uri) if is_telling(uri) else None
+        end = offset + length
+        shelf, name = self._kept(uri)
         if shelf is None:
-            return bytes(self.get(uri, offset, offset + length, most=most).data)
-        name, end = shelf.name(uri, None), offset + length
+            return bytes(self.get(uri, offset, end, most=most).data)
         for part in shelf.parts(name):
             if part[0] <= offset and end <= part[1]:
                 found = shelf.read_part(name, part, offset, end)
@@ -143,10 +143,9 @@ class RemoteFiles:
 
         Names such as version-hint.text and v1.metadata.json are written again, and so never kept.
         """
-        shelf = self.shelf(uri) if is_telling(uri) else None
+        shelf, name = self._kept(uri)
         if shelf is None:
             return self.read(uri, 0, None, most=most)
-        name = shelf.name(uri, None)
         found = shelf.read_whole(name)
         if found is None:
             found = self.read(uri, 0, None, most=most)
@@ -157,13 +156,13 @@ class RemoteFiles:
 
     def is_kept(self, uri: str) -> bool:
         """Whether ``kept`` would give a file, unless it is evicted first."""
-        shelf = self.shelf(uri) if is_telling(uri) else None
-        return shelf is not None and shelf.whole(shelf.name(uri, None)) is not None
+        shelf, name = self._kept(uri)
+        return shelf is not None and shelf.whole(name) is not None
 
     def kept(self, uri: str, most: int) -> bytes | None:
         """The bytes that ``read_whole`` kept of a file on disk; None if there are none."""
-        shelf = self.shelf(uri) if is_telling(uri) else None
-        found = None if shelf is None else shelf.read_whole(shelf.name(uri, None))
+        shelf, name = self._kept(uri)
+        found = None if shelf is None else shelf.read_whole(name)
         if found is not None:
             check_size(uri, len(found), most)
         return found
@@ -173,8 +172,13 @@ class RemoteFiles:
 
         It includes the store and the principal.
         """
+        shelf, name = self._kept(uri)
+        return None if shelf is None else f"{shelf.folder}/{name}"
+
+    def _kept(self, uri: str) -> tuple[Shelf | None, str]:
+        """The cache for a file whose name exists only once, and its name there; else None, ""."""
         shelf = self.shelf(uri) if is_telling(uri) else None
-        return None if shelf is None else f"{shelf.folder}/{shelf.name(uri, None)}"
+        return shelf, "" if shelf is None else shelf.name(uri, None)
 
     def forget(self, uri: str, length: int | None = None) -> bool:
         """Remove a file from the cache, also as one of ``length`` bytes; whether it was there."""

@@ -166,11 +166,6 @@ class Shelf:
             return None
         return read_own(place, begin - part[0], stop - begin)
 
-    def read_part_into(self, name: str, part: tuple[int, int], begin: int, view: Any) -> bool:
-        """Fill ``view`` with the bytes from ``begin`` on, which lie in this part; False if gone."""
-        place = f"{self._place(name)}.d/{part[0]}-{part[1]}"
-        return use(place, part[1] - part[0]) and read_own_into(place, begin - part[0], view)
-
     def put_part(self, name: str, first: int, data: Any) -> None:
         """Store the bytes of an object from ``first`` on."""
         self._put(f"{self._place(name)}.d/{first}-{first + len(data)}", data)
@@ -279,36 +274,17 @@ def read_own(path: str, offset: int = 0, length: int | None = None) -> bytes | N
         os.close(handle)
 
 
-def read_own_into(path: str, offset: int, view: Any) -> bool:
-    """Fill a writable buffer from a file of ours; False when it is not one or ends early."""
-    try:
-        handle = os.open(path, os.O_RDONLY | _NO_LINKS)
-    except OSError:
-        return False
-    try:
-        while view:
-            count = os.preadv(handle, [view], offset)
-            if not count:
-                return False
-            view, offset = view[count:], offset + count
-        return True
-    except OSError:
-        return False
-    finally:
-        os.close(handle)
-
-
 def checksum(path: str, data: Any) -> int:
     """A checksum of a file's bytes and name, so that no file is taken for another."""
     name = "/".join(path.split("/")[-2:])
     return zlib.crc32(data, zlib.crc32(name.encode())) % _CHECKED
 
 
-def stamp(path: str, mark: int, accessed: int | None = None) -> None:
+def stamp(path: str, mark: int) -> None:
     """Date a file now and note its checksum in the nanoseconds of its time of change."""
     now = time.time_ns()
     changed = now // _CHECKED * _CHECKED + mark % _CHECKED
-    os.utime(path, ns=(now if accessed is None else accessed, changed))
+    os.utime(path, ns=(now, changed))
 
 
 def use(path: str, length: int | None) -> bool:

@@ -7,6 +7,7 @@ import re
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from icesql.errors import StorageError
 from icesql.storage.open import VANISHED
@@ -63,10 +64,14 @@ def failure_of(error: BaseException, action: str = "") -> Failure:
         return Failure("the file is shorter than its table says", False, status)
     if code in _DENIED and action and action not in message:
         message = f"{message or 'access denied'} [{action}]"
+    refusal = status in (401, 403) or code in _EXPIRED
+    return _answered(status, code, message, is_refusal=refusal)
+
+
+def _answered(status: int, code: str, message: str, *, is_refusal: bool = False) -> Failure:
     reason = ": ".join(part for part in (code, message) if part) or _words(status)
     again = status in _AGAIN or code in _AGAIN_CODES
-    refusal = status in (401, 403) or code in _EXPIRED
-    return Failure(reason[:_LONGEST], again, status, is_refusal=refusal)
+    return Failure(reason[:_LONGEST], again, status, is_refusal=is_refusal)
 
 
 def _without_credentials(found: re.Match[str] | None, text: str) -> Failure:
@@ -75,13 +80,9 @@ def _without_credentials(found: re.Match[str] | None, text: str) -> Failure:
         http = "builder error" in text
         why = "its address has to be https" if http else "it cannot be reached"
         return Failure(f"no credentials came from AWS STS: {why}", not http)
-    status, (code, message) = int(found[1]), _code_and_message((found[2] or "").strip())
-    reason = ": ".join(part for part in (code, message) if part) or _words(status)
+    failure = _answered(int(found[1]), *_code_and_message((found[2] or "").strip()))
     advice = "check AWS_ROLE_ARN, its trust policy and AWS_WEB_IDENTITY_TOKEN_FILE"
-    again = status in _AGAIN or code in _AGAIN_CODES
-    return Failure(
-        f"no credentials came from AWS STS: {reason[:_LONGEST]}; {advice}", again, status
-    )
+    return replace(failure, reason=f"no credentials came from AWS STS: {failure.reason}; {advice}")
 
 
 def _without_answer(error: BaseException, text: str) -> Failure:

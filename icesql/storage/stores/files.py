@@ -201,33 +201,15 @@ class StoredFile:
             while begin < stop:
                 following = min(end + self._step, stop)
                 later = self._cover(end, following) if end < stop else []
-                if not self._fill(begin, end, pieces, view[begin - offset : end - offset]):
-                    return None
-                begin, end, pieces = end, following, later
+                for part, request in pieces:
+                    until = min(part[1], end)
+                    data = self._piece(part, request, begin, until)
+                    if data is None:
+                        return None
+                    view[begin - offset : until - offset] = data
+                    begin = until
+                end, pieces = following, later
         return buffer.getvalue()
-
-    def _fill(self, offset: int, stop: int, pieces: Sequence[Piece], view: memoryview) -> bool:
-        """Whether all of these bytes were still there to fill ``view`` with."""
-        with view:
-            position = offset
-            for part, request in pieces:
-                until = min(part[1], stop)
-                with view[position - offset : until - offset] as room:
-                    if not self._read_into(part, request, position, room):
-                        data = self._piece(part, request, position, until)
-                        if data is None:
-                            return False
-                        room[:] = data
-                position = until
-        return True
-
-    def _read_into(
-        self, part: Part, request: Request[memoryview] | None, begin: int, view: memoryview
-    ) -> bool:
-        """Whether a part was read from the disk to where it belongs, without a copy."""
-        if request is not None or self._whole or self._shelf is None or part in self._memory:
-            return False
-        return self._shelf.read_part_into(self._name, part, begin, view)
 
     def _piece(
         self, part: Part, request: Request[memoryview] | None, begin: int, stop: int
