@@ -123,15 +123,21 @@ def swap_file(change: TableChange, base_location: str | None, point: Callable[[s
     name = next_metadata_name(base_location, str(uuid.uuid4()), gzipped=gzipped)
     location = f"{metadata_folder(document['location'], properties)}/{name}"
     change.write(made, location, gzipped=gzipped)
+    found = pointed(change.storage, location, point)
+    if isinstance(found, Done):
+        keep_written(location, change.storage, document, len(made.data))
+    return found
+
+
+def pointed(storage: Storage, location: str, point: Callable[[str], Swap]) -> Swap:
+    """Call ``point`` with a metadata file; remove the file if it was certainly not applied."""
     try:
         found = point(location)
     except Exception:
-        remove_file(change.storage, location)
+        remove_file(storage, location)
         raise
     if isinstance(found, Conflict):
-        remove_file(change.storage, location)
-    elif isinstance(found, Done):
-        keep_written(location, change.storage, document, len(made.data))
+        remove_file(storage, location)
     return found
 
 

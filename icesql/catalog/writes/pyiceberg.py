@@ -1,6 +1,6 @@
 """Commits to catalogs opened by PyIceberg: databases by SQL, Glue by PyIceberg's own commit.
 
-Source: Iceberg Java ``JdbcTableOperations``; PyIceberg ``Catalog.commit_table``.
+Source: PyIceberg ``Catalog.commit_table``.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from icesql.catalog.client_errors import is_missing
 from icesql.catalog.writes.change import Conflict, Done, Swap, TableChange, Unknown, swap_file
+from icesql.catalog.writes.jdbc import JdbcRow
 from icesql.errors import CatalogError, NotSupportedError, TableNotFoundError
 from icesql.iceberg.metadata.changes.requirements import requirement_json
 from icesql.iceberg.metadata.changes.updates import (
@@ -86,16 +87,12 @@ def _set_location(
     from sqlalchemy import inspect
 
     columns = {each["name"] for each in inspect(foreign.engine).get_columns("iceberg_tables")}
-    typed = "iceberg_type" in columns
-    values = {
-        "catalog": foreign.name, "namespace": ".".join(identifier[:-1]), "name": identifier[-1],
-        "new": location,
-    }  # fmt: skip
+    row = JdbcRow(foreign.name, identifier, "iceberg_type" in columns)
     # The outcome, from the moment at which COMMIT is sent.
     found: list[Swap] = []
     try:
         with foreign.engine.connect() as database:
-            _in_transaction(database, typed, values, base_location, found)
+            _in_transaction(database, row, base_location, location, found)
     except Exception:
         if not found:
             raise  # otherwise only closing the connection failed, or was interrupted
@@ -103,31 +100,24 @@ def _set_location(
 
 
 def _in_transaction(
-    database: Any,
-    typed: bool,
-    values: dict[str, str],
-    base_location: str | None,
-    found: list[Swap],
+    database: Any, row: JdbcRow, base_location: str | None, location: str, found: list[Swap]
 ) -> None:
+    from sqlalchemy import text
     from sqlalchemy.exc import IntegrityError
 
-    name = ".".join(filter(None, (values["namespace"], values["name"])))
     transaction = database.begin()
-    try:
-        changed = (
-            _insert(database, typed, values)
-            if base_location is None
-            else _update(database, typed, values, base_location)
-        )
-    except IntegrityError:
+    refused = row.set_location(
+        lambda sql, values: database.execute(text(sql), values),
+        base_location,
+        location,
+        lambda written: _is_same(written, base_location or ""),
+        IntegrityError,
+    )
+    if refused is not None:
         transaction.rollback()
-        found.append(Conflict(f"the table {name} was created meanwhile"))
+        found.append(refused)
         return
-    if changed != 1:
-        transaction.rollback()
-        found.append(Conflict(f"the table {name} is no longer at {base_location}"))
-        return
-    found.append(Unknown("the database was left while it committed", values["new"]))
+    found.append(Unknown("the database was left while it committed", location))
     try:
         transaction.commit()
     except Exception as error:  # SQLAlchemy's or the driver's
@@ -135,9 +125,9 @@ def _in_transaction(
             found.append(Conflict(f"the database did not commit: {error}"))
         else:
             problem = f"the database failed while it committed: {error}"
-            found.append(Unknown(problem, values["new"]))
+            found.append(Unknown(problem, location))
     else:
-        found.append(Done(values["new"]))
+        found.append(Done(location))
 
 
 def _is_refused(error: Exception) -> bool:
@@ -150,42 +140,11 @@ def _is_refused(error: Exception) -> bool:
     return type(below).__module__ == "sqlite3" and "database is locked" in str(below)
 
 
-def _update(database: Any, typed: bool, values: dict[str, str], base_location: str) -> int:
-    from sqlalchemy import text
-
-    kind = "AND (iceberg_type = 'TABLE' OR iceberg_type IS NULL)" if typed else ""
-    known = text(
-        "SELECT metadata_location FROM iceberg_tables WHERE catalog_name = :catalog "
-        f"AND table_namespace = :namespace AND table_name = :name {kind}"
-    )
-    row = database.execute(known, values).fetchone()
-    if row is None or not _is_same(str(row[0]), base_location):
-        return 0
-    statement = text(
-        "UPDATE iceberg_tables SET metadata_location = :new, previous_metadata_location = :old "
-        "WHERE catalog_name = :catalog AND table_namespace = :namespace AND table_name = :name "
-        f"AND metadata_location = :old {kind}"
-    )
-    return int(database.execute(statement, {**values, "old": str(row[0])}).rowcount)
-
-
 def _is_same(written: str, base_location: str) -> bool:
     """True if a location in a catalog names the metadata file ``base_location``."""
     if written == base_location:
         return True
     return is_local(written) and base_location in local_spellings(written)
-
-
-def _insert(database: Any, typed: bool, values: dict[str, str]) -> int:
-    from sqlalchemy import text
-
-    kind = (", iceberg_type", ", 'TABLE'") if typed else ("", "")
-    statement = text(
-        "INSERT INTO iceberg_tables (catalog_name, table_namespace, table_name, "
-        f"metadata_location, previous_metadata_location{kind[0]}) "
-        f"VALUES (:catalog, :namespace, :name, :new, NULL{kind[1]})"
-    )
-    return int(database.execute(statement, values).rowcount)
 
 
 # ------------------------------------------------------------------ by PyIceberg

@@ -1,7 +1,4 @@
-"""Commits to the JDBC catalog in a SQLite file: one UPDATE conditional on the old location.
-
-Source: Iceberg Java ``JdbcTableOperations`` and ``JdbcUtil``, schema versions V0 and V1.
-"""
+"""Commits to the JDBC catalog in a SQLite file: one UPDATE conditional on the old location."""
 
 from __future__ import annotations
 
@@ -16,15 +13,11 @@ from msgspec import Struct
 from icesql.catalog.sqlite_reader import connect, opened
 from icesql.catalog.table import Identifier
 from icesql.catalog.writes.change import Conflict, Done, Swap, TableChange, Unknown, swap_file
+from icesql.catalog.writes.jdbc import JdbcRow
 from icesql.errors import CatalogError, TableNotFoundError
 
 # How long a writer waits for another one to finish.
 _BUSY_SECONDS: Final = 10.0
-# The conditions on rows of schema V1.
-_ONLY: Final = {
-    "TABLE": "AND (iceberg_type = 'TABLE' OR iceberg_type IS NULL)",
-    "VIEW": "AND upper(iceberg_type) = 'VIEW'",
-}
 
 
 class JdbcCatalog(Struct, frozen=True):
@@ -40,13 +33,8 @@ class JdbcCatalog(Struct, frozen=True):
     find: Callable[[str], str]
     kind: str = "TABLE"
 
-    @property
-    def only_kind(self) -> str:
-        """The condition that excludes rows of the other kind."""
-        return _ONLY[self.kind] if self.typed else ""
-
-    def _named(self, identifier: Sequence[str]) -> str:
-        return f"the {self.kind.lower()} {'.'.join(identifier)}"
+    def _row(self, identifier: Sequence[str]) -> JdbcRow:
+        return JdbcRow(self.name, identifier, self.typed, self.kind)
 
     # ------------------------------------------------------------------ tables
 
@@ -64,14 +52,17 @@ class JdbcCatalog(Struct, frozen=True):
 
     def set_location(self, identifier: Sequence[str], base: str | None, new: str) -> Swap:
         """Insert a row, or set its metadata location if that still is ``base``."""
+
+        def is_base(written: str) -> bool:
+            # The base is the path at which the file was found, not always the row's text.
+            return base == written or self.find(written) == base
+
         # The outcome, from the moment at which COMMIT is sent.
         found: list[Swap] = []
         try:
             with writing(self.file) as database:
-                refused = (
-                    self._insert(database, identifier, new)
-                    if base is None
-                    else self._update(database, identifier, base, new)
+                refused = self._row(identifier).set_location(
+                    database.execute, base, new, is_base, sqlite3.IntegrityError
                 )
                 if refused is not None:
                     return refused
@@ -90,68 +81,23 @@ class JdbcCatalog(Struct, frozen=True):
                 raise
         return found[-1]
 
-    def _insert(
-        self, database: sqlite3.Connection, identifier: Sequence[str], new: str
-    ) -> Conflict | None:
-        kind = (", iceberg_type", f", '{self.kind}'") if self.typed else ("", "")
-        try:
-            database.execute(
-                "INSERT INTO iceberg_tables (catalog_name, table_namespace, table_name, "
-                f"metadata_location, previous_metadata_location{kind[0]}) "
-                f"VALUES (?, ?, ?, ?, NULL{kind[1]})",
-                (*self._key(identifier), new),
-            )
-        except sqlite3.IntegrityError:
-            return Conflict(f"{self._named(identifier)} was created meanwhile")
-        return None
-
-    def _update(
-        self, database: sqlite3.Connection, identifier: Sequence[str], base: str, new: str
-    ) -> Conflict | None:
-        """Compare and set, inside one transaction that excludes other writers."""
-        name = self._named(identifier)
-        row = database.execute(
-            "SELECT metadata_location FROM iceberg_tables WHERE catalog_name = ? AND "
-            f"table_namespace = ? AND table_name = ? {self.only_kind}",
-            self._key(identifier),
-        ).fetchone()
-        if row is None:
-            return Conflict(f"{name} is gone")
-        written = str(row[0])
-        # The base is the path at which the file was found, which may differ from the row's text.
-        if base != written and self.find(written) != base:
-            return Conflict(f"{name} is no longer at {base}")
-        changed = database.execute(
-            "UPDATE iceberg_tables SET metadata_location = ?, previous_metadata_location = ? "
-            "WHERE catalog_name = ? AND table_namespace = ? AND table_name = ? "
-            f"AND metadata_location = ? {self.only_kind}",
-            (new, written, *self._key(identifier), written),
-        ).rowcount
-        return None if changed == 1 else Conflict(f"{name} is no longer at {base}")
-
-    def _key(self, identifier: Sequence[str]) -> tuple[str, str, str]:
-        return self.name, ".".join(identifier[:-1]), identifier[-1]
-
     def drop(self, identifier: Sequence[str]) -> None:
         """Remove a row. Raises TableNotFoundError, CatalogError."""
+        row = self._row(identifier)
         with self._changing() as database:
-            gone = database.execute(
-                "DELETE FROM iceberg_tables WHERE catalog_name = ? AND table_namespace = ? "
-                f"AND table_name = ? {self.only_kind}",
-                self._key(identifier),
-            ).rowcount
+            gone = database.execute(f"DELETE FROM iceberg_tables {row.where}", row.values).rowcount
             if gone != 1:
                 raise TableNotFoundError(".".join(identifier))
 
     def rename(self, identifier: Sequence[str], new: Sequence[str]) -> None:
         """Change the names in a row. Raises TableNotFoundError, CatalogError."""
+        row = self._row(identifier)
         with self._changing() as database:
             try:
                 changed = database.execute(
-                    "UPDATE iceberg_tables SET table_namespace = ?, table_name = ? "
-                    "WHERE catalog_name = ? AND table_namespace = ? AND table_name = ? "
-                    + self.only_kind,
-                    (".".join(new[:-1]), new[-1], *self._key(identifier)),
+                    "UPDATE iceberg_tables SET table_namespace = :to, table_name = :new "
+                    + row.where,
+                    {**row.values, "to": ".".join(new[:-1]), "new": new[-1]},
                 ).rowcount
             except sqlite3.IntegrityError as error:
                 raise CatalogError(f"{'.'.join(new)} already exists") from error

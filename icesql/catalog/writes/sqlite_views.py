@@ -6,21 +6,21 @@ import json
 import time
 import uuid
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from icesql.catalog.sqlite_reader import opened
 from icesql.catalog.table import confining_roots
-from icesql.catalog.writes.change import Conflict, TableChange, Unknown
+from icesql.catalog.writes.change import Conflict, TableChange, Unknown, pointed
 from icesql.errors import (
     CatalogError,
     CommitConflictError,
     CommitStateUnknownError,
-    Error,
     TableNotFoundError,
 )
 from icesql.iceberg.metadata.file_names import next_metadata_name
 from icesql.iceberg.metadata.view_changes import NewView, view_document
-from icesql.storage.new_file import NewFile, remove_file
+from icesql.storage.new_file import NewFile
 from icesql.storage.open import METADATA_BYTES, Storage
 
 if TYPE_CHECKING:
@@ -120,13 +120,8 @@ def _write(
     path = f"{location.rstrip('/')}/metadata/{name}"
     with NewFile(storage, path) as file:
         file.write(json.dumps(document, separators=(",", ":"), ensure_ascii=False).encode())
-    try:
-        ended = jdbc.set_location(identifier, old, path)
-    except Error:
-        remove_file(storage, path)
-        raise
+    ended = pointed(storage, path, partial(jdbc.set_location, identifier, old))
     if isinstance(ended, Conflict):
-        remove_file(storage, path)
         raise CommitConflictError(f"{ended.reason}; run it again")
     if isinstance(ended, Unknown):
         raise CommitStateUnknownError(
