@@ -36,15 +36,13 @@ def create_ref(
     snapshot_id: int | None = None,
     if_exists: Literal["fail", "keep", "replace"] = "fail",
     must_exist: bool = False,
-    max_ref_age_ms: int | None = None,
-    min_snapshots_to_keep: int | None = None,
-    max_snapshot_age_ms: int | None = None,
+    **retention: int,
 ) -> MakeUpdates:
     """Create a branch or tag at a snapshot, by default the head of main.
 
-    ``must_exist`` is for REPLACE: a ref of its name must exist. A replaced ref keeps those of its
-    retention settings that are not given. Raises ProgrammingError if the name is taken, also by a
-    ref of the other kind; SnapshotNotFoundError.
+    ``must_exist`` is for REPLACE: a ref of its name must exist. ``retention`` are fields of
+    ``SnapshotRef``; a replaced ref keeps those that are not given. Raises ProgrammingError if the
+    name is taken, also by a ref of the other kind; SnapshotNotFoundError.
     """
 
     def updates(base: TableMetadata) -> Sequence[Update]:
@@ -63,16 +61,7 @@ def create_ref(
         _snapshot(base, wanted)
         # As in Java, a replaced ref keeps the settings that are not given.
         before = known or SnapshotRef(wanted, kind)
-        ref = SnapshotRef(
-            wanted,
-            kind,
-            before.max_ref_age_ms if max_ref_age_ms is None else max_ref_age_ms,
-            before.min_snapshots_to_keep
-            if min_snapshots_to_keep is None
-            else min_snapshots_to_keep,
-            before.max_snapshot_age_ms if max_snapshot_age_ms is None else max_snapshot_age_ms,
-        )
-        return (SetSnapshotRef(name, ref),)
+        return (SetSnapshotRef(name, replace(before, snapshot_id=wanted, **retention)),)
 
     return updates
 

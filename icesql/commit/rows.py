@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final, Literal
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from icesql.catalog.table import Catalog, Table
@@ -172,23 +171,8 @@ def commit_replace_partitions(
     return commit_files(catalog, table, changes, context, validate=check, plan=plan)
 
 
-class RewrittenFiles(Struct, frozen=True):
-    """The data and delete files that a rewrite adds and removes, adapted to concurrent commits.
-
-    ``converted``, ``rows``, ``delete_ages`` and ``deletes_read`` are those of ``FileChanges``.
-    """
-
-    added: tuple[DataFile, ...]
-    removed: tuple[DataFile, ...]
-    summary: Mapping[str, str] = MappingProxyType({})
-    converted: frozenset[str] = frozenset()
-    rows: int | None = 0
-    delete_ages: Mapping[str, int] = MappingProxyType({})
-    deletes_read: bool = False
-
-
 # Called with the table and the branch's head at each attempt. Raises CommitConflictError.
-Meanwhile = Callable[[Table, Snapshot | None], RewrittenFiles]
+Meanwhile = Callable[[Table, Snapshot | None], FileChanges]
 
 
 def commit_rewrite(
@@ -211,8 +195,8 @@ def commit_rewrite(
     ``start_id`` (format version 1 has none): a later equality delete applies to it as to the old
     data, and does not conflict, unless the rows move from one partition spec to another. ``own``
     are the earlier commits of the same compaction, with the parent of each. ``meanwhile`` adapts
-    the files to other writers' commits at each attempt, and raises if it cannot; without it, any
-    deleted row of the removed files is a conflict.
+    the files to other writers' commits at each attempt (branch and sequence number are set here),
+    and raises if it cannot; without it, any deleted row of the removed files is a conflict.
     """
     start = table.metadata.snapshots[start_id]
     keeps_age = keeps_age and table.metadata.format_version > 1
@@ -232,17 +216,7 @@ def commit_rewrite(
         _check_lineage(table, base, head, start_id, changes)
 
     def plan(base: Table, head: Snapshot | None) -> FileChanges:
-        found = meanwhile(base, head)
-        return replace(
-            changes,
-            added=found.added,
-            removed=found.removed,
-            summary=found.summary,
-            converted=found.converted,
-            rows=found.rows,
-            delete_ages=found.delete_ages,
-            deletes_read=found.deletes_read,
-        )
+        return replace(meanwhile(base, head), branch=branch, sequence_number=number)
 
     return commit_files(catalog, table, changes, query, validate=check, plan=plan)
 

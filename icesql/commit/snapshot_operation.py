@@ -12,7 +12,7 @@ from icesql.catalog.table import Table
 from icesql.commit.change import CommitResult
 from icesql.commit.files import FileChanges, file_key
 from icesql.commit.manifests.carried import check_carried
-from icesql.commit.manifests.filtering import Filtered, ManifestFilter
+from icesql.commit.manifests.filtering import ManifestFilter
 from icesql.commit.manifests.held import AddedManifests, HeldManifest
 from icesql.commit.manifests.merging import ManifestMerge
 from icesql.commit.manifests.store import ManifestStore, OwnFiles
@@ -189,18 +189,14 @@ class SnapshotOperation:
 
     def failed(self) -> None:
         """Delete all files that this commit wrote, and the files to add that it owns."""
-        added = self._added_paths()
         self._own.keep_only(())
-        for path in added:
+        for path in self._ever_added:
             remove_file(self._own.storage, path)
 
     @property
     def files(self) -> tuple[str, ...]:
         """The files that ``failed`` would delete."""
-        return (*self._added_paths(), *self._own.paths)
-
-    def _added_paths(self) -> tuple[str, ...]:
-        return tuple(self._ever_added)
+        return (*self._ever_added, *self._own.paths)
 
     # ------------------------------------------------------------------ manifests
 
@@ -246,14 +242,14 @@ class SnapshotOperation:
             (ManifestContent.DATA, data, self._merge_data),
             (ManifestContent.DELETES, deletes, self._merge_deletes),
         ):
-            live = [each.manifest for each in filtered if self._stays(each.manifest)]
+            live = [each for each in filtered if self._stays(each)]
             kept += merge.apply(store, [*self._added.of(store, content), *live])
         self._check_all(base, parent, old, kept)
         listed = [each.manifest for each in kept]
         paths = {each.manifest_path for each in listed}
         return (
             listed,
-            sum(each.manifest_path not in paths and _is_live(each) for each in old),
+            sum(each.manifest_path not in paths and each.has_live_files for each in old),
             duplicates,
         )
 
@@ -273,18 +269,19 @@ class SnapshotOperation:
         LiveRows(base, store, changes, removed, old, kept).check(moved=moved)
 
     def _stays(self, held: HeldManifest) -> bool:
-        return held.has_live_files or held.manifest.added_snapshot_id == self._id
+        return held.manifest.has_live_files or held.manifest.added_snapshot_id == self._id
 
-    def _drop_deletes_older_than(self, data: Iterable[Filtered], metadata: TableMetadata) -> None:
+    def _drop_deletes_older_than(
+        self, data: Iterable[HeldManifest], metadata: TableMetadata
+    ) -> None:
         """Find the oldest sequence number of data, below which deletes apply to nothing."""
         numbers = [metadata.last_sequence_number]
         if self._changes.sequence_number is not None:
             # Rewritten rows keep their sequence number, so later deletes still apply to them.
             numbers.append(self._changes.sequence_number)
         for each in data:
-            manifest = each.manifest.manifest
-            number = manifest.min_sequence_number
-            if number != UNASSIGNED and self._stays(each.manifest) and each.manifest.has_live_files:
+            number = each.manifest.min_sequence_number
+            if number != UNASSIGNED and self._stays(each) and each.manifest.has_live_files:
                 numbers.append(number)
         oldest = min(numbers)
         if oldest != self._oldest_data:
@@ -302,7 +299,7 @@ class SnapshotOperation:
             return True
         return 0 < file.sequence_number < self._oldest_data
 
-    def _check_removed(self, filtered: Sequence[Filtered]) -> int:
+    def _check_removed(self, filtered: Sequence[HeldManifest]) -> int:
         """The number of repeated removals of a file. Raises if a file to remove is gone."""
         found: dict[object, int] = {}
         for each in filtered:
@@ -364,7 +361,3 @@ class SnapshotOperation:
 
 def _of(manifests: Iterable[ManifestFile], content: ManifestContent) -> list[ManifestFile]:
     return [each for each in manifests if each.content is content]
-
-
-def _is_live(manifest: ManifestFile) -> bool:
-    return manifest.has_live_files

@@ -13,7 +13,8 @@ import os
 import threading
 from collections import deque
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final, cast
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, NoReturn, cast
 
 from icesql.catalog.rest.changes import has_transactions
 from icesql.catalog.writes.change import TableChange
@@ -31,7 +32,6 @@ from icesql.iceberg.metadata.changes.updates import Update
 
 if TYPE_CHECKING:
     from icesql.catalog.table import Catalog, Table
-    from icesql.catalog.writes.change import Place, Swap
     from icesql.context import QueryContext
     from icesql.iceberg.metadata.table_metadata import TableMetadata
 
@@ -287,7 +287,7 @@ class CatalogInTransaction:
         return self._transaction.take(self.inner, table, operation, query)
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self.inner, name)
+        return partial(_refuse, _REFUSED[name]) if name in _REFUSED else getattr(self.inner, name)
 
     def load(self, identifier: Sequence[str]) -> Table:
         """The table, with the changes so far if the transaction has changed it."""
@@ -297,35 +297,20 @@ class CatalogInTransaction:
         """None: the catalog could only return the table without the transaction's changes."""
         return None
 
-    def swap(
-        self, identifier: Sequence[str], base_location: str | None, change: TableChange
-    ) -> Swap:
-        """Not supported: CREATE TABLE inside a transaction."""
-        raise _refused("a new table")
-
-    def place_new(self, identifier: Sequence[str], change: TableChange) -> Place:
-        """Refused."""
-        raise _refused("a new table")
-
-    def drop(self, identifier: Sequence[str], *, purge: bool = False) -> None:
-        """Refused."""
-        raise _refused("DROP TABLE")
-
-    def rename(self, identifier: Sequence[str], new: Sequence[str]) -> None:
-        """Refused."""
-        raise _refused("RENAME")
-
-    def create_namespace(self, namespace: Sequence[str]) -> None:
-        """Refused."""
-        raise _refused("CREATE SCHEMA")
-
-    def drop_namespace(self, namespace: Sequence[str]) -> None:
-        """Refused."""
-        raise _refused("DROP SCHEMA")
-
     def close(self) -> None:
         """Does nothing: the connection closes the catalog."""
 
 
-def _refused(what: str) -> NotSupportedError:
-    return NotSupportedError(f"{what} in a transaction; COMMIT first")
+# The methods of a catalog that an open transaction does not allow.
+_REFUSED: Final = {
+    "swap": "a new table",
+    "place_new": "a new table",
+    "drop": "DROP TABLE",
+    "rename": "RENAME",
+    "create_namespace": "CREATE SCHEMA",
+    "drop_namespace": "DROP SCHEMA",
+}
+
+
+def _refuse(what: str, *_: object, **__: object) -> NoReturn:
+    raise NotSupportedError(f"{what} in a transaction; COMMIT first")

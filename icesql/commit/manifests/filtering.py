@@ -8,8 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
-from msgspec import Struct
-
 from icesql.commit.files import FileKey, file_key
 from icesql.commit.manifests.held import HeldManifest
 from icesql.commit.manifests.store import ManifestStore
@@ -22,13 +20,6 @@ from icesql.iceberg.types import IcebergType, UUIDType
 
 # True for a file to remove, whatever its key.
 AlsoRemoved = Callable[[DataFile], bool]
-
-
-class Filtered(Struct, frozen=True):
-    """An old manifest, or its replacement; ``removed`` are the files removed from it."""
-
-    manifest: HeldManifest
-    removed: tuple[DataFile, ...] = ()
 
 
 class ManifestFilter:
@@ -49,14 +40,14 @@ class ManifestFilter:
         for each in removed:
             self._partitions.setdefault(each.spec_id, set()).add(each.partition)
         self._also = also
-        self._known: dict[ManifestFile, Filtered] = {}
+        self._known: dict[ManifestFile, HeldManifest] = {}
 
     def apply(
         self,
         store: ManifestStore,
         manifests: Sequence[ManifestFile],
         also_open: Callable[[ManifestFile], bool] = lambda manifest: False,
-    ) -> list[Filtered]:
+    ) -> list[HeldManifest]:
         """The outcome for each manifest, in the same order."""
         unknown = [
             each
@@ -76,13 +67,13 @@ class ManifestFilter:
                 else:
                     made.append(existing_entry(file, manifest.added_snapshot_id or 0))
             if not gone:
-                self._known[manifest] = Filtered(HeldManifest(manifest))
+                self._known[manifest] = HeldManifest(manifest)
                 continue
             store.note(manifest, entries)
             form = store.form(manifest.partition_spec_id, manifest.content)
-            written = HeldManifest(store.write(made, form), tuple(made))
-            self._known[manifest] = Filtered(written, tuple(gone))
-        return [self._known.get(each) or Filtered(HeldManifest(each)) for each in manifests]
+            written = store.write(made, form)
+            self._known[manifest] = HeldManifest(written, tuple(made), tuple(gone))
+        return [self._known.get(each) or HeldManifest(each) for each in manifests]
 
     def forget(self) -> None:
         """Forget the results: the files to remove, or the form of manifests, have changed."""

@@ -16,17 +16,15 @@ from icesql.iceberg.manifest.writing.manifest_writer import ManifestEntry, added
 class HeldManifest(Struct, frozen=True):
     """A manifest; ``entries`` are None for one of an older snapshot, which a store has to read.
 
+    ``removed`` are the files of an old manifest that this one, which replaces it, lacks.
+
     Manifests of this commit are not read back: the values that their entries inherit are not known
     before the commit is applied.
     """
 
     manifest: ManifestFile
     entries: tuple[ManifestEntry, ...] | None = None
-
-    @property
-    def has_live_files(self) -> bool:
-        """True if the manifest lists live files."""
-        return self.manifest.has_live_files
+    removed: tuple[DataFile, ...] = ()
 
 
 def held(pairs: Sequence[tuple[ManifestFile, Sequence[ManifestEntry]]]) -> list[HeldManifest]:

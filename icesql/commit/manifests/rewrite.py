@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from icesql.catalog.table import Catalog, Table
 from icesql.commit.attempts import commit
+from icesql.commit.change import CommitResult
 from icesql.commit.files import FileChanges
 from icesql.commit.manifests.carried import check_carried
 from icesql.commit.manifests.held import HeldManifest
@@ -42,15 +43,6 @@ class ManifestGroup(Struct, frozen=True):
             (each.added_files_count or 0) + (each.existing_files_count or 0)
             for each in self.manifests
         )
-
-
-class RewrittenManifests(Struct, frozen=True):
-    """The table afterwards, and the numbers of replaced and new manifests."""
-
-    table: Table
-    snapshot_id: int | None = None
-    rewritten: int = 0
-    added: int = 0
 
 
 def plan_manifests(
@@ -85,7 +77,7 @@ def rewrite_manifests(
     spec_id: int | None = None,
     sort_by: Sequence[str] = (),
     query: QueryContext | None = None,
-) -> RewrittenManifests:
+) -> CommitResult:
     """Rewrite the manifests of one partition spec of main, by default the current spec.
 
     Entries are ordered by partition, or by the partition fields in ``sort_by``, and divided into
@@ -95,16 +87,7 @@ def rewrite_manifests(
     """
     context = query or QueryContext()
     operation = _ManifestRewrite(table, spec_id, sort_by, context)
-    after = commit(catalog, table, operation, context)
-    if not operation.summary:
-        return RewrittenManifests(after)
-    counts = operation.summary
-    return RewrittenManifests(
-        after,
-        operation.snapshot_id,
-        int(counts["manifests-replaced"]),
-        int(counts["manifests-created"]),
-    )
+    return operation.result(commit(catalog, table, operation, context))
 
 
 class _ManifestRewrite(SnapshotOperation):

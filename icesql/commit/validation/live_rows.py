@@ -22,7 +22,7 @@ manifests that the commit does not read anyway. An append reads none.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -37,7 +37,7 @@ from icesql.errors import Error, InternalError, rows_changed
 from icesql.iceberg.manifest.data_file import DataFile, FileContent
 from icesql.iceberg.manifest.entries import DELETED
 from icesql.iceberg.manifest.manifest import ManifestContent, ManifestFile
-from icesql.scan.deletes.delete_index import DeleteIndex, last_part, partition_key
+from icesql.scan.deletes.delete_index import DeleteIndex, partition_key
 from icesql.scan.deletes.vectors import rows_of_vector
 
 
@@ -59,7 +59,7 @@ class LiveRows:
     ) -> None:
         self._table, self._store, self._changes = table, store, changes
         self._old, self._kept = old, kept
-        self._key_of = _SameFiles(table.storage.same_file_key).key
+        self._key_of = table.storage.same_file_key
         self._is_certain = len({file_key(each) for each in removed}) == len(removed)
         self._gone = {
             self._key_of(each.path): each for each in removed if each.content is FileContent.DATA
@@ -269,7 +269,7 @@ class LiveRows:
             deletes,
             metadata.specs,
             metadata.file_schema,
-            self._table.storage.same_file_key,
+            self._key_of,
             compare_bounds=False,
         )
 
@@ -306,31 +306,6 @@ class LiveRows:
                 numbers = [each.sequence_number for each in held.entries if each.is_live]
                 found += [each for each in numbers if each is not None]
         return min(found)
-
-
-class _SameFiles:
-    """Maps the spellings of a file's path to one: the first that was looked up.
-
-    All spellings end in the same file name, so only paths with equal names are compared.
-    """
-
-    def __init__(self, same_file_key: Callable[[str], str]) -> None:
-        self._same = same_file_key
-        self._known: dict[str, str] = {}
-        self._first: dict[str, str] = {}
-        self._others: dict[str, str] = {}
-
-    def key(self, path: str) -> str:
-        """The spelling that represents this file."""
-        found = self._known.get(path)
-        if found is None:
-            first = self._first.setdefault(last_part(path), path)
-            found = path
-            if first != path:
-                self._others.setdefault(self._same(first), first)
-                found = self._others.setdefault(self._same(path), path)
-            self._known[path] = found
-        return found
 
 
 def _scope(file: DataFile) -> tuple[int, tuple[Any, ...]]:

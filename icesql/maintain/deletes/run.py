@@ -22,8 +22,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from icesql.catalog.table import Catalog, Table
-from icesql.commit.files import FileKey, file_key
-from icesql.commit.rows import RewrittenFiles, commit_rewrite
+from icesql.commit.files import FileChanges, FileKey, file_key
+from icesql.commit.rows import commit_rewrite
 from icesql.context import Progress, QueryContext
 from icesql.errors import InternalError
 from icesql.iceberg.manifest.data_file import DataFile, FileContent
@@ -149,7 +149,7 @@ class _Conversion:
 
     # ------------------------------------------------------------------ committing
 
-    def __call__(self, base: Table, head: Snapshot | None) -> RewrittenFiles:
+    def __call__(self, base: Table, head: Snapshot | None) -> FileChanges:
         """The deletes to add and to remove. Raises CommitConflictError."""
         assert self._plan.start is not None
         others = Others(self._plan.start, base, head, self._query)
@@ -161,7 +161,7 @@ class _Conversion:
         self._new.hand_over(each.path for each in made.added)
         return made
 
-    def _by_keys(self, base: Table, head: Snapshot | None, others: Others) -> RewrittenFiles:
+    def _by_keys(self, base: Table, head: Snapshot | None, others: Others) -> FileChanges:
         """Replace equality deletes by the positions of the rows that they delete."""
         added: list[DataFile] = []
         removed: list[DataFile] = []
@@ -200,14 +200,16 @@ class _Conversion:
         self.rows = rows
         paths = frozenset(each.path for each in useless)
         summary = {CONVERTED: str(len(self._plan.deletes))}
-        return RewrittenFiles(tuple(added), (*removed, *useless), summary, paths, rows=None)
+        return FileChanges(
+            "replace", (*added,), (*removed, *useless), summary=summary, converted=paths
+        )
 
-    def _by_files(self, others: Others) -> RewrittenFiles:
+    def _by_files(self, others: Others) -> FileChanges:
         """Replace position delete files by new files or vectors, for the same rows."""
         gone = others.removed_deletes
         removed = tuple(each for each in self._plan.which if file_key(each) not in gone)
         if not removed:
-            return RewrittenFiles((), ())
+            return FileChanges("replace", rows=0)
         version, added = others.base.metadata.format_version, dict[str, DataFile]()
         ages: dict[str, int] = {}
         touched: dict[int, FileScanTask] = {}
@@ -235,8 +237,8 @@ class _Conversion:
             if number not in self._found
             for delete in task.deletes
         )
-        return RewrittenFiles(
-            (*added.values(),), removed, converted=of_none, rows=None, delete_ages=ages,
+        return FileChanges(
+            "replace", (*added.values(),), removed, converted=of_none, delete_ages=ages,
             deletes_read=True,
         )  # fmt: skip
 

@@ -16,7 +16,7 @@ from functools import partial
 import numpy as np
 
 from icesql.catalog.table import Table
-from icesql.commit.rows import RewrittenFiles
+from icesql.commit.files import FileChanges
 from icesql.context import QueryContext
 from icesql.errors import CommitConflictError, InternalError
 from icesql.iceberg.manifest.data_file import DataFile
@@ -57,7 +57,7 @@ class FollowedGroups:
         self.left_out: dict[int, str] = {}
         self.was_left_out = False
 
-    def __call__(self, base: Table, head: Snapshot | None) -> RewrittenFiles:
+    def __call__(self, base: Table, head: Snapshot | None) -> FileChanges:
         """The files of the groups that can be committed to ``base``.
 
         Raises CommitConflictError if no group can be.
@@ -88,7 +88,7 @@ class FollowedGroups:
         self._uncommitted.hand_over(each.path for each in added)
         counts = {CARRIED_ROWS: rows, APPLIED_EQUALITY_DELETES: len(keys)}
         summary = {name: str(count) for name, count in counts.items() if count}
-        return RewrittenFiles(tuple(added), tuple(removed), summary)
+        return FileChanges("replace", (*added,), (*removed,), summary=summary, rows=0)
 
     def _followed(self, group: FileGroup, others: Others) -> tuple[list[DataFile], list[DataFile]]:
         """The deletes that a group's new files need, and the vectors removed with its old files."""

@@ -30,9 +30,10 @@ def change_ref(
         case FastForward(branch=branch, to=to):
             change = refs.fast_forward(branch, to)
         case CreateRef(kind=kind, name=name, retention=kept):
+            retention = {key: each for key, each in asdict(kept).items() if each is not None}
             empty = not table.metadata.snapshots and name not in table.metadata.refs
             if empty and kind == "branch" and not statement.must_exist and not statement.travel:
-                ref = SnapshotRef(0, "branch", **asdict(kept))
+                ref = SnapshotRef(0, "branch", **retention)
                 refs.create_branch_of_empty(catalog, table, name, ref, services.query)
                 return Modified()
             snapshot_id = None
@@ -46,7 +47,7 @@ def change_ref(
                 snapshot_id=snapshot_id,
                 if_exists=statement.if_exists,
                 must_exist=statement.must_exist,
-                **asdict(kept),
+                **retention,
             )
     before = table.metadata_location
     done = change_table(catalog, table, change, query=services.query)

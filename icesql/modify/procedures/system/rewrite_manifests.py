@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from icesql.modify.procedures.procedure import TABLE, Parameter, Plan, Rows, Step, procedure
 
@@ -11,6 +11,10 @@ if TYPE_CHECKING:
 
     from icesql.commit.manifests.rewrite import ManifestGroup
     from icesql.modify.procedures.call import Call
+
+
+# The keys of a summary for the columns of the result.
+_COUNTS: Final = ("manifests-replaced", "manifests-created")
 
 
 @procedure(
@@ -33,7 +37,8 @@ def rewrite_manifests(call: Call) -> Plan:
         done = rewrite(
             catalog, table, spec_id=call["spec_id"], sort_by=sort_by, query=call.services.query
         )
-        return Rows([(done.rewritten, done.added)], snapshot_id=done.snapshot_id)
+        counts = (int(done.summary.get(each, 0)) for each in _COUNTS)
+        return Rows([(*counts,)], snapshot_id=done.snapshot_id)
 
     if not call.explain:
         return Plan((), run)
