@@ -6,7 +6,8 @@ Source: Java ``SnapshotProducer.commit``.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Final, Protocol
 
 from icesql.catalog.current_metadata import forget_metadata, is_metadata_name
@@ -129,7 +130,10 @@ def _until_known(
         change = None
         try:
             change = _made(base, operation, attempt, query)
-            outcome = None if change is None else swapped(catalog, base, base, change, sent)
+            outcome = None
+            if change is not None:
+                send = partial(catalog.swap, base.identifier, base.metadata_location, change)
+                outcome = swapped(send, bool(sent), partial(sent.add, Sent(base, change)))
         except StorageError as error:
             if is_same(refreshed(catalog, table), base):
                 raise
@@ -221,25 +225,23 @@ def _made(
     return TableChange(updates, needed, base.storage, moment)
 
 
-def swapped(
-    catalog: Catalog, table: Table, base: Table | None, change: TableChange, sent: OpenRequests
-) -> Swap:
-    """Send one request made from ``base``; an interrupted request is added to ``sent``.
+def swapped(send: Callable[[], Swap], is_open: bool, interrupted: Callable[[str], None]) -> Swap:
+    """Send one request; ``interrupted`` is called with the reason if it may have been sent.
 
-    Raises errors that refuse the change finally, unless an earlier request may be their cause.
+    Raises errors that refuse the change finally, unless an earlier request may be their cause, of
+    which the outcome ``is_open``.
     """
-    location = None if base is None else base.metadata_location
     try:
-        return catalog.swap(table.identifier, location, change)
+        return send()
     except CommitConflictError as error:
         return Conflict(str(error))
     except Error as error:
-        if not sent:
+        if not is_open:
             raise
         return Unknown(str(error))
     except BaseException as error:
         # A bug, or Ctrl-C: the request may have been sent.
-        sent.add(Sent(base, change), f"it was interrupted ({type(error).__name__})")
+        interrupted(f"it was interrupted ({type(error).__name__})")
         raise
 
 

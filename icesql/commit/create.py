@@ -4,28 +4,26 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping, Sequence
-from itertools import count
 from types import MappingProxyType
 from typing import Final
 
 from msgspec import Struct
 
 from icesql.catalog.table import Catalog, Table
-from icesql.catalog.writes.change import Conflict, Done, TableChange, Unknown
-from icesql.commit.attempts import looks, now_ms, swapped, wait
+from icesql.catalog.writes.change import TableChange
+from icesql.commit.attempts import now_ms
 from icesql.commit.change import CommitResult
 from icesql.commit.files import FileChanges
-from icesql.commit.outcomes.requests import OpenRequests, Sent, files_of
-from icesql.commit.retries import RetryPolicy, check_retries
+from icesql.commit.outcomes.fixed import Part, commit_fixed
+from icesql.commit.retries import check_retries
 from icesql.commit.snapshot_operation import SnapshotOperation
-from icesql.context import Progress, QueryContext
-from icesql.errors import CommitConflictError, CommitStateUnknownError, Error, ProgrammingError
+from icesql.context import QueryContext
+from icesql.errors import ProgrammingError
 from icesql.iceberg.evolution.fresh_ids import with_fresh_ids
 from icesql.iceberg.manifest.data_file import DataFile
 from icesql.iceberg.metadata.changes import updates as u
 from icesql.iceberg.metadata.changes.apply import RESERVED_PROPERTIES, apply_updates
 from icesql.iceberg.metadata.changes.requirements import AssertCreate
-from icesql.iceberg.metadata.changes.snapshots import snapshot_ids
 from icesql.iceberg.metadata.json_writer import metadata_bytes
 from icesql.iceberg.metadata.table_metadata import NEWEST_FORMAT, parse_metadata
 from icesql.iceberg.new_spec import PartitionRequest, SortRequest, new_sort_order, new_spec
@@ -112,92 +110,14 @@ def create_table(
     if files:
         changes = FileChanges("append", tuple(files), rows=rows)
         operation = SnapshotOperation(table, changes, context)
-    sent = OpenRequests()
-    try:
-        if operation is not None:
+        try:
             updates = (*updates, *operation.updates(table, 1, now_ms()))
-        made = _created(catalog, table, _change(updates, table.storage), operation, context, sent)
-    except CommitStateUnknownError:
-        raise
-    except BaseException as error:
-        if sent:
-            raise _unknown(table, operation, sent) from error
-        if operation is not None:
+        except BaseException:
             operation.failed()
-        raise
+            raise
+    part = Part(table, _change(updates, table.storage), operation, is_new=True)
+    made = commit_fixed(catalog, [part], context)
     return CommitResult(made) if operation is None else operation.result(made)
-
-
-def _created(
-    catalog: Catalog,
-    table: Table,
-    change: TableChange,
-    operation: SnapshotOperation | None,
-    query: QueryContext,
-    sent: OpenRequests,
-) -> Table:
-    """Send the creation, and return the table once it exists.
-
-    Raises CommitConflictError if another table has its name; and if the outcome of requests is
-    still open, which are in ``sent`` then.
-    """
-    policy = RetryPolicy.of(table.metadata.properties)
-    for attempt in count(1):
-        query.report(Progress("committing", attempt))
-        outcome = swapped(catalog, table, None, change, sent)
-        if isinstance(outcome, Done):
-            return _looked_at(catalog, table, change, operation)
-        refused = CommitConflictError(f"cannot create {table.name}: {outcome.reason}")
-        if isinstance(outcome, Conflict) and not outcome.may_be_ours:
-            raise refused
-        sent.add(Sent(None, change, outcome), outcome.reason)
-        repeats = isinstance(outcome, Unknown) and outcome.is_busy and attempt <= policy.repeats
-        for _ in looks(query):
-            found = _found(catalog, table)
-            if found is not None and sent.are_applied(found):
-                return found
-            if not sent:
-                raise refused
-            if repeats and found is None:
-                break
-        else:
-            raise refused
-        wait(policy.wait_seconds(attempt), query)
-    raise AssertionError
-
-
-def _found(catalog: Catalog, table: Table) -> Table | None:
-    """The table of this name; None if it cannot be loaded."""
-    try:
-        found = catalog.load(table.identifier)
-    except Error:
-        return None
-    # Catalogs match names case-insensitively, so this may be another table.
-    return found if found.identifier == table.identifier else None
-
-
-def _looked_at(
-    catalog: Catalog, table: Table, change: TableChange, operation: SnapshotOperation | None
-) -> Table:
-    try:
-        return catalog.load(table.identifier)
-    except BaseException as error:
-        raise CommitStateUnknownError(
-            f"{table.name} was created, but could not be looked at after it: {error}",
-            snapshot_ids=snapshot_ids(change.updates),
-            files=files_of(operation),
-        ) from error
-
-
-def _unknown(
-    table: Table, operation: SnapshotOperation | None, sent: OpenRequests
-) -> CommitStateUnknownError:
-    return CommitStateUnknownError(
-        f"the creation of {table.name} was sent and its outcome is unknown: {sent.reason}; look "
-        "whether the table is there before running the statement again",
-        snapshot_ids=sent.snapshot_ids,
-        files=sent.files(operation),
-    )
 
 
 def _change(updates: Sequence[u.Update], storage: Storage) -> TableChange:

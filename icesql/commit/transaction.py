@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn, cast
 from icesql.catalog.rest.changes import has_transactions
 from icesql.catalog.writes.change import TableChange
 from icesql.commit.attempts import Operation, commit, is_same, now_ms, refreshed
+from icesql.commit.outcomes.fixed import Part, commit_fixed
 from icesql.commit.outcomes.requests import files_of
-from icesql.commit.outcomes.together import Part, commit_together
 from icesql.commit.schema_change import applied, as_it_is
 from icesql.errors import (
     CommitConflictError,
@@ -141,7 +141,7 @@ class Transaction:
         if len(held) > 1:
             moment = max(now_ms(), *(each.working.metadata.last_updated_ms for each in held))
             parts = [_part(each, moment) for each in held]
-            return commit_together(held[0].catalog, parts, query)
+            return commit_fixed(held[0].catalog, parts, query)
         return commit(held[0].catalog, held[0].base, _Whole(held[0]), query)
 
     def rollback(self) -> None:

@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any
 
 import icesql.commit.attempts as attempts
-import icesql.commit.outcomes.together as together
+import icesql.commit.outcomes.fixed as fixed
 from icesql.catalog.directory import DirectoryCatalog
 from icesql.catalog.rest.catalog import RestCatalog
 from icesql.catalog.sqlite import SqliteCatalog
@@ -114,7 +114,7 @@ class Moments:
                 if name in kind.__dict__:
                     replace(kind, name, partial(self._wrapped, after="loaded"))
             replace(kind, "swap", self._swap)
-        replace(together, "swap_several", self._swap)
+        replace(fixed, "swap_several", self._swap)
         replace(NewFile, "write", self._half)
         for owner, name, before, after in (
             (ManifestReader, "manifests_of", "planning", ""),
