@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 
-def wait_until(is_done: Callable[[], Any], seconds: float = 60) -> Any:
+def wait_until(is_done: Callable[[], Any], seconds: float = 600) -> Any:
     """What ``is_done`` gives once it is true; fails if that takes longer than ``seconds``."""
     until = time.monotonic() + seconds
     while not (found := is_done()):

@@ -27,6 +27,8 @@ from types import ModuleType
 from typing import IO, Any
 
 ROOT = Path(__file__).parents[1]
+# Seconds until a process counts as hanging: a busy machine starts one in more than a minute.
+PATIENCE = 600
 
 
 def icesql(
@@ -34,7 +36,7 @@ def icesql(
     stdin: str = "",
     cwd: Path = ROOT,
     env: Mapping[str, str] | None = None,
-    timeout: float = 60,
+    timeout: float = PATIENCE,
 ) -> subprocess.CompletedProcess[str]:
     """As ``python -m icesql`` with these arguments; ``env`` is the whole environment."""
     return _parent().run(None, arguments, stdin, cwd, env, timeout)
@@ -46,13 +48,13 @@ def python(
     stdin: str = "",
     cwd: Path = ROOT,
     env: Mapping[str, str] | None = None,
-    timeout: float = 60,
+    timeout: float = PATIENCE,
 ) -> subprocess.CompletedProcess[str]:
     """As ``python -c`` of a program with these arguments."""
     return _parent().run(program, arguments, stdin, cwd, env, timeout)
 
 
-def fresh_python(program: str, *arguments: str | Path, timeout: float = 60) -> str:
+def fresh_python(program: str, *arguments: str | Path, timeout: float = PATIENCE) -> str:
     """What a program prints in a process of its own that has imported nothing before."""
     command = [sys.executable, "-c", program, *arguments]
     done = subprocess.run(command, capture_output=True, text=True, timeout=timeout, check=False)
@@ -121,12 +123,12 @@ class _Parent:
     def _ended(self, files: Sequence[IO[bytes]], timeout: float) -> int:
         """The wait status of a fork whose request and three streams are ``files``."""
         socket.send_fds(self._channel, [b"r"], [file.fileno() for file in files])
-        child = int(self._line(60))
+        child = int(self._line(PATIENCE))
         try:
             return int(self._line(timeout))
         except TimeoutError:
             os.kill(child, signal.SIGKILL)
-            self._line(60)
+            self._line(PATIENCE)
             raise subprocess.TimeoutExpired("a warm process", timeout) from None
 
     def _line(self, seconds: float) -> bytes:

@@ -244,5 +244,5 @@ def test_threads_may_share_the_module(warehouse: Path) -> None:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(60)
+        thread.join(600)
     assert answers == [ROWS] * 6

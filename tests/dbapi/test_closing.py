@@ -147,7 +147,7 @@ def test_whoever_is_at_work_when_it_is_closed_hears_of_it(warehouse: Path, close
         for cursor in cursors:
             cursor.close()
     for thread in threads:
-        thread.join(60)
+        thread.join(600)
     assert not any(thread.is_alive() for thread in threads)
     own = (icesql.InterfaceError, icesql.QueryCancelledError)
     # Arrow's reader wraps what its source raises.
@@ -175,7 +175,7 @@ def test_one_cursor_is_closed_while_ten_threads_fetch_from_it(connection: Any) -
     time.sleep(0.2)
     cursor.close()
     for thread in threads:
-        thread.join(60)
+        thread.join(600)
     assert len(heard) == 10
     own = (icesql.InterfaceError, icesql.QueryCancelledError)
     assert [each for each in heard if not isinstance(each, own)] == []
@@ -203,11 +203,11 @@ def test_closing_is_not_held_up_by_a_statement_that_is_just_beginning(
 
     thread = threading.Thread(target=run, daemon=True)
     thread.start()
-    assert entered.wait(60)
+    assert entered.wait(600)
     cursor.close()  # returns while the other still waits
     assert heard == []
     released.set()
-    thread.join(60)
+    thread.join(600)
     assert [type(each) for each in heard] == [icesql.InterfaceError]
 
 

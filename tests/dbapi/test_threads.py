@@ -33,7 +33,7 @@ def together(work: Callable[[int], None], number: int) -> list[BaseException]:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(120)
+        thread.join(600)
     assert not any(thread.is_alive() for thread in threads)
     return raised
 

@@ -205,7 +205,7 @@ def test_ten_threads_get_each_row_once() -> None:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(60)
+        thread.join(600)
     assert failed == []
     assert sorted(got) == [(number,) for number in range(97 * 60)]
 

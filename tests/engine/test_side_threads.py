@@ -18,7 +18,7 @@ def _threads(name: str) -> list[threading.Thread]:
 
 
 def _until_none(name: str) -> None:
-    end = time.monotonic() + 10
+    end = time.monotonic() + 600
     while _threads(name) and time.monotonic() < end:
         time.sleep(0.01)
     assert not _threads(name)

@@ -225,7 +225,7 @@ def test_the_model_of_dbt_builds_twice(folder: Path, tmp_path: Path) -> None:
             [sys.executable, "-m", "dbt.cli.main", "build"],
             cwd=tmp_path,
             env=with_adapter(tmp_path),
-            timeout=100,
+            timeout=600,
         )
         assert "PASS=1 WARN=0 ERROR=0" in done.stdout, done.stdout + done.stderr
 
@@ -280,11 +280,11 @@ def test_commands(note: str | None, text: str, folder: Path, tmp_path: Path) -> 
             "HOME": str(tmp_path),
             "PATH": os.pathsep.join([str(tmp_path), os.environ["PATH"]]),
         },
-        timeout=100,
+        timeout=600,
     )
     assert done.returncode == 0, done.stderr
     for file in completions.iterdir():
-        assert subprocess.run(["bash", "-n", file], timeout=60, check=False).returncode == 0
+        assert subprocess.run(["bash", "-n", file], timeout=600, check=False).returncode == 0
 
 
 @pytest.mark.parametrize(("note", "text"), blocks("toml"))
@@ -305,7 +305,7 @@ def test_a_server_that_is_configured_starts(note: str | None, text: str, folder:
     for server in json.loads(text)["mcpServers"].values():
         arguments = [each.replace("/data/warehouse", "icesql-demo") for each in server["args"]]
         assert server["command"] == "icesql"
-        done = ran([sys.executable, "-m", "icesql", *arguments], cwd=folder, timeout=100)
+        done = ran([sys.executable, "-m", "icesql", *arguments], cwd=folder, timeout=600)
         assert done.returncode == 0, done.stderr
 
 

@@ -128,7 +128,7 @@ def test_a_signal_rolls_back(lake: Path, number: int) -> None:
     running = started(lake, "--format", "csv", "-c", f"{DELETES}; {ENDLESS}; COMMIT")
     assert "not committed yet" in running.stderr.readline()
     running.send_signal(number)
-    _, errors = running.communicate(timeout=60)
+    _, errors = running.communicate(timeout=600)
     assert running.returncode == -number
     assert LOST in errors
     assert "Traceback" not in errors
@@ -143,7 +143,7 @@ def test_nohup_goes_on_ignoring_sighup(lake: Path) -> None:
     running = started(lake, "-c", f"{DELETES}; {slow}; COMMIT", program=("-c", program))
     running.stderr.readline()
     running.send_signal(signal.SIGHUP)
-    running.communicate(timeout=60)
+    running.communicate(timeout=600)
     assert (running.returncode, count(lake)) == (0, 5)
 
 

@@ -570,7 +570,7 @@ print(json.dumps(sorted(sys.modules)))
         capture_output=True,
         text=True,
         check=True,
-        timeout=60,
+        timeout=600,
     )
     modules = set(json.loads(done.stdout))
     assert modules & {"numpy", "pyarrow", "fastavro", "pandas", "duckdb", "sqlglot"} == set()

@@ -105,7 +105,7 @@ def test_a_pipe_gets_the_exact_text_and_a_terminal_none_of_it(
     formats = ["csv", "json", "jsonl", "table", "markdown"]
     shell = pexpect.spawn(
         sys.executable, ["-c", ON_A_TERMINAL, str(place), sql, *formats],
-        timeout=60, env={**os.environ, "NO_COLOR": "1"}, encoding="utf-8",
+        timeout=600, env={**os.environ, "NO_COLOR": "1"}, encoding="utf-8",
     )  # fmt: skip
     shell.expect(pexpect.EOF)
     for shown in re.split("format ", shell.before)[1:]:

@@ -70,4 +70,4 @@ def test_a_number_that_no_file_has(
 ) -> None:
     table = table_of(tmp_path, version, field, number, of_deletes=of_deletes)
     warehouse = str(Path(table.folder).parents[1])
-    fresh_python(RUN, warehouse, *STATEMENTS, timeout=120)
+    fresh_python(RUN, warehouse, *STATEMENTS, timeout=600)

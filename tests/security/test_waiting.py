@@ -173,7 +173,7 @@ def test_what_comes_late_is_closed() -> None:
     assert query.cancel.is_set()
     assert not late.closed.is_set()
     gate.set()
-    assert late.closed.wait(60)
+    assert late.closed.wait(600)
 
 
 def test_a_call_gives_or_raises_what_it_does() -> None:
@@ -213,5 +213,5 @@ def test_a_catalog_that_opens_late_is_closed() -> None:
         query.wait_for(lambda: names.catalog)
     names.close()
     gate.set()
-    assert made.closed.wait(60)
+    assert made.closed.wait(600)
     assert names._catalog is None

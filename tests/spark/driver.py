@@ -241,7 +241,7 @@ class Program:
 
     def finish(self) -> dict[str, Any]:
         assert self._thread is not None
-        self._thread.join(120)
+        self._thread.join(600)
         assert not self._thread.is_alive()
         return self._outcome
 

@@ -26,7 +26,7 @@ def free_port() -> int:
         return int(found.getsockname()[1])
 
 
-def until(condition: Callable[[], Any], what: str, seconds: float = 90) -> Any:
+def until(condition: Callable[[], Any], what: str, seconds: float = 600) -> Any:
     """The value of ``condition`` as soon as it is true."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:

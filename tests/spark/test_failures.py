@@ -350,7 +350,7 @@ SLOW = (
 
 def end_of_jobs(tracker: Any, jobs: Iterable[int]) -> list[str]:
     """How each job has ended, once none is running."""
-    end = time.monotonic() + 60
+    end = time.monotonic() + 600
     while tracker.getActiveJobsIds() and time.monotonic() < end:
         time.sleep(0.05)
     assert not tracker.getActiveJobsIds()

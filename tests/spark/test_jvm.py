@@ -60,7 +60,7 @@ def test_java_starts_with_a_damaged_archive_and_prints_nothing(empty: Path, cont
     path = archive(empty, content)
     options = [*jvm.OPTIONS, f"-XX:SharedArchiveFile={path}", *jvm.SILENT]
     ran = subprocess.run(
-        [str(jvm.java_binary()), *options, "-version"], capture_output=True, timeout=60
+        [str(jvm.java_binary()), *options, "-version"], capture_output=True, timeout=600
     )
     assert ran.returncode == 0
     assert ran.stdout == b""

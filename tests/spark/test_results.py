@@ -59,7 +59,7 @@ def tasks_done(cursor: Any) -> int:
     return done
 
 
-def settled(probe: Callable[[], Any], seconds: float = 60) -> bool:
+def settled(probe: Callable[[], Any], seconds: float = 600) -> bool:
     end = time.monotonic() + seconds
     while not (found := bool(probe())) and time.monotonic() < end:
         time.sleep(0.05)

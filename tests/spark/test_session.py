@@ -29,7 +29,7 @@ REMOTE = "{'remote': 'sc://127.0.0.1:1/;token=hush-hush'}"
 
 def said(source: str, *missing: str, **environment: str) -> str:
     env = {**os.environ, **environment}
-    done = warm.python(PROGRAM, source, *missing, env=env, timeout=100)
+    done = warm.python(PROGRAM, source, *missing, env=env, timeout=600)
     assert done.returncode == 0, done.stderr
     assert "hush-hush" not in done.stdout + done.stderr
     return done.stdout

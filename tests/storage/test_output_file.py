@@ -154,7 +154,7 @@ def test_a_pipe_is_written_as_it_is(tmp_path: Path) -> None:
     with OutputFile(str(tmp_path / "pipe")) as file:
         file.write(b"a")
         assert not file.restart()
-    reader.join(60)
+    reader.join(600)
     assert (seen, names(tmp_path)) == ([b"a"], ["pipe"])
 
 

@@ -185,7 +185,7 @@ def test_bytes_on_their_way_to_the_disk_are_fetched_once(
     put, is_free = Shelf.put_part, threading.Event()
 
     def slow(*given: Any) -> None:
-        assert is_free.wait(60)
+        assert is_free.wait(600)
         put(*given)
 
     monkeypatch.setattr(Shelf, "put_part", slow)
@@ -526,7 +526,7 @@ def test_cancel_ends_a_query_that_waits_for_a_store(connect: Connect, store: Sto
 
     thread = threading.Thread(target=run)
     thread.start()
-    assert asked.wait(20)
+    assert asked.wait(600)
     cursor.cancel()
     assert ended.wait(_STALL / 2)
     thread.join()

@@ -83,7 +83,7 @@ def test_what_cannot_be_opened_is_not_corrupt(
         problem,
     ]
     environment = os.environ | {"HOME": tempfile.gettempdir(), "XDG_CACHE_HOME": table.folder}
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, env=environment)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600, env=environment)
     words = {"descriptors": "open files", "permission": "ermission denied"}[problem]
     assert words in done.stdout, done.stdout + done.stderr
     assert "orrupt" not in done.stdout

@@ -112,7 +112,7 @@ def test_nothing_of_the_parser_is_imported(warehouse: Any) -> None:
         [sys.executable, "-c", program, str(warehouse)],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=600,
         check=True,
     )
     assert done.stdout.endswith("False\n")
