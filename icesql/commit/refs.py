@@ -133,17 +133,22 @@ def step_back(branch: str, head: int, snapshot_id: int) -> MakeUpdates:
     """
 
     def updates(base: TableMetadata) -> Sequence[Update]:
-        known = base.refs.get(branch)
-        now = None if known is None else known.snapshot_id
-        if now != head:
-            raise CommitConflictError(
-                f"{branch} is no longer at snapshot {head}, which was to be taken back, but at "
-                f"{now}; nothing was changed, look again"
-            )
+        check_head(base, branch, head)
         _snapshot(base, snapshot_id)
         return _to(base, branch, snapshot_id)
 
     return updates
+
+
+def check_head(metadata: TableMetadata, branch: str, head: int) -> None:
+    """Raise CommitConflictError if a branch is at another snapshot than ``head``, or at none."""
+    known = metadata.refs.get(branch)
+    now = None if known is None else known.snapshot_id
+    if now != head:
+        raise CommitConflictError(
+            f"{branch} is not at snapshot {head}, which was to be taken back, but at {now}; "
+            "nothing was changed, look again"
+        )
 
 
 def rollback_to_timestamp(timestamp_ms: int) -> MakeUpdates:

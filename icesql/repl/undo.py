@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from icesql.errors import CommitConflictError, ProgrammingError
+from icesql.errors import ProgrammingError
 
 if TYPE_CHECKING:
     from icesql.dbapi.connection import Connection
@@ -44,14 +44,9 @@ def undo(
     with session.without_secrets():
         (call,) = session.parse("CALL system.rollback_to_snapshot(?, -1)", [name])
         assert isinstance(call, CallProcedure)
-        look = run(replace(call, explain=True))
+        look = run(replace(call, explain=True, head=head))
         assert look.result is not None
         found = next(int(row[2]) for row in look.result.fetch(None) if row[1] == "snapshot")
-        if head is not None and head != found:
-            raise CommitConflictError(
-                f"{branch or 'main'} of {table} is at snapshot {found}, not at {head}; nothing "
-                "was changed, look again"
-            )
         for note in look.notes:
             for line in note.split("; "):
                 say(line)

@@ -96,7 +96,7 @@ def test_another_writer_between_the_look_and_the_rollback(
         return True
 
     monkeypatch.setattr(undo_module, "_agrees", agrees)
-    with pytest.raises(errors.CommitConflictError, match="no longer at snapshot"):
+    with pytest.raises(errors.CommitConflictError, match="is not at snapshot"):
         undo(table, "s.t", print)
     assert ids(table) == [3, 4, 5]
 
@@ -114,7 +114,7 @@ def test_a_commit_between_the_load_and_the_swap_is_a_conflict(
         return change(*given, **named)
 
     monkeypatch.setattr(module, "change_table", late)
-    with pytest.raises(errors.CommitConflictError, match="no longer at snapshot"):
+    with pytest.raises(errors.CommitConflictError, match="is not at snapshot"):
         table.execute("CALL system.rollback_to_snapshot('s.t', -1)")
     assert ids(table) == [3, 4, 5], "what another one committed is not taken back"
 

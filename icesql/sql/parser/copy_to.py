@@ -58,8 +58,10 @@ def _to(tokens: Sequence[Token]) -> int:
                 found = place
             else:
                 other = token if after is None else after
-        if depth == 0 and token.word == "FROM" and place <= 2:
-            raise unsupported("COPY … FROM", tokens[0].start, "icesql never changes tables")
+        if depth == 0 and token.word == "FROM" and tokens[1].word not in ("(", "SELECT"):
+            if [each.kind for each in tokens[place + 1 : place + 2]] == [TEXT]:
+                raise unsupported("COPY … FROM", tokens[0].start)
+            raise syntax_error("COPY … FROM takes the path of a file", token.stop, ("a text",))
         if place == 1 and token.word == "INTO":
             raise unsupported("COPY INTO", tokens[0].start, "write COPY (query) TO 'file'")
     if found is not None:

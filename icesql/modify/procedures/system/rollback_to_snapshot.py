@@ -41,10 +41,10 @@ def _stepped_back(call: Call, catalog: Catalog, table: Table, branch: str, commi
 
     parts = call.table_name().parts
     name = name_text(parts if branch == MAIN else with_branch(parts)[0])
+    if call.head is not None:
+        refs.check_head(table.metadata, branch, call.head)
     found = undo.taken_back(table, name, branch, commits)
     head, target = found[0].snapshot_id, found[-1].snapshot_id
-    if call.head is not None:
-        refs.step_back(branch, call.head, target)(table.metadata)
     note = undo.described(table, name, branch, found, call.services.query)
     steps = [
         Step("set", "branch", branch, from_to(head, target, moment_of(table.metadata, target)))
