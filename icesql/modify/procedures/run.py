@@ -116,7 +116,10 @@ def _value(value: Value, services: StatementServices) -> Any:
         case list():
             return [_value(each, services) for each in value]
         case MapValue(entries):
-            return {_value(key, services): _value(each, services) for key, each in entries}
+            pairs = [(_value(key, services), _value(each, services)) for key, each in entries]
+            if any(isinstance(key, list | dict) for key, _ in pairs):
+                raise ProgrammingError("the keys of a map are lists or maps; CALL takes texts")
+            return dict(pairs)
         case Query():
             result = services.run(value)[0]
             try:
