@@ -358,10 +358,11 @@ class Parse:
         """Parse a statement after replacing its calls of macros by their bodies."""
         word = tokens[0].word
         if word in ("CREATE", "DROP"):
-            from icesql.sql.macros.create import read_macro
             from icesql.sql.macros.macro import is_macro_word
 
             if is_macro_word(tokens):
+                from icesql.sql.macros.create import read_macro
+
                 return read_macro(tokens, self)
         if word == "PREPARE":
             # EXECUTE parses the prepared text, with the macros defined at that time.

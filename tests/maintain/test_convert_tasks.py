@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import random
 from collections.abc import Iterator
-from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -122,7 +122,7 @@ def test_a_task_that_fails_leaves_no_file(
 
 
 def test_one_file_of_many_that_fails_takes_the_others_with_it(tmp_path, monkeypatch) -> None:
-    real, begun = position_deletes.write_position_deletes, count()
+    real, begun = position_deletes.write_position_deletes, itertools.count()
 
     def failing(*given: Any, **named: Any) -> Any:
         if next(begun) == 2:  # of several threads exactly one
