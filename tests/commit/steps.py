@@ -190,7 +190,8 @@ class Run:
                     assert rest == [str(done.deleted)]
                 case "expired":
                     for kind, count in (each.split("=") for each in rest):
-                        assert str(len(getattr(done.files, kind))) == count
+                        of_kind = done.files.files.get(kind.replace("_", " ").removesuffix("s"), ())
+                        assert str(len(of_kind)) == count
                 case _:
                     self.check(now, kind, rest)
 

@@ -58,7 +58,8 @@ def _to(tokens: Sequence[Token]) -> int:
                 found = place
             else:
                 other = token if after is None else after
-        if depth == 0 and token.word == "FROM" and tokens[1].word not in ("(", "SELECT"):
+        is_from = depth == 0 and token.word == "FROM" and tokens[place - 1].word != "CHANGES"
+        if is_from and tokens[1].word not in ("(", "SELECT"):
             if [each.kind for each in tokens[place + 1 : place + 2]] == [TEXT]:
                 raise unsupported("COPY … FROM", tokens[0].start)
             raise syntax_error("COPY … FROM takes the path of a file", token.stop, ("a text",))
