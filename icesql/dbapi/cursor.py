@@ -40,7 +40,8 @@ if TYPE_CHECKING:
     from icesql.context import Progress
     from icesql.dbapi.connection import Connection
     from icesql.dbapi.table_snapshot import TableSnapshot
-    from icesql.engine.protocol import Result, Sink
+    from icesql.engine.protocol import Sink
+    from icesql.engine.result_reader import Result
     from icesql.engine.result_schema import ResultType
     from icesql.file_format import FileFormat
     from icesql.scan.report import ScanReport

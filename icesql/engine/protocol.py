@@ -1,8 +1,7 @@
-"""The protocol of an engine, and its result: read once, as rows or as Arrow batches."""
+"""The protocol of an engine, and what the results of some engines can do beside ``Result``."""
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
@@ -12,6 +11,7 @@ from icesql.engine.result_schema import ResultColumn
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from icesql.engine.result_reader import Result
     from icesql.file_format import FileFormat
     from icesql.query.bound import BoundQuery
     from icesql.scan.plan import ScanPlan
@@ -33,51 +33,14 @@ class Sink(Protocol):
         """Discard the written bytes; False if a reader has received them already."""
 
 
-class Result(Protocol):
-    """Rows of one query. Reading begins at the first fetch; rows and Arrow exclude each other.
-
-    Its resources are released after the last row or an error. Several threads may fetch.
-    """
-
-    columns: tuple[ResultColumn, ...]
-    groups: tuple[str, ...]
-    notes: tuple[str, ...]
-
-    def fetch(self, count: int | None) -> list[tuple[Any, ...]]:
-        """At most ``count`` further rows, all of them for None; empty at the end."""
-
-    @property
-    def ready(self) -> deque[tuple[Any, ...]]:
-        """The next rows that have arrived: take them with ``popleft``; if empty, call ``fetch``."""
-
-    @property
-    def row_count(self) -> int | None:
-        """The total number of rows, None while it is unknown."""
-
-    def arrow_reader(self) -> pa.RecordBatchReader:
-        """All rows as a stream in the declared Arrow schema."""
-
-    def cancel(self) -> None:
-        """Stop the query, from any thread; a waiting call raises QueryCancelledError."""
-
-    def close(self) -> None:
-        """Release all resources and interrupt readers. May be called again."""
-
-    def abandon(self) -> None:
-        """Release all resources, unless an Arrow reader exists: no more rows will be fetched.
-
-        For finalizers: it does not wait.
-        """
-
-
-class WritableResult(Result, Protocol):
+class WritableResult(Protocol):
     """A result whose engine writes files itself."""
 
     def write(self, form: FileFormat, sink: Sink) -> int:
         """Write all rows in a format, in bounded memory; returns their number."""
 
 
-class TableWritingResult(Result, Protocol):
+class TableWritingResult(Protocol):
     """A result whose engine can write the data files of a table itself."""
 
     def write_files(self, task: WriteTask) -> Written | None:
@@ -97,8 +60,10 @@ class RowsJob(Protocol):
         """Process a part of the rows; returns a report. ``numbers``: of the part, of the try."""
 
 
-class RowsResult(Result, Protocol):
+class RowsResult(Protocol):
     """A result whose rows can be processed where they are, without transfer to this process."""
+
+    columns: tuple[ResultColumn, ...]
 
     def run_over_rows(
         self,
@@ -114,7 +79,7 @@ class RowsResult(Result, Protocol):
         """
 
 
-class PlannedResult(Result, Protocol):
+class PlannedResult(Protocol):
     """A result whose engine can show its own plan for the query."""
 
     def engine_plan(self) -> list[str]:

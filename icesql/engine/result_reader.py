@@ -6,7 +6,7 @@ import atexit
 import os
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from itertools import repeat, starmap
 from typing import TYPE_CHECKING, Any, Final
@@ -22,55 +22,61 @@ Row = tuple[Any, ...]
 
 
 # At exit, Arrow never calls back into Python: the resources of its readers would not be released.
-_READ_AS_ARROW: Final[WeakSet[Reading]] = WeakSet()
+_READ_AS_ARROW: Final[WeakSet[Result]] = WeakSet()
 
 
 @atexit.register
 def _close_all() -> None:
-    for reading in list(_READ_AS_ARROW):
-        reading.close()
+    for result in list(_READ_AS_ARROW):
+        result.close()
 
 
-class Reading:
-    """Reads one result of an engine, once; several threads may share it, each row goes to one.
+class Result:
+    """Rows of one query, read once as rows or as Arrow; of several threads each gets other rows.
 
-    ``chunks`` and ``batches`` begin the reading as lists of rows and as Arrow batches; one of them
-    is called, once. ``ended`` is called when the engine is no longer needed: after the last row, an
-    error, or ``close``. An error that ends the rows early is raised again at each further read: a
-    failed iterator would look exhausted instead.
+    Reading begins at the first fetch. Resources are released after the last row, an error, or
+    ``close``. An error that ends the rows early is raised again at each further read: a failed
+    iterator would look exhausted instead.
+
+    Subclasses begin the reading in ``_chunks`` or ``_batches``, of which one is called, once.
+    ``_finish`` is called when the engine is no longer needed.
     """
 
-    def __init__(
-        self,
-        chunks: Callable[[], Iterator[list[Row]]],
-        batches: Callable[[], Iterator[pa.RecordBatch]],
-        ended: Callable[[], None],
-    ) -> None:
-        self._chunks, self._batches, self._ended = chunks, batches, ended
+    columns: tuple[ResultColumn, ...] = ()
+    groups: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    def __init__(self) -> None:
         self._lock = threading.RLock()
         self._mode: str | None = None
         self._items: Iterator[Any] = iter(())
         # Rows received but not yet returned: first `ready`, for callers that take single rows
-        # (popleft() is atomic and needs no lock), then the chunk from `_at` on.
+        # (popleft() is atomic and needs no lock; if it is empty, they call `fetch`), then the
+        # chunk from `_at` on.
         self.ready: deque[Row] = deque()
         self._chunk: list[Row] = []
         self._at = 0
         self._received = 0
-        self._complete = False
+        self._complete = self._closed = self._ended = False
         self._failure: BaseException | None = None
-        self._closed = False
+
+    def _chunks(self) -> Iterator[list[Row]]:
+        """Begin the reading as lists of rows."""
+        raise NotImplementedError
+
+    def _batches(self) -> Iterator[pa.RecordBatch]:
+        """Begin the reading as batches in the declared Arrow schema."""
+        raise NotImplementedError
+
+    def _finish(self) -> None:
+        """Release the engine's resources. A finalizer may call this, in any thread."""
 
     @property
     def row_count(self) -> int | None:
         """The total number of rows; None while unknown."""
         return self._received if self._complete else None
 
-    @property
-    def is_arrow(self) -> bool:
-        """True if the result is read as Arrow batches, whose reader keeps it alive."""
-        return self._mode == "arrow"
-
-    def rows(self, count: int | None) -> list[Row]:
+    def fetch(self, count: int | None) -> list[Row]:
         """At most ``count`` further rows, all of them for None; empty at the end.
 
         Raises InterfaceError for a result that is closed or read as Arrow, and the query's errors.
@@ -116,10 +122,10 @@ class Reading:
         self.ready.clear()
         self._chunk = []
 
-    def arrow(self, columns: Callable[[], Sequence[ResultColumn]]) -> pa.RecordBatchReader:
-        """All rows in the declared schema of ``columns``, which is called once rows exist.
+    def arrow_reader(self) -> pa.RecordBatchReader:
+        """All rows as a stream in the declared Arrow schema.
 
-        Raises the errors of ``rows``, also on a second call. The engine ends when the reader is
+        Raises the errors of ``fetch``, also on a second call. The engine ends when the reader is
         exhausted or deleted.
         """
         import pyarrow as pa
@@ -130,11 +136,11 @@ class Reading:
             self._items = self._batches()
             # Fetch the first batch now, so that errors of the query are icesql's own and not
             # wrapped by Arrow.
-            first = self._next_batch()
+            first = self._arrow_batch()
         _READ_AS_ARROW.add(self)
-        return pa.RecordBatchReader.from_batches(arrow_schema(columns()), _Batches(self, first))
+        return pa.RecordBatchReader.from_batches(arrow_schema(self.columns), _Batches(self, first))
 
-    def _next_batch(self) -> pa.RecordBatch | None:
+    def _arrow_batch(self) -> pa.RecordBatch | None:
         with self._lock:
             if self._closed:
                 raise InterfaceError("the result is closed")
@@ -143,10 +149,10 @@ class Reading:
                 self._received += batch.num_rows
             return batch
 
-    def whole(self, function: Callable[[], int]) -> int:
+    def _whole(self, function: Callable[[], int]) -> int:
         """Read all rows at once with ``function``, which writes them and returns their number.
 
-        Raises the errors of ``rows``.
+        Raises the errors of ``fetch``.
         """
         with self._lock:
             if not self._enter("a file"):
@@ -157,24 +163,37 @@ class Reading:
             self._end()
             return count
 
-    def last(self) -> None:
-        """Make the current chunk or batch the last one of ``chunks`` or ``batches``."""
+    def _is_last(self) -> None:
+        """Make the current chunk or batch the last one."""
         self._complete = True
         self._end()
 
+    def cancel(self) -> None:
+        """Stop the query, from any thread; a waiting call raises QueryCancelledError."""
+
     def close(self) -> None:
-        """Refuse further reads; does not wait for one that is running."""
+        """Release all resources and interrupt readers; may be called again.
+
+        Refuses further reads, and does not wait for one that is running.
+        """
         self._closed = True
         self._forget_rows()
         self._end()
 
+    def abandon(self) -> None:
+        """Release all resources, unless an Arrow reader exists: no more rows will be fetched.
+
+        For finalizers: it does not wait.
+        """
+        if self._mode != "arrow":
+            self.close()
+
     def _end(self) -> None:
         # A finalizer may call this in any thread: use no lock.
-        ended, self._ended = self._ended, _nothing
-        ended()
-        # Remove the references between the result and its reading. An iterator that is running
-        # ends after its current step.
-        self._chunks = self._batches = _no_items
+        if not self._ended:
+            self._ended = True
+            self._finish()
+        # An iterator that is running ends after its current step.
         self._items = iter(())
 
     def _enter(self, mode: str) -> bool:
@@ -220,58 +239,11 @@ def _called(function: Callable[[], int]) -> int:
     return function()
 
 
-class ReadResult:
-    """Implements ``protocol.Result`` over a source of rows that each subclass provides."""
-
-    columns: tuple[ResultColumn, ...] = ()
-    groups: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
-
-    def __init__(
-        self,
-        chunks: Callable[[], Iterator[list[Row]]],
-        batches: Callable[[], Iterator[pa.RecordBatch]],
-        ended: Callable[[], None],
-    ) -> None:
-        """The parameters are those of ``Reading``."""
-        self._reading = Reading(chunks, batches, ended)
-
-    def fetch(self, count: int | None) -> list[Row]:
-        """See ``protocol.Result``, also for the methods below."""
-        return self._reading.rows(count)
-
-    @property
-    def ready(self) -> deque[Row]:
-        """See ``protocol.Result``."""
-        return self._reading.ready
-
-    @property
-    def row_count(self) -> int | None:
-        """See ``protocol.Result``."""
-        return self._reading.row_count
-
-    def arrow_reader(self) -> pa.RecordBatchReader:
-        """See ``protocol.Result``."""
-        return self._reading.arrow(lambda: self.columns)
-
-    def cancel(self) -> None:
-        """See ``protocol.Result``."""
-
-    def close(self) -> None:
-        """See ``protocol.Result``."""
-        self._reading.close()
-
-    def abandon(self) -> None:
-        """See ``protocol.Result``."""
-        if not self._reading.is_arrow:
-            self._reading.close()
-
-
 class _Batches:
-    """The batches of a reading for an Arrow reader; deleting it ends the reading."""
+    """The batches of a result for an Arrow reader; deleting it ends the reading."""
 
-    def __init__(self, reading: Reading, first: pa.RecordBatch | None) -> None:
-        self._reading, self._first = reading, first
+    def __init__(self, result: Result, first: pa.RecordBatch | None) -> None:
+        self._result, self._first = result, first
         self._process = os.getpid()
 
     def __iter__(self) -> _Batches:
@@ -283,18 +255,10 @@ class _Batches:
             raise InterfaceError("the result belongs to the process that this one was forked from")
         batch, self._first = self._first, None
         if batch is None:
-            batch = self._reading._next_batch()
+            batch = self._result._arrow_batch()
         if batch is None:
             raise StopIteration
         return batch
 
     def __del__(self) -> None:
-        self._reading._end()
-
-
-def _nothing() -> None:
-    pass
-
-
-def _no_items() -> Iterator[Any]:
-    return iter(())
+        self._result._end()

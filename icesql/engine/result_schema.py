@@ -72,43 +72,37 @@ class ResultColumn(Struct, frozen=True):
     type: ResultType
 
 
-_KINDS: Final[dict[str, str]] = {
-    "boolean": "boolean",
-    "tinyint": "tinyint",
-    "smallint": "smallint",
-    "integer": "integer",
-    "bigint": "bigint",
-    "hugeint": "hugeint",
+# Arrow's types of kinds, by pyarrow's names for them; other kinds are strings or in ``arrow_type``.
+_ARROW: Final = {
+    "boolean": "bool",
+    "tinyint": "int8",
+    "smallint": "int16",
+    "integer": "int32",
+    "bigint": "int64",
+    "ubigint": "uint64",
+    "float": "float",
+    "double": "double",
+    "date": "date32",
+    "time": "time64[us]",
+    "time_ns": "time64[ns]",
+    "timestamp": "timestamp[us]",
+    "timestamp_ns": "timestamp[ns]",
+    "blob": "binary",
+    "interval": "month_day_nano_interval",
+    "null": "null",
+}
+# The kinds of DuckDB's types.
+_KINDS: Final = {
+    **{kind: kind for kind in (*_ARROW, "hugeint", "timestamptz_ns", "varchar", "variant", "uuid")},
+    **dict.fromkeys(("json", "html", "enum", "bit", "bignum", "type"), "varchar"),
+    **dict.fromkeys(("timestamp_s", "timestamp_ms"), "timestamp"),
     "uhugeint": "hugeint",
     "utinyint": "smallint",
     "usmallint": "integer",
     "uinteger": "bigint",
-    "ubigint": "ubigint",
-    "float": "float",
-    "double": "double",
-    "date": "date",
-    "time": "time",
-    "time_ns": "time_ns",
-    "timestamp": "timestamp",
-    "timestamp_s": "timestamp",
-    "timestamp_ms": "timestamp",
-    "timestamp_ns": "timestamp_ns",
     "timestamp with time zone": "timestamptz",
-    "timestamptz_ns": "timestamptz_ns",
-    "varchar": "varchar",
-    "json": "varchar",
-    "html": "varchar",
-    "enum": "varchar",
-    "bit": "varchar",
-    "bignum": "varchar",
-    "type": "varchar",
-    "variant": "variant",
     "time with time zone": "timetz",
-    "uuid": "uuid",
-    "blob": "blob",
     "geometry": "blob",
-    "interval": "interval",
-    "null": "null",
 }
 # The type that the engine has to cast to, so that a column has its declared type.
 _SQL_TYPES: Final[dict[str, str]] = {
@@ -239,48 +233,16 @@ def arrow_type(declared: ResultType) -> pa.DataType:
             )
         case "map":
             return pa.map_(*(arrow_type(child) for _, child in declared.children))
-        case "boolean":
-            return pa.bool_()
-        case "tinyint":
-            return pa.int8()
-        case "smallint":
-            return pa.int16()
-        case "integer":
-            return pa.int32()
-        case "bigint":
-            return pa.int64()
-        case "ubigint":
-            return pa.uint64()
         case "hugeint":
             return pa.decimal128(38, 0)
-        case "float":
-            return pa.float32()
-        case "double":
-            return pa.float64()
-        case "date":
-            return pa.date32()
-        case "time":
-            return pa.time64("us")
-        case "time_ns":
-            return pa.time64("ns")
-        case "timestamp":
-            return pa.timestamp("us")
         case "timestamptz":
             return pa.timestamp("us", tz="UTC")
-        case "timestamp_ns":
-            return pa.timestamp("ns")
         case "timestamptz_ns":
             return pa.timestamp("ns", tz="UTC")
         case "uuid":
             return pa.uuid()
-        case "blob":
-            return pa.binary()
-        case "interval":
-            return pa.month_day_nano_interval()
-        case "null":
-            return pa.null()
-        case _:
-            return pa.string()
+        case kind:
+            return pa.type_for_alias(_ARROW.get(kind, "string"))
 
 
 def arrow_schema(columns: Sequence[ResultColumn]) -> pa.Schema:

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from icesql.engine.result_reader import ReadResult
+from icesql.engine.result_reader import Result
 from icesql.engine.result_schema import ResultColumn, ResultType, arrow_schema
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-    from icesql.engine.protocol import Result
 
 
 def _type(kind: str) -> ResultType:
@@ -21,19 +19,19 @@ def _type(kind: str) -> ResultType:
     return ResultType(kind)
 
 
-class StaticResult(ReadResult):
-    """Rows in memory. See ``protocol.Result``."""
+class StaticResult(Result):
+    """Rows in memory."""
 
     def __init__(self, columns: Sequence[tuple[str, str]], rows: Iterable[tuple[Any, ...]]) -> None:
         """``columns`` are (name, kind of ``ResultType``) pairs."""
-        super().__init__(self._chunks, self._batches, self._finish)
+        super().__init__()
         self.columns = tuple(ResultColumn(name, _type(kind)) for name, kind in columns)
         self._rows = list(rows)
         self._count = len(self._rows)
 
     @property
     def row_count(self) -> int:
-        """See ``protocol.Result``."""
+        """See ``Result``."""
         return self._count
 
     def _chunks(self) -> Iterator[list[tuple[Any, ...]]]:
@@ -57,11 +55,11 @@ class StaticResult(ReadResult):
 # A result of counts, where metadata provides a part of each count.
 
 
-class CountedResult(ReadResult):
-    """The only row of an engine, with ``counts`` added to its columns. See ``protocol.Result``."""
+class CountedResult(Result):
+    """The only row of an engine, with ``counts`` added to its columns."""
 
     def __init__(self, result: Result, counts: Sequence[int]) -> None:
-        super().__init__(self._chunks, self._batches, self._finish)
+        super().__init__()
         self._result, self._counts = result, tuple(counts)
         self.columns, self.groups, self.notes = result.columns, result.groups, result.notes
 
@@ -85,11 +83,11 @@ class CountedResult(ReadResult):
             yield pa.RecordBatch.from_arrays(arrays, schema=batch.schema)
 
     def cancel(self) -> None:
-        """See ``protocol.Result``."""
+        """See ``Result``."""
         self._result.cancel()
 
     def abandon(self) -> None:
-        """See ``protocol.Result``."""
+        """See ``Result``."""
         self._result.abandon()
 
     def _finish(self) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from icesql.errors import ProgrammingError
 
 if TYPE_CHECKING:
-    from icesql.engine.protocol import Result
+    from icesql.engine.result_reader import Result
 
 # DuckDB's type of a column of NULLs only, and the type that a table gives to it.
 _NULL, _INTEGER = '"NULL"', "INTEGER"

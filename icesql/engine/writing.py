@@ -14,7 +14,8 @@ from icesql.errors import ProgrammingError
 if TYPE_CHECKING:
     from icesql.context import QueryContext
     from icesql.engine.engines import Engines
-    from icesql.engine.protocol import Result, Sink, WritableResult
+    from icesql.engine.protocol import Sink, WritableResult
+    from icesql.engine.result_reader import Result
     from icesql.file_format import FileFormat
 
 # Characters that DuckDB's CSV writer quotes, beside the delimiter; it also quotes an empty text.

@@ -79,9 +79,12 @@ def engine_plan(
 
     ``__scan_0`` is the first table of the query. Raises as starting the query.
     """
-    result = cast("PlannedResult", engine.execute(bound, plans, query))
+    result = engine.execute(bound, plans, query)
     try:
-        lines = [(printable(redact_urls(line), lines=True),) for line in result.engine_plan()]
+        lines = [
+            (printable(redact_urls(line), lines=True),)
+            for line in cast("PlannedResult", result).engine_plan()
+        ]
     finally:
         result.close()
     return StaticResult([("plan", "varchar")], lines)

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from icesql.catalog.table import Table
-    from icesql.engine.protocol import Result
+    from icesql.engine.result_reader import Result
 
 _TAKES_ANY: Final = "write.spark.accept-any-schema"
 

@@ -10,7 +10,7 @@ from icesql.config import Settings
 from icesql.errors import ProgrammingError
 
 if TYPE_CHECKING:
-    from icesql.engine.protocol import Result
+    from icesql.engine.result_reader import Result
     from icesql.write.written import Written
 
 PENDING: Final = "not committed yet"

@@ -32,7 +32,7 @@ from icesql.storage.uncommitted import Uncommitted
 
 if TYPE_CHECKING:
     from icesql.catalog.table import Catalog, Table
-    from icesql.engine.protocol import Result
+    from icesql.engine.result_reader import Result
     from icesql.scan.table_scan import TableScan
 
 Target = tuple["Catalog", "Table", Branch]

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from icesql.commit.transaction import Transaction
     from icesql.context import QueryContext
     from icesql.engine.engines import Engines
-    from icesql.engine.protocol import Result
+    from icesql.engine.result_reader import Result
     from icesql.engine.result_schema import ResultColumn
     from icesql.query.bound import BoundQuery
     from icesql.query.views.temporary import TemporaryTable

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from icesql.catalog.table import Catalog
     from icesql.commit.transaction import Transaction
     from icesql.config import Settings
-    from icesql.engine.protocol import Result
+    from icesql.engine.result_reader import Result
     from icesql.modify.modified import Modified
     from icesql.query.bound import BoundQuery
     from icesql.scan.plan import ScanPlan

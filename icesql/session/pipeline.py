@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from icesql.context import QueryContext
     from icesql.engine.engines import Engines
-    from icesql.engine.protocol import Result
+    from icesql.engine.result_reader import Result
     from icesql.query.bound import BoundQuery, KeyEdge
     from icesql.query.views.temporary import TemporaryTable
     from icesql.scan.plan import ScanPlan

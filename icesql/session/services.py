@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from icesql.context import QueryContext
-    from icesql.engine.protocol import Result
+    from icesql.engine.result_reader import Result
     from icesql.engine.result_schema import ResultColumn
     from icesql.modify.services import ChangedState, Narrow, Scans
     from icesql.query.bound import BoundQuery

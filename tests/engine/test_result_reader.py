@@ -12,14 +12,38 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from icesql.engine.result_reader import Reading
+from icesql.engine.result_reader import Result
 from icesql.engine.result_schema import ResultColumn, ResultType
 from icesql.errors import DataError, InterfaceError, QueryCancelledError
 
 COLUMNS = (ResultColumn("x", ResultType("integer")),)
 
 
-def reading(chunks: Iterable[Any], ended: Callable[[], None] = lambda: None) -> Reading:
+class Read(Result):
+    """A result of given rows or batches."""
+
+    columns = COLUMNS
+
+    def __init__(
+        self,
+        chunks: Callable[[], Iterator[Any]],
+        batches: Callable[[], Iterator[pa.RecordBatch]],
+        ended: Callable[[], None],
+    ) -> None:
+        super().__init__()
+        self._given = chunks, batches, ended
+
+    def _chunks(self) -> Iterator[Any]:
+        return self._given[0]()
+
+    def _batches(self) -> Iterator[pa.RecordBatch]:
+        return self._given[1]()
+
+    def _finish(self) -> None:
+        self._given[2]()
+
+
+def reading(chunks: Iterable[Any], ended: Callable[[], None] = lambda: None) -> Read:
     """Rows and batches from lists of numbers; an exception among them is raised."""
 
     def rows() -> Iterator[list[tuple[int]]]:
@@ -32,36 +56,36 @@ def reading(chunks: Iterable[Any], ended: Callable[[], None] = lambda: None) -> 
         for chunk in rows():
             yield pa.record_batch([pa.array([x for (x,) in chunk], pa.int32())], names=["x"])
 
-    return Reading(rows, batches, ended)
+    return Read(rows, batches, ended)
 
 
 def test_rows_come_as_many_as_asked_for_across_chunks() -> None:
     made = reading([[1, 2, 3], [], [4], [5, 6]])
-    assert made.rows(2) == [(1,), (2,)]
-    assert made.rows(3) == [(3,), (4,), (5,)]
-    assert made.rows(None) == [(6,)]
-    assert made.rows(None) == []
+    assert made.fetch(2) == [(1,), (2,)]
+    assert made.fetch(3) == [(3,), (4,), (5,)]
+    assert made.fetch(None) == [(6,)]
+    assert made.fetch(None) == []
 
 
 @pytest.mark.parametrize("count", [None, 5])
 def test_rows_that_failed_have_not_ended(count: int | None) -> None:
     made = reading([[1, 2], DataError("bad"), [3]])
-    assert made.rows(1) == [(1,)]
+    assert made.fetch(1) == [(1,)]
     for _ in range(2):
         with pytest.raises(DataError, match="bad"):
-            made.rows(count)
+            made.fetch(count)
 
 
 def test_rows_that_were_interrupted_stay_cancelled() -> None:
     made = reading([KeyboardInterrupt()])
     with pytest.raises(KeyboardInterrupt):
-        made.rows(None)
+        made.fetch(None)
     with pytest.raises(QueryCancelledError):
-        made.rows(None)
+        made.fetch(None)
 
 
 def test_arrow_batches_that_failed_have_not_ended() -> None:
-    reader = reading([[1], DataError("bad"), [3]]).arrow(lambda: COLUMNS)
+    reader = reading([[1], DataError("bad"), [3]]).arrow_reader()
     assert reader.read_next_batch().to_pylist() == [{"x": 1}]
     for _ in range(2):
         with pytest.raises(Exception, match="bad"):
@@ -70,16 +94,16 @@ def test_arrow_batches_that_failed_have_not_ended() -> None:
 
 def test_the_first_error_of_arrow_is_the_querys_own() -> None:
     with pytest.raises(DataError, match="bad"):
-        reading([DataError("bad")]).arrow(lambda: COLUMNS)
+        reading([DataError("bad")]).arrow_reader()
 
 
 def test_a_result_is_read_in_one_way_and_as_arrow_once() -> None:
     as_rows, as_arrow = reading([[1]]), reading([[1]])
-    as_rows.rows(1)
-    as_arrow.arrow(lambda: COLUMNS)
+    as_rows.fetch(1)
+    as_arrow.arrow_reader()
     with pytest.raises(InterfaceError, match="read as rows"):
-        as_rows.arrow(lambda: COLUMNS)
-    for again in (lambda: as_arrow.rows(1), lambda: as_arrow.arrow(lambda: COLUMNS)):
+        as_rows.arrow_reader()
+    for again in (lambda: as_arrow.fetch(1), lambda: as_arrow.arrow_reader()):
         with pytest.raises(InterfaceError, match="read as arrow"):
             again()
 
@@ -88,7 +112,7 @@ def test_a_closed_result_is_read_no_more() -> None:
     made = reading([[1]])
     made.close()
     with pytest.raises(InterfaceError, match="closed"):
-        made.rows(None)
+        made.fetch(None)
 
 
 @pytest.mark.parametrize("last", [[], [DataError("bad")], [KeyboardInterrupt()]])
@@ -96,10 +120,10 @@ def test_a_closed_result_is_read_no_more() -> None:
 def test_the_engine_hears_once_that_nothing_more_is_wanted(last: list[Any], as_arrow: bool) -> None:
     heard: list[int] = []
     made = reading([[1], *last], lambda: heard.append(1))
-    reader = made.arrow(lambda: COLUMNS) if as_arrow else None
+    reader = made.arrow_reader() if as_arrow else None
     assert heard == []
     with suppress(DataError, KeyboardInterrupt, pa.ArrowInvalid):
-        made.rows(None) if reader is None else reader.read_all()
+        made.fetch(None) if reader is None else reader.read_all()
     assert heard == [1]
     made.close()
     assert heard == [1]
@@ -108,7 +132,7 @@ def test_the_engine_hears_once_that_nothing_more_is_wanted(last: list[Any], as_a
 def test_an_arrow_reader_that_is_dropped_ends_the_reading() -> None:
     heard: list[int] = []
     made = reading([[1], [2]], lambda: heard.append(1))
-    reader = made.arrow(lambda: COLUMNS)
+    reader = made.arrow_reader()
     reader.read_next_batch()
     assert heard == []
     del reader
@@ -117,17 +141,17 @@ def test_an_arrow_reader_that_is_dropped_ends_the_reading() -> None:
 
 def test_rows_are_counted_once_all_are_there() -> None:
     made = reading([[1, 2], [3]])
-    made.rows(3)
+    made.fetch(3)
     assert made.row_count is None
-    assert made.rows(None) == []
+    assert made.fetch(None) == []
     assert made.row_count == 3
 
 
 def test_rows_that_are_ready_come_first() -> None:
     made = reading([[1, 2, 3], [4]])
-    assert made.rows(1) == [(1,)]
+    assert made.fetch(1) == [(1,)]
     assert made.ready.popleft() == (2,)
-    assert made.rows(None) == [(3,), (4,)]
+    assert made.fetch(None) == [(3,), (4,)]
     made.close()
     assert not made.ready
 
@@ -140,21 +164,21 @@ def test_chunks_of_any_size_are_read_in_order_however_they_are_asked_for(
     asked = iter(counts)
     found = list[tuple[int]]()
     for count in asked:
-        rows = made.rows(count)
+        rows = made.fetch(count)
         assert len(rows) == min(8 - len(found), 8 if count is None else count)
         found += rows
         with suppress(IndexError):
             found.append(made.ready.popleft())
-    assert found + made.rows(None) == [(number,) for number in range(1, 9)]
+    assert found + made.fetch(None) == [(number,) for number in range(1, 9)]
     assert made.row_count == 8
 
 
 def test_rows_of_a_chunk_that_was_begun_go_with_the_result() -> None:
     made = reading([[1, 2, 3], [4]])
-    assert made.rows(2) == [(1,), (2,)]
+    assert made.fetch(2) == [(1,), (2,)]
     made.close()
     with pytest.raises(InterfaceError, match="closed"):
-        made.rows(1)
+        made.fetch(1)
     assert not made.ready
 
 
@@ -171,9 +195,9 @@ def test_rows_that_were_returned_are_not_held() -> None:
             yield rows
             del rows
 
-    made = Reading(chunks, lambda: iter(()), lambda: None)
-    assert [len(made.rows(count)) for count in (3, 1)] == [3, 1]
-    assert made.rows(1) == []
+    made = Read(chunks, lambda: iter(()), lambda: None)
+    assert [len(made.fetch(count)) for count in (3, 1)] == [3, 1]
+    assert made.fetch(1) == []
     assert [each() for each in seen] == [None] * 4
 
 
@@ -187,12 +211,12 @@ def test_ten_threads_get_each_row_once() -> None:
             try:
                 got.append(made.ready.popleft())
             except IndexError:
-                if not (rows := made.rows(1)):
+                if not (rows := made.fetch(1)):
                     return
                 got.extend(rows)
 
     def many() -> None:
-        while rows := made.rows(13):
+        while rows := made.fetch(13):
             got.extend(rows)
 
     def run(use: Callable[[], None]) -> None:
@@ -218,4 +242,4 @@ def test_whoever_reads_while_it_is_closed_hears_of_it() -> None:
 
     made = reading(chunks())
     with pytest.raises(InterfaceError, match="closed"):
-        made.rows(None)
+        made.fetch(None)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from icesql.config import time_zone
 from icesql.dbapi.notebook.page import MOST_ROWS, page
-from icesql.engine.result_reader import ReadResult
+from icesql.engine.result_reader import Result
 from icesql.errors import InterfaceError
 from icesql.scan.report_text import scan_line
 from icesql.storage.credentials import redact_urls
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from icesql.dbapi.cursor import Cursor
-    from icesql.engine.protocol import Result
 
 # A result whose first rows are previewed and can still be fetched.
 
@@ -26,7 +25,7 @@ Row = tuple[Any, ...]
 _CHUNK = 2_048
 
 
-class PreviewResult(ReadResult):
+class PreviewResult(Result):
     """A ``Result`` over another one that has not been read yet.
 
     The inner result is read as Arrow, so after a preview this one can still return Arrow or rows.
@@ -34,7 +33,7 @@ class PreviewResult(ReadResult):
 
     def __init__(self, result: Result, zone: tzinfo, *, infinite: bool, most: int) -> None:
         """``most``: the number of rows to show. Raises as reading the result."""
-        super().__init__(self._chunks, self._batches, self._finish)
+        super().__init__()
         self._result, self._zone, self._infinite = result, zone, infinite
         reader: pa.RecordBatchReader = result.arrow_reader()
         held: list[pa.RecordBatch] = []
@@ -45,17 +44,17 @@ class PreviewResult(ReadResult):
             if count > most:
                 break
         self.columns, self.groups, self.notes = result.columns, result.groups, result.notes
-        self._items: Iterator[pa.RecordBatch] = chain(held, reader)
+        self._unread: Iterator[pa.RecordBatch] = chain(held, reader)
         first = (row for batch in held for rows in self._rows(batch) for row in rows)
         self.first = list(islice(first, most + 1))
 
     def _chunks(self) -> Iterator[list[Row]]:
-        for batch in self._items:
+        for batch in self._unread:
             yield from self._rows(batch)
         self.notes = self._result.notes
 
     def _batches(self) -> Iterator[pa.RecordBatch]:
-        return self._items
+        return self._unread
 
     def cancel(self) -> None:
         """See ``Result``."""
@@ -66,7 +65,7 @@ class PreviewResult(ReadResult):
         self._result.abandon()
 
     def _finish(self) -> None:
-        self._items = iter(())
+        self._unread = iter(())
         self._result.close()
 
     def _rows(self, batch: pa.RecordBatch) -> Iterator[list[Row]]:

@@ -27,7 +27,7 @@ from icesql.engine.duckdb.relations.footer import FooterCache
 from icesql.engine.duckdb.sources import OpenQuery, Sources, folders_of_store
 from icesql.engine.duckdb.sql.bind_sql import bind_sql
 from icesql.engine.duckdb.sql.own_words import KeptTexts
-from icesql.engine.result_reader import ReadResult
+from icesql.engine.result_reader import Result
 from icesql.engine.result_rows import (
     MOST_ROWS,
     ChunkSize,
@@ -199,8 +199,8 @@ def _progress(query: QueryContext, plans: Sequence[ScanPlan]) -> Callable[[], Pr
     return reading_progress(sum(plan.projected_bytes for plan in plans))
 
 
-class LocalResult(ReadResult):
-    """One query on one DuckDB cursor in one worker thread. See ``protocol.Result``.
+class LocalResult(Result):
+    """One query on one DuckDB cursor in one worker thread. See ``Result``.
 
     The thread and DuckDB's resources end with the last row, an error, ``close`` or collection.
     """
@@ -227,11 +227,9 @@ class LocalResult(ReadResult):
         self._few: list[tuple[Any, ...]] | None = None  # all rows, if they came with binding
         self._all_at_once = False  # True if the first fetch wanted all rows
         self._progress = _progress(query, self._plans)
-        self._watch = watch = MemoryWatch(query.settings.memory_limit, pool)
-        self._worker = Worker(self._open.interrupt, self._open.release, watch, threads)
-        super().__init__(
-            lambda: watch.over(self._chunks()), lambda: watch.over(self._batches()), self._finish
-        )
+        self._watch = MemoryWatch(query.settings.memory_limit, pool)
+        self._worker = Worker(self._open.interrupt, self._open.release, self._watch, threads)
+        super().__init__()
         try:
             self._start(arrow_only=False)
         except BaseException as error:
@@ -352,7 +350,7 @@ class LocalResult(ReadResult):
     # ------------------------------------------------------------------ rows
 
     def fetch(self, count: int | None) -> list[tuple[Any, ...]]:
-        """See ``protocol.Result``."""
+        """See ``Result``."""
         self._all_at_once = self._all_at_once or count is None
         return super().fetch(count)
 
@@ -361,8 +359,8 @@ class LocalResult(ReadResult):
         if need_arrow_rows([column.type for column in self.columns]) or (
             self._few is None and are_many(self._bound, self._plans, at_once=at_once)
         ):
-            return self._rows_from_arrow()
-        return self._rows_from_engine()
+            return self._watch.over(self._rows_from_arrow())
+        return self._watch.over(self._rows_from_engine())
 
     def _rows_from_engine(self) -> Iterator[list[tuple[Any, ...]]]:
         types = [column.type for column in self.columns]
@@ -376,7 +374,7 @@ class LocalResult(ReadResult):
         size.measure(rows)
         while rows:
             if is_last:
-                self._reading.last()
+                self._is_last()
             yield converted(rows, converters)
             if is_last:
                 return
@@ -416,14 +414,17 @@ class LocalResult(ReadResult):
 
         count = 0
         at_once, tree = self._all_at_once, self._bound.tree
-        for batch in self._batches(None if at_once else MOST_ROWS):
+        for batch in self._read_batches(None if at_once else MOST_ROWS):
             count += batch.num_rows
             yield from rows_of(batch, self.columns, self._zone, tree, at_once=at_once)
         self._note_row_count(count)
 
     # ------------------------------------------------------------------ Arrow
 
-    def _batches(self, rows: int | None = None) -> Iterator[pa.RecordBatch]:
+    def _batches(self) -> Iterator[pa.RecordBatch]:
+        return self._watch.over(self._read_batches())
+
+    def _read_batches(self, rows: int | None = None) -> Iterator[pa.RecordBatch]:
         """Batches of at most ``rows`` rows, for a caller that waits for the first of them."""
         self._few = None
         self._note_row_count(None)
@@ -443,7 +444,7 @@ class LocalResult(ReadResult):
     def write(self, form: FileFormat, sink: Sink) -> int:
         """See ``protocol.WritableResult``."""
         copy = partial(self._copy, form, sink)
-        return self._reading.whole(lambda: self._first(copy, sink.restart))
+        return self._whole(lambda: self._first(copy, sink.restart))
 
     def _copy(self, form: FileFormat, sink: Sink) -> int:
         from icesql.engine.duckdb.copying.statement import columns_to_write, copy_statement
@@ -475,14 +476,14 @@ class LocalResult(ReadResult):
     # ------------------------------------------------------------------ ends
 
     def cancel(self) -> None:
-        """See ``protocol.Result``."""
+        """See ``Result``."""
         self._query.cancel.set()
         self._open.interrupt()
 
     def close(self) -> None:
-        """See ``protocol.Result``."""
-        is_read = self._reading.row_count is not None
-        self._reading.close()
+        """See ``Result``."""
+        is_read = self.row_count is not None
+        super().close()
         # After the last row the thread releases its resources by itself.
         end = time.monotonic() + (0.0 if is_read else _CLOSE_SECONDS)
         # The engine ignores an interrupt that comes before it starts: repeat it.
@@ -493,7 +494,7 @@ class LocalResult(ReadResult):
     def _finish(self) -> None:
         """End the use of DuckDB. A finalizer may call this, so it waits for nothing."""
         files = self._open.files
-        if files is not None and self._reading.row_count is not None:
+        if files is not None and self.row_count is not None:
             files.is_over = True
         self._worker.close()
         # At exit no object of DuckDB's may be alive.

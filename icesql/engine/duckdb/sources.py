@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 class Sources:
     """The tables of one query.
 
-    Reading them sets ``parameters`` of their SQL, ``groups`` as in ``protocol.Result``, and the
+    Reading them sets ``parameters`` of their SQL, ``groups`` as in ``Result``, and the
     ``instance`` whose cursor ``open_query`` holds.
     """
 

@@ -17,7 +17,7 @@ from icesql.context import QueryContext
 from icesql.engine.arrow.values import python_values
 from icesql.engine.duckdb.instance import InstancePool
 from icesql.engine.duckdb.relations.footer import FooterCache
-from icesql.engine.result_reader import ReadResult
+from icesql.engine.result_reader import Result
 from icesql.engine.result_schema import arrow_schema
 from icesql.engine.spark.batches import expected_bytes, plan_lines, stream
 from icesql.engine.spark.bind import declared_columns
@@ -149,8 +149,8 @@ class _OpenQuery:
                 scans.drop()
 
 
-class SparkResult(ReadResult):
-    """One query on one Spark session in one worker thread. See ``protocol.Result``.
+class SparkResult(Result):
+    """One query on one Spark session in one worker thread. See ``Result``.
 
     The thread and its jobs end with the last row, an error, ``close`` or collection.
     """
@@ -179,7 +179,7 @@ class SparkResult(ReadResult):
         self._busy = False
         watch = MemoryWatch(query.settings.memory_limit, pool)
         self._worker = Worker(self._open.interrupt, self._open.release, watch)
-        super().__init__(self._chunks, self._batches, self._finish)
+        super().__init__()
         try:
             self._run(self._start, planning=True)
         except BaseException:
@@ -397,13 +397,13 @@ class SparkResult(ReadResult):
     # ------------------------------------------------------------------ ends
 
     def cancel(self) -> None:
-        """See ``protocol.Result``."""
+        """See ``Result``."""
         self._query.cancel.set()
         self._open.interrupt()
 
     def close(self) -> None:
-        """See ``protocol.Result``."""
-        self._reading.close()
+        """See ``Result``."""
+        super().close()
         if self._busy:
             self._open.interrupt()
 

@@ -51,7 +51,7 @@ from icesql.write.parquet_schema import stored_fields
 from icesql.write.written import Written
 
 if TYPE_CHECKING:
-    from icesql.engine.protocol import Result
+    from icesql.engine.result_reader import Result
     from icesql.sql.statement import Query
 
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from icesql.catalog.table import Table
     from icesql.context import QueryContext
-    from icesql.engine.protocol import Result
+    from icesql.engine.result_reader import Result
     from icesql.engine.result_schema import ResultColumn
     from icesql.storage.open import Storage
 

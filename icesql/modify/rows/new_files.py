@@ -30,7 +30,8 @@ from icesql.write.write_task import WriteTask, write_task, write_task_for
 from icesql.write.written import Written
 
 if TYPE_CHECKING:
-    from icesql.engine.protocol import Result, TableWritingResult
+    from icesql.engine.protocol import TableWritingResult
+    from icesql.engine.result_reader import Result
 
 # The files at these paths with all their deletes, in order, with a context to read these columns.
 FilesOf = Callable[[Schema, set[str]], tuple[Sequence[FileScanTask], ScanContext]]

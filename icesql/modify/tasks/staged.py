@@ -20,7 +20,8 @@ from icesql.write.written import Written, encode_written, reported, types_of
 
 if TYPE_CHECKING:
     from icesql.catalog.table import Table
-    from icesql.engine.protocol import Result, RowsResult
+    from icesql.engine.protocol import RowsResult
+    from icesql.engine.result_reader import Result
 
 
 class StageJob(Struct, frozen=True):
