@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from icesql.engine.struct_names import engine_names
-
 if TYPE_CHECKING:
     from icesql.engine.result_schema import ResultType
 
@@ -42,15 +40,9 @@ def _too_long(value: str, declared: ResultType, depth: int) -> str | None:
                 _any_too_long(f"map_keys({value})", key, depth),
                 _any_too_long(f"map_values({value})", item, depth),
             ]
-        case "struct":
-            names = engine_names(name for name, _ in declared.children)
+        case "struct" | "tuple":
             parts = [
-                _too_long(f"struct_extract({value}, {_literal(name)})", child, depth)
-                for name, (_, child) in zip(names, declared.children, strict=True)
-            ]
-        case "tuple":
-            parts = [
-                _too_long(f"struct_extract({value}, {place})", child, depth)
+                _too_long(f"struct_extract_at({value}, {place})", child, depth)
                 for place, (_, child) in enumerate(declared.children, start=1)
             ]
         case "union":

@@ -57,42 +57,20 @@ def write_texts(
 def _write_arrow(result: Result, sink: Sink, query: QueryContext) -> int:
     import pyarrow as pa
 
+    from icesql.engine.duckdb.copying.sinks import SinkFile
+
     reader, count = result.arrow_reader(), 0
     names = reader.schema.names
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
         raise ProgrammingError(f'two columns are called "{twice}"; give one another name with AS')
-    target = pa.PythonFile(_ArrowTarget(sink), mode="w")
+    target = pa.PythonFile(SinkFile(sink), mode="w")
     with pa.ipc.new_file(target, reader.schema) as writer:
         for batch in reader:
             query.check()
             writer.write_batch(batch)
             count += batch.num_rows
     return count
-
-
-class _ArrowTarget:
-    """A file object for pyarrow that writes to a sink."""
-
-    closed = False
-
-    def __init__(self, sink: Sink) -> None:
-        self._sink, self._position = sink, 0
-
-    def write(self, data: Any) -> int:
-        held = bytes(data)
-        self._sink.write(held)
-        self._position += len(held)
-        return len(held)
-
-    def tell(self) -> int:
-        return self._position
-
-    def flush(self) -> None:
-        """Does nothing; the sink's creator closes it."""
-
-    def close(self) -> None:
-        """Does nothing; the sink's creator closes it."""
 
 
 # ------------------------------------------------------------------ rows without an engine

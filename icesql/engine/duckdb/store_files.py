@@ -173,16 +173,6 @@ class StoreFiles:
             def modified(self, path: str) -> datetime:
                 return _LONG_AGO
 
-            def exists(self, path: str, **_: Any) -> bool:
-                try:
-                    find(path)
-                except FileNotFoundError:
-                    return False
-                return True
-
-            def isfile(self, path: str) -> bool:
-                return self.exists(path)
-
             def glob(self, path: str, *_: Any, **__: Any) -> list[str]:
                 return [path] if self.exists(path) else []
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Final
 
 from icesql.engine.struct_names import engine_names
 from icesql.iceberg import types as t
@@ -18,44 +19,33 @@ def literal(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
+_TYPES: Final[dict[type[t.IcebergType], str]] = {
+    t.BooleanType: "BOOLEAN",
+    t.IntegerType: "INTEGER",
+    t.LongType: "BIGINT",
+    t.FloatType: "FLOAT",
+    t.DoubleType: "DOUBLE",
+    t.DateType: "DATE",
+    t.TimeType: "TIME",
+    t.TimestampType: "TIMESTAMP",
+    t.TimestamptzType: "TIMESTAMPTZ",
+    t.TimestampNanoType: "TIMESTAMP_NS",
+    t.TimestamptzNanoType: "TIMESTAMPTZ_NS",
+    t.UUIDType: "UUID",
+    t.UnknownType: '"NULL"',
+    **dict.fromkeys((t.StringType, t.VariantType), "VARCHAR"),
+    **dict.fromkeys((t.FixedType, t.BinaryType, t.GeometryType, t.GeographyType), "BLOB"),
+}
+
+
 def duckdb_type(node: t.IcebergType) -> str:
     """The DuckDB type that holds every value of an Iceberg type.
 
     fixed, binary and geo (WKB) are BLOB; variant is its JSON text; unknown is DuckDB's NULL type.
     """
     match node:
-        case t.BooleanType():
-            return "BOOLEAN"
-        case t.IntegerType():
-            return "INTEGER"
-        case t.LongType():
-            return "BIGINT"
-        case t.FloatType():
-            return "FLOAT"
-        case t.DoubleType():
-            return "DOUBLE"
         case t.DecimalType(precision, scale):
             return f"DECIMAL({precision},{scale})"
-        case t.DateType():
-            return "DATE"
-        case t.TimeType():
-            return "TIME"
-        case t.TimestampType():
-            return "TIMESTAMP"
-        case t.TimestamptzType():
-            return "TIMESTAMPTZ"
-        case t.TimestampNanoType():
-            return "TIMESTAMP_NS"
-        case t.TimestamptzNanoType():
-            return "TIMESTAMPTZ_NS"
-        case t.StringType() | t.VariantType():
-            return "VARCHAR"
-        case t.UUIDType():
-            return "UUID"
-        case t.FixedType() | t.BinaryType() | t.GeometryType() | t.GeographyType():
-            return "BLOB"
-        case t.UnknownType():
-            return '"NULL"'
         case t.StructType(fields):
             names = engine_names(each.name for each in fields)
             inner = ", ".join(
@@ -68,7 +58,7 @@ def duckdb_type(node: t.IcebergType) -> str:
         case t.MapType():
             return f"MAP({duckdb_type(node.key)}, {duckdb_type(node.value)})"
         case _:
-            raise AssertionError(f"unreachable type {node!r}")
+            return _TYPES[type(node)]
 
 
 def column_types(columns: Iterable[t.NestedField]) -> str:

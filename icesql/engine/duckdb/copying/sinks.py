@@ -55,23 +55,14 @@ class OutputFiles:
             protocol = _SCHEME
             cachable = False
 
-            def open(self, path: str, mode: str = "rb", *_: Any, **__: Any) -> _Handle:
+            def open(self, path: str, mode: str = "rb", *_: Any, **__: Any) -> SinkFile:
                 sink = sinks.get(path)
                 if sink is None or mode != "wb":
                     raise PermissionError(path)
-                return _Handle(sink)
+                return SinkFile(sink)
 
             def info(self, path: str, **_: Any) -> dict[str, Any]:
                 raise FileNotFoundError(path)
-
-            def exists(self, path: str, **_: Any) -> bool:
-                return False
-
-            def isfile(self, path: str) -> bool:
-                return False
-
-            def isdir(self, path: str) -> bool:
-                return False
 
             def glob(self, path: str, *_: Any, **__: Any) -> list[str]:
                 return []
@@ -79,19 +70,23 @@ class OutputFiles:
         return _FileSystem()
 
 
-class _Handle:
-    """A file object that DuckDB writes to; the sink's owner finishes it."""
+class SinkFile:
+    """A file object for DuckDB and pyarrow that writes to a sink; the sink's owner finishes it."""
+
+    closed = False
 
     def __init__(self, sink: Sink) -> None:
-        self._sink = sink
-        self._position = 0
+        self._sink, self._position = sink, 0
 
-    def write(self, data: bytes) -> int:
-        self._sink.write(data)
-        self._position += len(data)
-        return len(data)
+    def write(self, data: Any) -> int:
+        """Write bytes, or a buffer of pyarrow's."""
+        held = bytes(data)
+        self._sink.write(held)
+        self._position += len(held)
+        return len(held)
 
     def tell(self) -> int:
+        """The number of bytes so far."""
         return self._position
 
     def flush(self) -> None:

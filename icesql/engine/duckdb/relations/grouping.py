@@ -165,93 +165,46 @@ def _is_group(element: Element, converted: str, logical: str) -> bool:
     )
 
 
+_SIGNED: Final = "(None|INT_(8|16|32|64)) (None|.*isSigned=1.*)"
+_DATE: Final = r"INT32 (DATE .*|\w+ DateType\(\))"
+_OF_MICROS: Final = "(MILLIS|MICROS)=(?!<null>).*"
+_LOCAL: Final = r"\w+ (?!.*isAdjustedToUTC=1)"
+# The physical, converted and logical type of columns that DuckDB reads exactly, by their type. The
+# unit and zone of times are those of the logical type: the converted one does not define the zone.
+# DuckDB reads nanoseconds with a zone as TIMESTAMP_NS, and fails to cast.
+_STORED_AS: Final[dict[type[t.IcebergType], str]] = {
+    t.BooleanType: "BOOLEAN None None",
+    t.IntegerType: f"INT32 {_SIGNED}",
+    t.LongType: f"INT(32|64) {_SIGNED}",
+    t.FloatType: r"FLOAT \w+ None",
+    t.DoubleType: r"(FLOAT|DOUBLE) \w+ None",
+    t.DecimalType: "(INT32|INT64|FIXED_LEN_BYTE_ARRAY) DECIMAL .*",
+    t.DateType: _DATE,
+    t.TimeType: rf"\w+ {_LOCAL}TimeType.*{_OF_MICROS}",
+    t.TimestampType: rf"{_DATE}|INT64 {_LOCAL}TimestampType.*{_OF_MICROS}",
+    t.TimestamptzType: rf"INT64 \w+ (?=.*isAdjustedToUTC=1)TimestampType.*{_OF_MICROS}",
+    t.TimestampNanoType: rf"\w+ {_LOCAL}TimestampType.*NANOS=(?!<null>).*",
+    t.StringType: r"BYTE_ARRAY (UTF8 .*|\w+ StringType\(\))",
+    t.BinaryType: "BYTE_ARRAY None None",
+    t.FixedType: "FIXED_LEN_BYTE_ARRAY None None",
+    t.UUIDType: r"FIXED_LEN_BYTE_ARRAY None (None|UUIDType\(\))",
+}
+
+
 def _matches_leaf(node: t.IcebergType, element: Element) -> bool:
-    physical, converted = element.physical, element.converted
-    logical = element.logical
-    signed_int = _signed_int(element)
-    match node:
-        case t.BooleanType():
-            return physical == "BOOLEAN" and converted is None and logical is None
-        case t.IntegerType():
-            return physical == "INT32" and signed_int
-        case t.LongType():
-            return physical in ("INT32", "INT64") and signed_int
-        case t.FloatType():
-            return physical == "FLOAT" and logical is None
-        case t.DoubleType():
-            return physical in ("FLOAT", "DOUBLE") and logical is None
-        case t.DecimalType(precision, scale):
-            return (
-                physical in ("INT32", "INT64", "FIXED_LEN_BYTE_ARRAY")
-                and converted == "DECIMAL"
-                and element.scale == scale
-                and element.precision is not None
-                and element.precision <= precision
-            )
-        case t.DateType():
-            return physical == "INT32" and (converted == "DATE" or logical == "DateType()")
-        case t.TimeType():
-            return _unit(element, "TimeType") in ("MILLIS", "MICROS") and not _is_utc(element)
-        case t.TimestampType():
-            if physical == "INT32" and (converted == "DATE" or logical == "DateType()"):
-                return True
-            return (
-                physical == "INT64"
-                and _unit(element, "TimestampType") in ("MILLIS", "MICROS")
-                and not _is_utc(element)
-            )
-        case t.TimestamptzType():
-            return (
-                physical == "INT64"
-                and _unit(element, "TimestampType") in ("MILLIS", "MICROS")
-                and _is_utc(element)
-            )
-        case t.TimestampNanoType():
-            return _unit(element, "TimestampType") == "NANOS" and not _is_utc(element)
-        case t.TimestamptzNanoType():
-            # DuckDB reads these as TIMESTAMP_NS and fails to cast.
-            return False
-        case t.StringType():
-            return physical == "BYTE_ARRAY" and (converted == "UTF8" or logical == "StringType()")
-        case t.BinaryType():
-            return physical == "BYTE_ARRAY" and converted is None and logical is None
-        case t.FixedType(length):
-            return (
-                physical == "FIXED_LEN_BYTE_ARRAY"
-                and element.length == length
-                and converted is None
-                and logical is None
-            )
-        case t.UUIDType():
-            return (
-                physical == "FIXED_LEN_BYTE_ARRAY"
-                and element.length == 16
-                and converted is None
-                and logical in (None, "UUIDType()")
-            )
-        case _:
-            return False
-
-
-def _signed_int(element: Element) -> bool:
-    if element.converted not in (None, "INT_8", "INT_16", "INT_32", "INT_64"):
+    stored = f"{element.physical} {element.converted} {element.logical}"
+    if type(node) not in _STORED_AS or not re.fullmatch(_STORED_AS[type(node)], stored):
         return False
-    return element.logical is None or "isSigned=1" in element.logical
-
-
-_UNIT: Final = r"(MILLIS|MICROS|NANOS)=(?!<null>)"
-
-
-def _unit(element: Element, logical: str) -> str | None:
-    """The time unit, from the logical type only: the converted type does not define the zone."""
-    if element.logical is None or not element.logical.startswith(logical):
-        return None
-    found = re.search(_UNIT, element.logical)
-    return found[1] if found else None
-
-
-def _is_utc(element: Element) -> bool:
-    return "isAdjustedToUTC=1" in (element.logical or "")
+    match node:
+        case t.DecimalType(precision, scale):
+            digits = element.precision
+            return element.scale == scale and digits is not None and digits <= precision
+        case t.FixedType(length):
+            return element.length == length
+        case t.UUIDType():
+            return element.length == 16
+        case _:
+            return True
 
 
 # Sort the files of a scan into groups by their reader, from metadata alone.
