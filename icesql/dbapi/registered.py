@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from icesql.dbapi.held_rows import as_arrow
 from icesql.errors import ProgrammingError, TableNotFoundError, similar_names
 from icesql.query.views.temporary import SparkFrame, Temporary, TemporaryTable
+from icesql.quoting import quoted
 
 if TYPE_CHECKING:
     from icesql.dbapi.connection import Connection
@@ -31,8 +32,7 @@ def register(connection: Connection, session: Session, name: str, rows: Any) -> 
     if isinstance(table, SparkFrame):
         return
     try:
-        quoted = '"' + name.replace('"', '""') + '"'
-        with connection.execute(f"SELECT * FROM {quoted} LIMIT 0") as cursor:
+        with connection.execute(f"SELECT * FROM {quoted(name)} LIMIT 0") as cursor:
             types = [column[1] for column in cursor.description or []]
     except BaseException:
         made.forget(name)

@@ -16,8 +16,9 @@ from dbt_common.exceptions import DbtDatabaseError
 from icesql.dbt import catalog
 from icesql.dbt.column import IcesqlColumn
 from icesql.dbt.connections import IcesqlConnectionManager
-from icesql.dbt.names import is_wider, literal, quoted
+from icesql.dbt.names import is_wider
 from icesql.dbt.relation import IcesqlRelation
+from icesql.quoting import literal, quoted
 
 if TYPE_CHECKING:
     import agate

@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from icesql import TableNotFoundError
-from icesql.dbt.names import literal, quoted
 from icesql.iceberg.metadata.property_numbers import whole_number
+from icesql.quoting import literal, quoted
 
 if TYPE_CHECKING:
     import agate

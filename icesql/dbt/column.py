@@ -7,7 +7,7 @@ from typing import ClassVar, Final
 
 from dbt.adapters.base.column import Column
 
-from icesql.dbt.names import quoted
+from icesql.quoting import quoted
 
 _INTEGERS: Final = frozenset(["tinyint", "smallint", "integer", "int", "bigint", "hugeint"])
 _FLOATS: Final = frozenset(["float", "real", "double"])

@@ -1,4 +1,4 @@
-"""Names, literals and types in SQL; independent of dbt."""
+"""Types and transactions in SQL; independent of dbt."""
 
 from __future__ import annotations
 
@@ -16,16 +16,6 @@ _BEGINS: Final = re.compile(r"(?:\s|(?>/\*.*?\*/)|--[^\n]*\n)*+begin\b", re.IGNO
 def begins_transaction(script: str) -> bool:
     """True if the first word of a script is BEGIN."""
     return _BEGINS.match(script) is not None
-
-
-def quoted(name: str) -> str:
-    """A name in double quotes."""
-    return '"' + name.replace('"', '""') + '"'
-
-
-def literal(text: str) -> str:
-    """A text in single quotes."""
-    return "'" + text.replace("'", "''") + "'"
 
 
 def is_wider(before: str, after: str) -> bool:

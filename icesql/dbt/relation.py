@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Optional
 from dbt.adapters.base.relation import BaseRelation
 from dbt.adapters.contracts.relation import ComponentName, RelationType
 
-from icesql.dbt.names import literal, quoted
+from icesql.quoting import literal, quoted
 
 # dbt evaluates these annotations at run time, so they are not postponed.
 

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from icesql.quoting import literal
+
 if TYPE_CHECKING:
     from icesql.engine.result_schema import ResultType
 
@@ -47,7 +49,7 @@ def _too_long(value: str, declared: ResultType, depth: int) -> str | None:
             ]
         case "union":
             parts = [
-                _too_long(f"union_extract({value}, {_literal(name)})", child, depth)
+                _too_long(f"union_extract({value}, {literal(name)})", child, depth)
                 for name, child in declared.children
             ]
         case _:
@@ -59,7 +61,3 @@ def _too_long(value: str, declared: ResultType, depth: int) -> str | None:
 def _any_too_long(values: str, element: ResultType, depth: int) -> str | None:
     inner = _too_long(f"e{depth}", element, depth + 1)
     return inner and f"len(list_filter({values}, lambda e{depth}: {inner})) > 0"
-
-
-def _literal(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"

@@ -23,6 +23,7 @@ from msgspec import Struct
 from icesql.engine.long_intervals import without_long_intervals
 from icesql.engine.struct_names import engine_names, renamed, true_name
 from icesql.errors import DataError, UnsupportedSqlError
+from icesql.quoting import quoted
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -185,13 +186,13 @@ def engine_sql_type(declared: ResultType) -> str:
         case "struct":
             names = engine_names(name for name, _ in declared.children)
             inner = ", ".join(
-                f"{_quoted(name)} {engine_sql_type(child)}"
+                f"{quoted(name)} {engine_sql_type(child)}"
                 for name, (_, child) in zip(names, declared.children, strict=True)
             )
             return f"STRUCT({inner})"
         case "union":
             inner = ", ".join(
-                f"{_quoted(name)} {engine_sql_type(child)}" for name, child in declared.children
+                f"{quoted(name)} {engine_sql_type(child)}" for name, child in declared.children
             )
             return f"UNION({inner})"
         case "tuple" if declared.children:
@@ -207,10 +208,6 @@ def engine_sql_type(declared: ResultType) -> str:
             return _SQL_TYPES[kind]
         case kind:
             return kind.upper()
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
 
 
 # ------------------------------------------------------------------ Arrow

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from icesql.engine.static import StaticResult
 from icesql.errors import ProgrammingError
+from icesql.quoting import quoted
 
 if TYPE_CHECKING:
     from icesql.context import QueryContext
@@ -105,7 +106,7 @@ def _csv_cell(delimiter: str) -> Callable[[Any], str]:
         text = _text(value)
         if text and delimiter not in text and not _QUOTED.search(text):
             return text
-        return '"' + text.replace('"', '""') + '"'
+        return quoted(text)
 
     return cell
 

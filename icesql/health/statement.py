@@ -8,6 +8,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from icesql.quoting import literal
 from icesql.sql.table_name import is_plain_name, name_text
 
 
@@ -24,7 +25,7 @@ class Statement(Struct, frozen=True):
 
 def call(procedure: str, table: Sequence[str], **arguments: Any) -> Statement:
     """``CALL system.procedure``; the table is a positional argument if it is the only one."""
-    name = Statement(_literal(name_text(table)), _spark_literal(_spark_name(table)))
+    name = Statement(literal(name_text(table)), _spark_literal(_spark_name(table)))
     if not arguments:
         texts = [name]
     else:
@@ -41,7 +42,7 @@ def call(procedure: str, table: Sequence[str], **arguments: Any) -> Statement:
 
 def set_properties(table: Sequence[str], properties: Mapping[str, str]) -> Statement:
     """``ALTER TABLE … SET TBLPROPERTIES``."""
-    ours = ", ".join(f"{_literal(k)} = {_literal(v)}" for k, v in properties.items())
+    ours = ", ".join(f"{literal(k)} = {literal(v)}" for k, v in properties.items())
     spark = ", ".join(f"{_spark_literal(k)} = {_spark_literal(v)}" for k, v in properties.items())
     return Statement(
         f"ALTER TABLE {name_text(table)} SET TBLPROPERTIES ({ours})",
@@ -61,7 +62,7 @@ def replace_branch(table: Sequence[str], branch: str, snapshot_id: int) -> State
 
 def column(name: str) -> Statement:
     """A column name as a string literal, for arguments such as ``sort_order``."""
-    return Statement(_literal(name_text([name])), _spark_literal(_spark_name([name])))
+    return Statement(literal(name_text([name])), _spark_literal(_spark_name([name])))
 
 
 def constant(text: str) -> Statement:
@@ -74,18 +75,14 @@ def _value(value: Any) -> Statement:
         case Statement():
             return value
         case str():
-            return Statement(_literal(value), _spark_literal(value))
+            return Statement(literal(value), _spark_literal(value))
         case Mapping():
             return Statement(
-                f"map({', '.join(_literal(x) for each in value.items() for x in each)})",
+                f"map({', '.join(literal(x) for each in value.items() for x in each)})",
                 f"map({', '.join(_spark_literal(x) for each in value.items() for x in each)})",
             )
         case _:
             return constant(str(value).lower())
-
-
-def _literal(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"
 
 
 def _spark_literal(text: str) -> str:

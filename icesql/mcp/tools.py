@@ -20,6 +20,7 @@ from icesql.mcp.answers import (
     snapshots_json,
     table_text,
 )
+from icesql.quoting import literal, quoted
 from icesql.repl.cells import printable
 from icesql.scan.report_text import bytes_text
 from icesql.sql.statement import Explain, Query, Shown
@@ -211,7 +212,7 @@ class Tools:
             return {}
         items = []
         for each in known:
-            field = f"readable_metrics.{_quoted(each)}"
+            field = f"readable_metrics.{quoted(each)}"
             items += [f"min({field}.lower_bound)", f"max({field}.upper_bound)"]
         with self._cursor(f"SELECT {', '.join(items)} FROM {name}.files") as cursor:
             values = cursor.fetchone() or ()
@@ -231,18 +232,14 @@ def _name(table: str) -> str:
     parts = name_parts(table)
     if not all(parts):
         raise ProgrammingError(f"{table!r} is no name of a table; list_tables gives them")
-    return ".".join(map(_quoted, parts))
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
+    return ".".join(map(quoted, parts))
 
 
 def _version(version: str) -> str:
     """A snapshot id as a number; any other text as the quoted name of a branch or tag."""
     if version.isdecimal() and version.isascii():
         return version
-    return "'" + version.replace("'", "''") + "'"
+    return literal(version)
 
 
 def _plain(data: dict[str, Any]) -> dict[str, Any]:

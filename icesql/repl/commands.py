@@ -8,6 +8,7 @@ from typing import Final
 from msgspec import Struct
 
 from icesql.errors import ProgrammingError, similar_names
+from icesql.quoting import literal
 
 
 class Command(Struct, frozen=True):
@@ -182,7 +183,7 @@ def statement_of(command: Command) -> str | None:
             return f"SELECT {columns} FROM {table}.files"
         case Command("diff", str(argument)):
             table, first, last = _versions("diff", argument)
-            return f"DIFF {table} BETWEEN {first} AND {last or _text('main')}"
+            return f"DIFF {table} BETWEEN {first} AND {last or literal('main')}"
         case Command("changes", str(argument)):
             table, first, last = _versions("changes", argument)
             until = "" if last is None else f" TO VERSION {last}"
@@ -202,14 +203,10 @@ def _versions(name: str, argument: str) -> tuple[str, str, str | None]:
 
 
 def _version(text: str) -> str:
-    return text if text.removeprefix("-").isdigit() or text[:1] in "'\"" else _text(text)
-
-
-def _text(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"
+    return text if text.removeprefix("-").isdigit() or text[:1] in "'\"" else literal(text)
 
 
 def _pattern(text: str) -> str:
     """A LIKE pattern; ``*`` and ``?`` are wildcards, and a bare word matches anywhere."""
     text = text.strip("'").replace("*", "%").replace("?", "_")
-    return _text(text if "%" in text or "_" in text else f"%{text}%")
+    return literal(text if "%" in text or "_" in text else f"%{text}%")

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from icesql.errors import Error, ProgrammingError, similar_names
 from icesql.manual.lookup import manual
 from icesql.manual.screen import laid_out
+from icesql.quoting import literal
 from icesql.repl.commands import Command, help_lines, statement_of
 from icesql.repl.history.travel import history_lines, travel
 from icesql.repl.results import TEXT_FORMATS, format_for
@@ -121,7 +122,7 @@ def run_command(shell: Shell, command: Command) -> bool:
         case Command("engine", None):
             shell.say(f"engine is {shell.connection.settings.engine}")
         case Command("engine", name):
-            shell.run_sql(f"SET engine = '{_quoted(name or '')}'", kept=False)
+            shell.run_sql(f"SET engine = {literal(name or '')}", kept=False)
         case Command("set" | "unset"):
             _set(shell, command)
         case Command("i", str(path)):
@@ -302,7 +303,3 @@ def _tell_history(shell: Shell, path: str | None) -> None:
     with OutputFile(path) as file:
         file.write("".join(f"{text}\n" for text in texts).encode())
     shell.say(f"written to {path}")
-
-
-def _quoted(text: str) -> str:
-    return text.replace("'", "''")

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from sqlalchemy import types
 
+from icesql.quoting import literal
+
 # JSON in text columns: Iceberg has no JSON type; the engine extracts values by path.
 
 
@@ -22,7 +24,7 @@ class _Path:
 
     def literal_processor(self, dialect: Any) -> Callable[[Any], str]:
         """The path as a literal."""
-        return lambda value: "'" + self._path(value).replace("'", "''") + "'"
+        return lambda value: literal(self._path(value))
 
     def _path(self, value: Any) -> str:
         return "$" + _step(value)

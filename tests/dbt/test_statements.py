@@ -14,7 +14,8 @@ import pytest
 
 import icesql
 from icesql.dbt import catalog
-from icesql.dbt.names import begins_transaction, is_wider, literal, quoted
+from icesql.dbt.names import begins_transaction, is_wider
+from icesql.quoting import literal, quoted
 
 
 @dataclass

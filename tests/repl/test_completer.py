@@ -15,7 +15,7 @@ from icesql.errors import CatalogError
 from icesql.repl.completing.names import Known, Names
 from icesql.repl.completing.prompt import SqlCompleter
 from icesql.repl.completing.source import ConnectionSource
-from icesql.repl.completing.suggest import quoted, suggestions, word_at
+from icesql.repl.completing.suggest import spelled, suggestions, word_at
 from icesql.repl.prompt.typed import inputs, is_complete, runs_by_empty_line
 from tests.rows import rows_of
 from tests.waits import wait_until
@@ -171,7 +171,7 @@ def test_a_completion_replaces_the_word_at_the_cursor() -> None:
 
 
 def test_names_are_quoted_where_they_must_be() -> None:
-    assert [quoted(name) for name in ("id", "Id", "a b", 'a"b', "1a")] == [
+    assert [spelled(name) for name in ("id", "Id", "a b", 'a"b', "1a")] == [
         "id",
         '"Id"',
         '"a b"',

@@ -16,8 +16,8 @@ from icesql.engine.duckdb.relations.footer import time_of_change
 from icesql.engine.duckdb.relations.opened_files import STORE_FOLDER
 from icesql.engine.duckdb.relations.relation import escape_glob
 from icesql.engine.duckdb.sources import keep_in_forks
-from icesql.engine.duckdb.types import literal
 from icesql.errors import InterfaceError, OperationalError, ScanLimitError
+from icesql.quoting import literal
 from icesql.storage.temporary import make_temporary_folder
 
 if TYPE_CHECKING:

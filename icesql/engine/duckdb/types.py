@@ -7,17 +7,7 @@ from typing import Final
 
 from icesql.engine.struct_names import engine_names
 from icesql.iceberg import types as t
-
-
-def quoted(name: str) -> str:
-    """A name as a quoted SQL identifier."""
-    return '"' + name.replace('"', '""') + '"'
-
-
-def literal(text: str) -> str:
-    """A string as a SQL literal."""
-    return "'" + text.replace("'", "''") + "'"
-
+from icesql.quoting import literal, quoted
 
 _TYPES: Final[dict[type[t.IcebergType], str]] = {
     t.BooleanType: "BOOLEAN",

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from icesql.config import time_zone
 from icesql.dbapi.connection import macros_of
 from icesql.iceberg.metadata.property_numbers import whole_number
+from icesql.quoting import literal
 from icesql.repl.cells import shortened, text_of
 from icesql.repl.completing.names import Known
 from icesql.repl.history.graph import Commit, age
@@ -90,7 +91,7 @@ class ConnectionSource:
     def versions(self, table: str) -> list[Known]:
         """Branches and tags of a table as texts, then its snapshots by number, newest first."""
         refs = [
-            Known("'" + name.replace("'", "''") + "'", str(kind).lower())
+            Known(literal(name), str(kind).lower())
             for name, kind, *_ in self._rows(f"SHOW REFS FROM {table}")
         ]
         refs.sort(key=lambda each: each.about == "tag")
@@ -192,4 +193,4 @@ def _literal(value: Any) -> str:
     text = text_of(value)
     if isinstance(value, bool) or hasattr(value, "__neg__"):
         return text
-    return "'" + text.replace("'", "''") + "'"
+    return literal(text)

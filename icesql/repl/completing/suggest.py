@@ -14,6 +14,7 @@ from typing import Final
 from msgspec import Struct
 
 from icesql.errors import SqlSyntaxError
+from icesql.quoting import literal, quoted
 from icesql.repl.completing.names import Known, Names
 from icesql.repl.completing.of_command import as_command, of_command, word_of_command
 from icesql.sql.grammar import completions, keywords
@@ -177,7 +178,7 @@ def _parameters(procedure: str, names: Names) -> Iterator[Suggestion]:
             if name:
                 yield Suggestion(f"{name} => ", "parameter", about)
     for table in names.tables():
-        yield Suggestion("'" + table.replace("'", "''") + "'", "table")
+        yield Suggestion(literal(table), "table")
 
 
 def _table_suggestions(word: str, names: Names) -> list[Suggestion]:
@@ -211,7 +212,7 @@ def _column_suggestions(head: str, word: str, rest: str, names: Names) -> Iterat
         if dot and qualifier.lower() not in (short.lower(), table.lower()):
             continue
         for column in names.columns(table):
-            text = f"{qualifier}.{quoted(column)}" if dot else quoted(column)
+            text = f"{qualifier}.{spelled(column)}" if dot else spelled(column)
             yield Suggestion(text, "column", table)
 
 
@@ -220,9 +221,9 @@ def _functions(names: Names) -> Iterator[Suggestion]:
         yield Suggestion(f"{each.text}(", "function", each.about)
 
 
-def quoted(name: str) -> str:
+def spelled(name: str) -> str:
     """The name as SQL spells it: in double quotes unless it is a plain word."""
-    return name if _PLAIN_NAME.match(name) else '"' + name.replace('"', '""') + '"'
+    return name if _PLAIN_NAME.match(name) else quoted(name)
 
 
 def _statement_start(text: str) -> int:

@@ -43,17 +43,15 @@ def history_graph(
     *,
     now: datetime,
     width: int = 110,
-    live: frozenset[int] | None = None,
 ) -> Iterator[str]:
     """Lines of the graph, newest first.
 
     ``●`` is a head of a branch, ``○`` another snapshot that a branch or tag still reaches, ``✗``
     one that no ref reaches: it was rolled back, staged, or its branch dropped. Refs follow their
-    snapshot, on a separate line if ``width`` cells are too few. ``live`` are the snapshots that
-    refs reach, found from ``commits`` if None.
+    snapshot, on a separate line if ``width`` cells are too few.
     """
     by_id = {each.snapshot_id: each for each in commits}
-    reached = _reached(by_id, refs) if live is None else live
+    reached = _reached(by_id, refs)
     heads = {each.snapshot_id for each in refs if not each.is_tag}
     # Clocks of writers differ: a child comes before its parent whatever their times.
     ordered = _children_first(commits, by_id)

@@ -16,6 +16,7 @@ from icesql.errors import (
     UnsupportedSqlError,
     similar_names,
 )
+from icesql.quoting import literal
 from icesql.repl.history.graph import Commit, Ref, history_graph
 from icesql.repl.terminal import one_line
 
@@ -87,12 +88,12 @@ def travel(shell: Shell, argument: str | None) -> None:
     if argument.lower() != "off":
         # A snapshot id is used like a ref.
         if says_time and not (text.isdecimal() and len(text) > 8):
-            connection.execute(f"SET SNAPSHOT TIME = '{_quoted(text)}'")
+            connection.execute(f"SET SNAPSHOT TIME = {literal(text)}")
             unset = ["snapshot_ref"]
         else:
             recent = [each.table_name for each in shell.reports]
             note = "" if is_back(text) else _checked(connection, text, recent)
-            connection.execute(f"SET snapshot_ref = '{_quoted(text)}'")
+            connection.execute(f"SET snapshot_ref = {literal(text)}")
             unset = ["snapshot_time"]
             if note:
                 shell.say(f"note: {one_line(note)}")
@@ -175,7 +176,3 @@ class _Search:
         except Error:  # a table that cannot be read is no reason to refuse
             self.failed = True
         self.looked, self.last = self.looked + 1, table
-
-
-def _quoted(text: str) -> str:
-    return text.replace("'", "''")

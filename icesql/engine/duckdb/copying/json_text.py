@@ -15,8 +15,8 @@ from collections.abc import Sequence
 from itertools import count
 from typing import Final
 
-from icesql.engine.duckdb.types import literal
 from icesql.engine.result_schema import ResultColumn, ResultType
+from icesql.quoting import literal
 
 # Types whose text in SQL is a JSON number or word.
 _BARE: Final = frozenset(

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from icesql.engine.duckdb.copying.json_text import json_line, unique_names
-from icesql.engine.duckdb.types import literal, quoted
 from icesql.engine.result_schema import ResultColumn, ResultType
 from icesql.engine.struct_names import are_alike
 from icesql.errors import ProgrammingError, UnsupportedSqlError
 from icesql.file_format import FileFormat, Value
+from icesql.quoting import literal, quoted
 
 _ONE_COLUMN: Final[tuple[tuple[str, Value], ...]] = (
     ("header", False),

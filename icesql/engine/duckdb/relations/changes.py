@@ -13,11 +13,11 @@ from typing import Final
 from msgspec.structs import replace
 
 from icesql.engine.duckdb.relations.relation import Relation, stored_name
-from icesql.engine.duckdb.types import literal, quoted
 from icesql.iceberg import types as t
 from icesql.iceberg.metadata_columns import BLAME_COLUMNS, CHANGE_COLUMNS, FILE, POS, ROW_ID
 from icesql.iceberg.schema import Schema
 from icesql.iceberg.types import NestedField
+from icesql.quoting import literal, quoted
 from icesql.scan.changes import ChangePlan, CommitFiles, commit_columns, who_committed
 from icesql.scan.tasks.task import FileScanTask, ScanContext
 

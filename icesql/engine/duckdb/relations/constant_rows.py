@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from icesql.engine.duckdb.relations.relation import Relation, stream_relation
-from icesql.engine.duckdb.types import quoted
 from icesql.iceberg.schema import Schema
+from icesql.quoting import quoted
 
 _COPIES: Final = "copies"
 # A power of two; DuckDB holds one side of a cross product in memory.

@@ -13,8 +13,8 @@ from icesql.engine.duckdb.relations.relation import (
     escape_glob,
     parquet_function,
 )
-from icesql.engine.duckdb.types import quoted
 from icesql.iceberg.manifest.data_file import DataFile
+from icesql.quoting import quoted
 
 if TYPE_CHECKING:
     from icesql.read.deletes.delete_relations import DeleteRelations

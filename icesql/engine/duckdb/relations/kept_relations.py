@@ -12,8 +12,8 @@ from typing import Any, Final
 
 from icesql.engine.duckdb.errors import is_fatal
 from icesql.engine.duckdb.relations.relation import Relation
-from icesql.engine.duckdb.types import quoted
 from icesql.iceberg import types as t
+from icesql.quoting import quoted
 from icesql.scan.tasks.task import FileScanTask, ScanContext
 
 # How often a scan is read from its files before it is kept in memory.

@@ -11,11 +11,12 @@ from msgspec import Struct, field
 
 from icesql.engine.duckdb.described import register
 from icesql.engine.duckdb.relations.opened_files import OpenedFiles, locations
-from icesql.engine.duckdb.types import duckdb_type, literal, quoted
+from icesql.engine.duckdb.types import duckdb_type
 from icesql.iceberg import metadata_columns
 from icesql.iceberg import types as t
 from icesql.iceberg.manifest.data_file import DataFile
 from icesql.iceberg.schema import Schema
+from icesql.quoting import literal, quoted
 from icesql.scan.tasks.task import FileScanTask, ScanContext
 
 if TYPE_CHECKING:

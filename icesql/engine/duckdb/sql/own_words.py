@@ -15,8 +15,8 @@ from icesql.engine.duckdb.sql.composed import Composed, compose, filled
 from icesql.engine.duckdb.sql.long_lists import with_constants, written_lists
 from icesql.engine.duckdb.sql.size_guards import guard_calls
 from icesql.engine.duckdb.sql.splice import places_of
-from icesql.engine.duckdb.types import quoted
 from icesql.errors import AmbiguousColumnError, UnsupportedSqlError
+from icesql.quoting import quoted
 from icesql.sql.trees import exp
 from icesql.sql.user_text import ALIAS, LIST, TABLE, VALUE, Edit, UserText
 from icesql.storage.cache import BoundedCache

@@ -11,12 +11,12 @@ from typing import Any, Final
 
 from icesql.engine.duckdb.sql.column_names import column_name, written, written_query
 from icesql.engine.duckdb.sql.composed import Change, changed
-from icesql.engine.duckdb.types import quoted
 from icesql.errors import UnsupportedSqlError
 from icesql.iceberg import types as t
 from icesql.iceberg.schema import Schema
 from icesql.query.column_types import ColumnTypes
 from icesql.query.names import SelectScope, select_scopes
+from icesql.quoting import quoted
 from icesql.sql.positions import unsupported
 from icesql.sql.reading.engine_tree import NOWHERE, parse
 from icesql.sql.reading.linked import read_again, read_linked, with_brackets

@@ -11,9 +11,9 @@ from icesql.context import QueryContext
 from icesql.engine.duckdb.arrow_stream import ArrowStream
 from icesql.engine.duckdb.described import register
 from icesql.engine.duckdb.tasks.rows import engine_batches
-from icesql.engine.duckdb.types import quoted
 from icesql.engine.struct_names import engine_arrow_type, renamed
 from icesql.errors import UnsupportedTableError
+from icesql.quoting import quoted
 
 if TYPE_CHECKING:
     import pyarrow as pa

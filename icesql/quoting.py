@@ -1,0 +1,13 @@
+"""Names and texts as SQL writes them. Imports nothing, for doors that start without the reader."""
+
+from __future__ import annotations
+
+
+def quoted(name: str) -> str:
+    """A name as a quoted SQL identifier."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def literal(text: str) -> str:
+    """A string as a SQL literal."""
+    return "'" + text.replace("'", "''") + "'"
