@@ -65,10 +65,10 @@ def test_each_value_and_its_type_is_the_same_either_way(
     long: icesql.Connection, column: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sql = f"SELECT id, {column} FROM s.t"
-    batches = LocalResult._batches
+    batches = LocalResult._read_batches
     read: list[object] = []
     monkeypatch.setattr(
-        LocalResult, "_batches", lambda self, *most: read.append(most) or batches(self, *most)
+        LocalResult, "_read_batches", lambda self, *most: read.append(most) or batches(self, *most)
     )
     with monkeypatch.context() as few:
         few.setattr(result_rows, "_MANY_ROWS", ROWS + 1)
@@ -151,7 +151,7 @@ def test_what_python_has_no_value_for_is_an_error_either_way(
 def test_short_results_of_long_scans_do_without_arrow(
     long: icesql.Connection, sql: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(LocalResult, "_batches", None)
+    monkeypatch.setattr(LocalResult, "_read_batches", None)
     assert 1 <= len(long.execute(sql).fetchall()) <= 7
 
 
@@ -159,7 +159,7 @@ def test_a_short_scan_is_left_to_the_engine(
     long: icesql.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(result_rows, "_MANY_ROWS", ROWS + 1)
-    monkeypatch.setattr(LocalResult, "_batches", None)
+    monkeypatch.setattr(LocalResult, "_read_batches", None)
     assert len(long.execute("SELECT id FROM s.t").fetchall()) == ROWS
 
 
