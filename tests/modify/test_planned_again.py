@@ -191,9 +191,9 @@ def test_after_an_unknown_outcome_nothing_is_planned_again(con, other, before, m
     monkeypatch.setattr(attempts, "_STATUS_WAIT_SECONDS", 0.0)
     own, seen = attempts.swapped, list[int]()
 
-    def lost(catalog: Any, table: Any, base: Any, change: Any, sent: Any) -> Any:
+    def lost(*given: Any) -> Any:
         if seen:
-            return own(catalog, table, base, change, sent)
+            return own(*given)
         seen.append(1)
         other.execute(OTHERS["update"])
         return Unknown("it hung up", is_busy=True)
