@@ -11,6 +11,7 @@ from typing import Any, Final
 import pytest
 
 import icesql
+from icesql.engine.duckdb.relations import grouping
 from icesql.sql import lexer
 from icesql.sql.parser import literal_list
 from tests.rows import rows_of
@@ -28,6 +29,10 @@ OF_LOCALS: Final[dict[tuple[str, str], tuple[str, ...]]] = {
         lexer._piece(dialect, is_ascii).pattern
         for dialect in ("duckdb", "snowflake", "spark")
         for is_ascii in (True, False)
+    ),
+    ("icesql.engine.duckdb.relations.grouping", "_STORED_AS[type(node)]"): tuple(
+        rf"\A(?:{each})\Z"
+        for each in grouping._STORED_AS.values()  # by fullmatch
     ),
     ("icesql.sql.parser.literal_list", "_lists(text)"): tuple(map(literal_list._lists, ("x", "é"))),
     ("icesql.sql.parser.literal_list", "_items(text)"): tuple(map(literal_list._items, ("x", "é"))),
