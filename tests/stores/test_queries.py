@@ -479,7 +479,7 @@ def test_answers_that_are_wrong_once_are_asked_for_again(
             case _ if not request.is_data:
                 return None  # the length of metadata is not recorded
             case "short":
-                return Answer(headers={"Content-Length": "100"}, cut=100)
+                return Answer(headers={"Content-Length": "4"}, cut=4)
             case _:
                 return Answer(206, b"x" * 50, {"Content-Range": "bytes 7-56/1000"})
 
