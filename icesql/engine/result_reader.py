@@ -28,7 +28,7 @@ _READ_AS_ARROW: Final[WeakSet[Result]] = WeakSet()
 @atexit.register
 def _close_all() -> None:
     for result in list(_READ_AS_ARROW):
-        result.close()
+        result._release()
 
 
 class Result:
@@ -176,6 +176,10 @@ class Result:
 
         Refuses further reads, and does not wait for one that is running.
         """
+        self._release()
+
+    def _release(self) -> None:
+        """As ``close``, without waiting for anything."""
         self._closed = True
         self._forget_rows()
         self._end()
@@ -186,7 +190,7 @@ class Result:
         For finalizers: it does not wait.
         """
         if self._mode != "arrow":
-            self.close()
+            self._release()
 
     def _end(self) -> None:
         # A finalizer may call this in any thread: use no lock.

@@ -243,3 +243,17 @@ def test_whoever_reads_while_it_is_closed_hears_of_it() -> None:
     made = reading(chunks())
     with pytest.raises(InterfaceError, match="closed"):
         made.fetch(None)
+
+
+def test_a_result_that_is_abandoned_waits_for_nothing() -> None:
+    class Waiting(Read):
+        def close(self) -> None:
+            raise AssertionError("a finalizer waits")
+
+    ended: list[bool] = []
+    one = Waiting(lambda: iter([[(1,), (2,)]]), lambda: iter(()), lambda: ended.append(True))
+    assert one.fetch(1) == [(1,)]
+    one.abandon()
+    assert ended == [True]
+    with pytest.raises(InterfaceError):
+        one.fetch(1)
