@@ -99,9 +99,10 @@ class _Fixed:
             if isinstance(outcome, Done):
                 return None
             refused = CommitConflictError(self._text(self._refused_text, outcome.reason))
-            if isinstance(outcome, Conflict) and not outcome.may_be_ours:
+            if isinstance(outcome, Unknown) or outcome.may_be_ours:
+                self._add(outcome.reason, outcome)
+            elif not self.is_open:  # else an earlier request may be the cause
                 raise refused
-            self._add(outcome.reason, outcome)
             repeats = isinstance(outcome, Unknown) and outcome.is_busy and attempt <= policy.repeats
             for _ in looks(query):
                 try:

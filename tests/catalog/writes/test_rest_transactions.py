@@ -10,6 +10,7 @@ import pytest
 
 import icesql
 from icesql import errors
+from icesql.commit.outcomes import fixed
 from tests.catalog.writes.rest_writes import WritableServer
 from tests.sessions import fetched
 
@@ -21,10 +22,16 @@ class TransactionServer(WritableServer):
 
     answers: int | None = None
     loses: bool = False
+    busy: int = 0
 
     def together(self, changes: list[dict[str, Any]]) -> tuple[int, Any]:
         if self.answers is not None:
             return self.answers, {"error": {"message": "no"}}
+        if self.busy:
+            self.busy -= 1
+            if self.busy == 1:  # it applies the request all the same
+                super().together(changes)
+            return (503 if self.busy else 429), {"error": {"message": "busy"}}
         status, answer = super().together(changes)
         return (502, {"error": {"message": "lost"}}) if self.loses else (status, answer)
 
@@ -95,6 +102,27 @@ def test_an_answer_that_is_lost(server: TransactionServer, tmp_path: Path) -> No
             con.commit()
         assert parquet(tmp_path) == before
         assert rows(con) == [[1, 2], [11, 12]]
+
+
+def test_what_a_busy_server_has_applied_is_seen_when_it_refuses_to_answer_again(
+    server: TransactionServer, monkeypatch
+) -> None:
+    with icesql.connect(uri=server.uri) as con, icesql.connect(uri=server.uri) as other:
+        begun(con)
+        server.busy, loads = 2, 0
+        load = fixed._Fixed.loaded
+
+        def late(request: Any) -> Any:
+            nonlocal loads
+            loads += 1
+            if loads == 1:  # the first look finds the server as busy as the request did
+                raise errors.CatalogError("busy")
+            return load(request)
+
+        monkeypatch.setattr(fixed._Fixed, "loaded", late)
+        con.execute("COMMIT")
+        assert server.busy == 0
+        assert rows(con) == rows(other) == [[1, 2], [11, 12]]
 
 
 def test_a_server_without_transactions(server: TransactionServer) -> None:
