@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from icesql.catalog.current_metadata import (
@@ -18,7 +19,7 @@ from icesql.catalog.identifiers import matching, not_found
 from icesql.catalog.table import Identifier, Table, table_from_metadata
 from icesql.errors import CatalogError, NotSupportedError
 from icesql.storage.cache import BoundedCache
-from icesql.storage.open import Storage, is_local, local_spellings, storage_error
+from icesql.storage.open import Storage, is_local, local_spellings, storage_errors
 from icesql.storage.roots import Roots
 
 if TYPE_CHECKING:
@@ -268,10 +269,8 @@ class DirectoryCatalog:
 
 def _children(folder: str) -> list[tuple[str, str]]:
     """(name, path) of the folders that may be tables or namespaces in ``folder``."""
-    try:
+    with storage_errors(folder):
         entries = {entry.name: entry.path for entry in os.scandir(folder) if entry.is_dir()}
-    except OSError as error:
-        raise storage_error(folder, error) from error
     found = []
     for name, path in entries.items():
         if name.startswith((".", "_")):
@@ -284,13 +283,11 @@ def _children(folder: str) -> list[tuple[str, str]]:
 
 
 def _is_table(folder: str) -> bool:
-    try:
-        with os.scandir(os.path.join(folder, "metadata")) as entries:
-            return any(is_metadata_name(entry.name) for entry in entries)
-    except (FileNotFoundError, NotADirectoryError):
-        return False
-    except OSError as error:
-        raise storage_error(os.path.join(folder, "metadata"), error) from error
+    place = os.path.join(folder, "metadata")
+    missing = FileNotFoundError, NotADirectoryError
+    with storage_errors(place), suppress(*missing), os.scandir(place) as entries:
+        return any(is_metadata_name(entry.name) for entry in entries)
+    return False
 
 
 def _real(location: str) -> str:

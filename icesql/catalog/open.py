@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 
 from icesql.catalog.current_metadata import (
@@ -20,7 +21,7 @@ from icesql.errors import (
     TableNotFoundError,
 )
 from icesql.storage.cache import BoundedCache
-from icesql.storage.open import Storage, is_local, local_spellings, storage_error
+from icesql.storage.open import Storage, is_local, local_spellings, storage_errors
 from icesql.storage.roots import Roots
 
 
@@ -95,22 +96,21 @@ def open_catalog(
     """
     from icesql.catalog.sqlite import SqliteCatalog, catalog_files, sqlite_file
 
+    own = partial(SqliteCatalog, name=name, properties=properties, cache=cache, confine=confine)
     place = os.fspath(warehouse) if warehouse is not None else None
     if uri is not None and (file := sqlite_file(uri)) is not None:
         if place is not None:
             # The location of new tables, which record absolute paths.
             whole = place if "://" in place or place.startswith("file:") else _local(place)
-            properties = {**(properties or {}), "warehouse": whole}
-        return SqliteCatalog(file, name, properties=properties, cache=cache, confine=confine)
+            return own(file, properties={**(properties or {}), "warehouse": whole})
+        return own(file)
     if uri is None and place is not None and is_local(place) and not _configured(name):
         from icesql.catalog.directory import DirectoryCatalog
 
         folder = _local(place)
         if not os.path.isdir(folder):
             if (file := sqlite_file(folder)) is not None and os.path.isfile(folder):
-                return SqliteCatalog(
-                    file, name, properties=properties, cache=cache, confine=confine
-                )
+                return own(file)
             is_there = os.path.lexists(folder)
             wrong = "is not a folder" if is_there else f"does not exist; mkdir {folder} makes it"
             raise CatalogError(f"warehouse {folder} {wrong}")
@@ -121,8 +121,7 @@ def open_catalog(
                 "name one with uri=sqlite:///<file>"
             )
         if files:
-            file = os.path.join(folder, files[0])
-            return SqliteCatalog(file, name, properties=properties, cache=cache, confine=confine)
+            return own(os.path.join(folder, files[0]))
         return DirectoryCatalog(folder, name, properties=properties, cache=cache, confine=confine)
     from icesql.catalog.pyiceberg import open_pyiceberg
 
@@ -172,11 +171,8 @@ def _metadata_location(text: str, storage: Storage) -> str:
 
 
 def _looks_like_metadata(path: str) -> bool:
-    try:
-        with open(path, "rb") as file:
-            start = file.read(64)
-    except OSError as error:
-        raise storage_error(path, error) from error
+    with storage_errors(path), open(path, "rb") as file:
+        start = file.read(64)
     if start.strip() == b"":
         raise CorruptFileError(path, "the file is empty", offset=0)
     return start.lstrip(b"\xef\xbb\xbf \t\r\n").startswith((b"{", b"\x1f\x8b"))

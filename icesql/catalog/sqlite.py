@@ -28,7 +28,7 @@ from icesql.storage.open import (
     is_telling,
     local_spellings,
     split_path,
-    storage_error,
+    storage_errors,
 )
 from icesql.storage.roots import Roots
 
@@ -69,14 +69,12 @@ def sqlite_file(uri: str) -> str | None:
 
 def catalog_files(folder: str) -> list[str]:
     """Names of the SQLite files directly in ``folder`` that hold an Iceberg catalog, sorted."""
-    try:
+    with storage_errors(folder):
         names = sorted(
             entry.name
             for entry in os.scandir(folder)
             if entry.name.lower().endswith(_SUFFIXES) and entry.is_file()
         )
-    except OSError as error:
-        raise storage_error(folder, error) from error
     return [name for name in names if _holds_catalog(os.path.join(folder, name))]
 
 
@@ -273,17 +271,18 @@ class SqliteCatalog:
 
     def drop(self, identifier: Sequence[str], *, purge: bool = False) -> None:
         """As ``Catalog.drop``."""
-        if tuple(identifier) not in self.tables():
-            raise not_found(tuple(identifier), self.tables(), f"catalog {self.name}")
-        self.check_own(identifier)
+        self._check_table(identifier)
         self._jdbc().drop(identifier)
 
     def rename(self, identifier: Sequence[str], new: Sequence[str]) -> None:
         """As ``Catalog.rename``."""
-        if tuple(identifier) not in self.tables():
-            raise not_found(tuple(identifier), self.tables(), f"catalog {self.name}")
-        self.check_own(identifier)
+        self._check_table(identifier)
         self._jdbc().rename(identifier, new)
+
+    def _check_table(self, identifier: Sequence[str]) -> None:
+        if tuple(identifier) not in (tables := self.tables()):
+            raise not_found(identifier, tables, f"catalog {self.name}")
+        self.check_own(identifier)
 
     def create_namespace(self, namespace: Sequence[str]) -> None:
         """As ``Catalog.create_namespace``: a row."""
@@ -338,9 +337,7 @@ class SqliteCatalog:
         )
         return sorted(_identifier(above, name) for above, name in rows)
 
-    def _row(
-        self, database: sqlite3.Connection, identifier: Identifier
-    ) -> tuple[str | None, str | None] | None:
+    def _row(self, database: sqlite3.Connection, identifier: Identifier) -> _Row | None:
         *above, table = identifier
         found = database.execute(
             f"SELECT metadata_location, {'iceberg_type' if self._typed else 'NULL'} "

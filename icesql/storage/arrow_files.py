@@ -10,10 +10,10 @@ from typing import Any, BinaryIO, Final, cast
 from icesql.errors import NotSupportedError, StorageError
 from icesql.storage.clean_errors import without_secrets
 from icesql.storage.credentials import names_password, redact
-from icesql.storage.open import VANISHED, check_size, split_path
+from icesql.storage.open import VANISHED, check_size, one_store, split_path
 from icesql.storage.stores.azure import account_of
 from icesql.storage.stores.client import Body
-from icesql.storage.stores.options import check_signing, first, flag
+from icesql.storage.stores.options import check_signing, first, flag, virtual_addressing
 
 _S3_REASON: Final = re.compile(
     r"HTTP status (\d+)\).*?Unable to parse ExceptionName: (\w+) Message: (.*)", re.DOTALL
@@ -51,10 +51,10 @@ class ArrowFiles:
         if key not in self._systems:
             with self.reaching(uri):
                 self._systems[key] = self._connect(uri, scheme, authority)
-        match scheme:
-            case "hdfs" | "viewfs":
+        match one_store(scheme):
+            case "hdfs":
                 return self._systems[key], inner
-            case "abfs" | "abfss" | "wasb" | "wasbs":
+            case "abfs":
                 container = authority.partition("@")[0] if "@" in authority else ""
                 return self._systems[key], f"{container}{inner}" if container else inner.lstrip("/")
             case _:
@@ -163,14 +163,14 @@ class ArrowFiles:
         return f"{unknown[2]}: {unknown[3]} (status {unknown[1]})" if unknown else text
 
     def _connect(self, uri: str, scheme: str, authority: str) -> Any:
-        match scheme:
-            case "s3" | "s3a" | "s3n":
+        match one_store(scheme):
+            case "s3":
                 return self._s3(authority)
-            case "gs" | "gcs":
+            case "gs":
                 return self._gcs()
-            case "hdfs" | "viewfs":
+            case "hdfs":
                 return self._hdfs(scheme, authority)
-            case "abfs" | "abfss" | "wasb" | "wasbs":
+            case "abfs":
                 system = self._azure(authority)
                 if not any(name.startswith(_AZURE_CREDENTIALS) for name in self.properties):
                     # Opening a file ends the process if the default chain finds nothing;
@@ -196,13 +196,9 @@ class ArrowFiles:
             "proxy_options": given.get("s3.proxy-uri"),
             "connect_timeout": _seconds(given, "s3.connect-timeout"),
             "request_timeout": _seconds(given, "s3.request-timeout"),
+            "force_virtual_addressing": virtual_addressing(given),
+            "anonymous": flag(given, "s3.anonymous") or None,
         }
-        if "s3.path-style-access" in given:
-            options["force_virtual_addressing"] = not flag(given, "s3.path-style-access")
-        if "s3.force-virtual-addressing" in given:
-            options["force_virtual_addressing"] = flag(given, "s3.force-virtual-addressing")
-        if flag(given, "s3.anonymous"):
-            options["anonymous"] = True
         if options["region"] is None and options["endpoint_override"] is None:
             options["region"] = region_of(bucket)
         return fs.S3FileSystem(**{name: v for name, v in options.items() if v is not None})

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from icesql.context import Progress, QueryContext
 from icesql.errors import StorageError
-from icesql.storage.open import denied, is_local, local_spellings, split_path
+from icesql.storage.open import is_local, local_spellings, split_path
 
 if TYPE_CHECKING:
     from icesql.storage.open import Storage
@@ -51,8 +51,7 @@ def list_files(
     are neither followed nor listed: their targets are elsewhere. Raises StorageError where any
     folder cannot be read, AccessDeniedError outside of the storage's roots.
     """
-    if storage.confine is not None and not storage.confine.hold(folder):
-        raise denied(folder)
+    storage.check(folder)
     found = _local(folder, query, enter) if is_local(folder) else _remote(storage, folder, enter)
     for number, each in enumerate(found):
         if number % _STEP == 0:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from icesql.errors import Error, OperationalError, StorageError, UnsupportedTableError
 from icesql.storage.credentials import redact
-from icesql.storage.open import denied, is_local, local_spellings
+from icesql.storage.open import is_local, local_spellings
 from icesql.storage.output_file import OutputFile
 
 if TYPE_CHECKING:
@@ -51,8 +51,7 @@ class NewFile:
     closed = False  # with ``write`` all that pyarrow's PythonFile asks of a file
 
     def __init__(self, storage: Storage, path: str) -> None:
-        if storage.confine is not None and not storage.confine.hold(path):
-            raise denied(path)
+        storage.check(path)
         self.path, self._storage = path, storage
         self.size = 0
         self._local: OutputFile | None = None
@@ -128,8 +127,7 @@ def replace_file(storage: Storage, path: str, data: bytes) -> None:
 
     Raises StorageError, and AccessDeniedError for a path outside of the storage's roots.
     """
-    if storage.confine is not None and not storage.confine.hold(path):
-        raise denied(path)
+    storage.check(path)
     if is_local(path):
         with OutputFile(local_spellings(path)[0], overwrite=True) as file:
             file.write(data)
@@ -157,8 +155,7 @@ def _of_store(storage: Storage, path: str, function: Callable[[], T]) -> T:
 def remove_file(storage: Storage, path: str) -> bool:
     """Remove a file of the table; returns whether it succeeded. Never raises."""
     try:
-        if storage.confine is not None and not storage.confine.hold(path):
-            return False
+        storage.check(path)
         if is_local(path):
             os.unlink(local_spellings(path)[0])
             return True

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, cast
 from urllib.parse import unquote
 
@@ -13,8 +14,6 @@ from icesql.storage.cache import BoundedCache
 from icesql.storage.credentials import masked
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from icesql.storage.remote import RemoteFiles
     from icesql.storage.roots import Roots
     from icesql.storage.stores.lease import Lease
@@ -53,6 +52,12 @@ def check_size(location: str, size: int, most: int) -> None:
 # Two letters at least, so that C:\ stays a path.
 _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]+):(?=/|\.)")
 
+# Schemes that open the same store.
+_ONE_STORE: Final = {
+    "s3a": "s3", "s3n": "s3", "gcs": "gs",
+    "abfss": "abfs", "wasb": "abfs", "wasbs": "abfs", "viewfs": "hdfs",
+}  # fmt: skip
+
 # A UUID, or the 16 hex digits of Impala's and Hive's writers: a name that exists only once.
 _TELLING: Final = re.compile(r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}|[0-9a-f]{16}")
 
@@ -67,6 +72,11 @@ def split_path(path: str) -> tuple[str, str, str]:
         return found[1].lower(), "", rest
     authority, slash, inner = rest[2:].partition("/")
     return found[1].lower(), authority, slash + inner
+
+
+def one_store(scheme: str) -> str:
+    """The one name of the schemes that open the same store, such as s3 for s3a."""
+    return _ONE_STORE.get(scheme, scheme)
 
 
 def components(path: str) -> tuple[str, ...]:
@@ -350,9 +360,13 @@ class Storage:
         """
         if self.reroot is not None:
             return self.reroot.locate(path)
+        self.check(path)
+        return self._as_written(path)
+
+    def check(self, path: str) -> None:
+        """Raise AccessDeniedError for a path outside of the roots."""
         if self.confine is not None and not self.confine.hold(path):
             raise denied(path)
-        return self._as_written(path)
 
     def _as_written(self, path: str) -> str:
         if not is_local(path):
@@ -375,19 +389,13 @@ class Storage:
             return self.reroot.find(path) or "/" + "/".join(components(path))
         scheme, authority, _ = split_path(path)
         inner = "/" + "/".join(components(path))
-        match scheme:
-            case "s3" | "s3a" | "s3n":
-                return f"s3://{authority}{inner}"
-            case "abfs" | "abfss" | "wasb" | "wasbs":
-                return f"abfs://{authority}{inner}"
-            case "gs" | "gcs":
-                return f"gs://{authority}{inner}"
+        match one_store(scheme):
             case "" | "file":
                 return self._as_written(path)
-            case "hdfs" | "viewfs":
+            case "hdfs":
                 return f"hdfs:{inner}"
-            case _:
-                return f"{scheme}://{authority}{inner}"
+            case store:
+                return f"{store}://{authority}{inner}"
 
     # ------------------------------------------------------------------ bytes
 
@@ -403,10 +411,8 @@ class Storage:
         location = self.location(path)
         if not is_local(location):
             return self.remote_files().size(location)
-        try:
+        with storage_errors(location):
             return os.stat(location).st_size
-        except OSError as error:
-            raise storage_error(location, error) from error
 
     def read(
         self, path: str, *, offset: int = 0, length: int | None = None, most: int | None = None
@@ -422,17 +428,15 @@ class Storage:
         elif not is_local(location):
             data = self.remote_files().read(location, offset, length)
         else:
-            try:
-                with open(location, "rb", buffering=0 if length is None else -1) as file:
-                    count = -1 if length is None else length
-                    if count > _UNASKED:
-                        # The length comes from a manifest; allocate only what the file has.
-                        count = max(min(count, os.fstat(file.fileno()).st_size - offset), 0)
-                    if offset:
-                        file.seek(offset)
-                    data = file.read(count)
-            except OSError as error:
-                raise storage_error(location, error) from error
+            buffering = 0 if length is None else -1
+            with storage_errors(location), open(location, "rb", buffering=buffering) as file:
+                count = -1 if length is None else length
+                if count > _UNASKED:
+                    # The length comes from a manifest; allocate only what the file has.
+                    count = max(min(count, os.fstat(file.fileno()).st_size - offset), 0)
+                if offset:
+                    file.seek(offset)
+                data = file.read(count)
         if length is not None and len(data) < length:
             raise CorruptFileError(
                 location,
@@ -473,23 +477,18 @@ class Storage:
     def _read_whole(self, location: str, most: int) -> bytes:
         if not is_local(location):
             return self.remote_files().read_whole(location, most)
-        try:
-            with open(location, "rb") as file:
-                size = os.fstat(file.fileno()).st_size
-                check_size(location, size, most)
-                return file.read(size)
-        except OSError as error:
-            raise storage_error(location, error) from error
+        with storage_errors(location), open(location, "rb") as file:
+            size = os.fstat(file.fileno()).st_size
+            check_size(location, size, most)
+            return file.read(size)
 
     def open(self, path: str) -> BinaryIO:
         """The file as a seekable binary stream; close it."""
         location = self.location(path)
         if not is_local(location):
             return self.remote_files().open(location)
-        try:
+        with storage_errors(location):
             return cast(BinaryIO, open(location, "rb"))
-        except OSError as error:
-            raise storage_error(location, error) from error
 
     def open_known(self, path: str, length: int) -> BinaryIO:
         """As ``open`` for a file whose length is in metadata: no request to a store for it."""
@@ -512,15 +511,12 @@ class Storage:
 
         The folder is taken as written, never re-rooted.
         """
-        if self.confine is not None and not self.confine.hold(path):
-            raise denied(path)
+        self.check(path)
         if not is_local(path):
             return self.remote_files().list_folder(path)
         folder = local_spellings(path)[0]
-        try:
+        with storage_errors(folder):
             return sorted([entry.name for entry in os.scandir(folder) if entry.is_file()])
-        except OSError as error:
-            raise storage_error(folder, error) from error
 
     def version_of(self, path: str) -> tuple[str, int, int] | None:
         """(location, time of change in ns, size) of a local file; None if remote or missing."""
@@ -558,9 +554,13 @@ class Storage:
 VANISHED: Final = "no such file; expired or removed while reading?"
 
 
-def storage_error(path: str, error: OSError) -> StorageError:
-    """The StorageError for an OSError: its reason, without the errno and a second path."""
-    return StorageError(path, os_problem(error))
+@contextmanager
+def storage_errors(path: str, verb: str = "read") -> Iterator[None]:
+    """An OSError in the block becomes a StorageError: its reason, without errno or second path."""
+    try:
+        yield
+    except OSError as error:
+        raise StorageError(path, os_problem(error), verb=verb) from error
 
 
 def os_problem(error: OSError) -> str:

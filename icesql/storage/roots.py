@@ -4,18 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
-from typing import Final
 from urllib.parse import unquote
 
 from msgspec import Struct
 
-from icesql.storage.open import components, is_local, local_spellings, split_path
-
-# Schemes that open the same store.
-_ONE_STORE: Final = {
-    "s3a": "s3", "s3n": "s3", "gcs": "gs",
-    "abfss": "abfs", "wasb": "abfs", "wasbs": "abfs", "viewfs": "hdfs",
-}  # fmt: skip
+from icesql.storage.open import components, is_local, local_spellings, one_store, split_path
 
 
 class Roots(Struct, frozen=True):
@@ -91,7 +84,7 @@ class Roots(Struct, frozen=True):
         texts = [rest, *_decoded(rest)]
         if any("\0" in each for each in texts):
             return False
-        store = _ONE_STORE.get(scheme, scheme), authority
+        store = one_store(scheme), authority
         found = [_split(each) for each in texts]
         return any(
             store == (name, own)
@@ -151,4 +144,4 @@ def _remote(path: str) -> tuple[str, str, tuple[str, ...]] | None:
             return None
     if rest.startswith("//"):
         return None
-    return _ONE_STORE.get(scheme, scheme), authority, tuple(names)
+    return one_store(scheme), authority, tuple(names)

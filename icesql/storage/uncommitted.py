@@ -68,10 +68,9 @@ def _remove_leftovers(storage: Storage, folder: str, mark: str, kept: Collection
     Those whose names are in ``kept`` stay. Files that cannot be listed or removed stay, too, as
     orphans.
     """
-    if storage.confine is not None and not storage.confine.hold(folder):
-        return
     # Each store has its own errors.
     with suppress(Exception):
+        storage.check(folder)
         if is_local(folder):
             for place, _, names in os.walk(local_spellings(folder)[0]):
                 for name in names:

@@ -38,7 +38,7 @@ from icesql.iceberg.metadata.changes.snapshots import (
 )
 from icesql.iceberg.metadata.file_names import wants_gzip
 from icesql.iceberg.metadata.table_metadata import TableMetadata
-from icesql.storage.open import Storage, is_local, local_spellings, os_problem, storage_error
+from icesql.storage.open import Storage, is_local, local_spellings, storage_errors
 
 # How long a commit assumes that a folder of v<N> files still has no files that a catalog named.
 # Writers of the two layouts do not synchronize, so no listing would make this certain.
@@ -257,10 +257,8 @@ def _check(document: dict[str, Any], folder: str, name: str) -> None:
 
 
 def _make_folder(folder: str) -> None:
-    try:
+    with storage_errors(folder, "write"):
         os.makedirs(folder, exist_ok=True)
-    except OSError as error:
-        raise StorageError(folder, os_problem(error), verb="write") from error
 
 
 def _link_new(data: bytes, final: str) -> tuple[bool | None, tuple[int, int] | None]:
@@ -272,28 +270,28 @@ def _link_new(data: bytes, final: str) -> tuple[bool | None, tuple[int, int] | N
     # Readers ignore names that begin with a dot.
     temporary = os.path.join(folder, f".{uuid.uuid4().hex}.new")
     try:
-        with open(temporary, "xb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-            written = os.fstat(file.fileno())
-        if is_taken(folder, hadoop_version(name) or 0):
-            return False, None
-        try:
-            os.link(temporary, final)  # unlike rename, this never replaces
-        except OSError as error:
-            # A network file system may have made the link and lost the reply, or repeated the call.
-            linked = _is_linked(temporary, final)
-            if linked is False and isinstance(error, FileExistsError):
+        with storage_errors(final, "write"):
+            with open(temporary, "xb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+                written = os.fstat(file.fileno())
+            if is_taken(folder, hadoop_version(name) or 0):
                 return False, None
-            if linked is False and error.errno in _REFUSED:
-                raise _without_links(final, error) from error
-            if not linked:
-                return None, None
-        _sync_folder(folder)
-        return True, (written.st_mtime_ns, written.st_size)
-    except OSError as error:
-        raise StorageError(final, os_problem(error), verb="write") from error
+            try:
+                os.link(temporary, final)  # unlike rename, this never replaces
+            except OSError as error:
+                # A network file system may have made the link and lost the reply, or repeated the
+                # call.
+                linked = _is_linked(temporary, final)
+                if linked is False and isinstance(error, FileExistsError):
+                    return False, None
+                if linked is False and error.errno in _REFUSED:
+                    raise _without_links(final, error) from error
+                if not linked:
+                    return None, None
+            _sync_folder(folder)
+            return True, (written.st_mtime_ns, written.st_size)
     finally:
         with suppress(OSError):
             os.unlink(temporary)
@@ -379,30 +377,28 @@ def check_parts(parts: Sequence[str]) -> None:
 def create_namespace(folder: str, namespace: Identifier) -> None:
     """Create the folder of a namespace, and its parents. Raises CatalogError."""
     check_parts(namespace)
-    try:
-        os.makedirs(os.path.dirname(folder), exist_ok=True)
-        os.mkdir(folder)
-    except FileExistsError as error:
-        raise CatalogError(f"namespace {'.'.join(namespace)} already exists") from error
-    except OSError as error:
-        raise storage_error(folder, error) from error
+    with storage_errors(folder):
+        try:
+            os.makedirs(os.path.dirname(folder), exist_ok=True)
+            os.mkdir(folder)
+        except FileExistsError as error:
+            raise CatalogError(f"namespace {'.'.join(namespace)} already exists") from error
 
 
 def drop_namespace(folder: str, namespace: Identifier) -> None:
     """Remove the folder of a namespace if it is empty. Raises CatalogError."""
-    try:
-        os.rmdir(folder)
-    except OSError as error:
-        if os.path.isdir(folder) and os.listdir(folder):
-            raise CatalogError(f"namespace {'.'.join(namespace)} is not empty") from error
-        raise storage_error(folder, error) from error
+    with storage_errors(folder):
+        try:
+            os.rmdir(folder)
+        except OSError as error:
+            if os.path.isdir(folder) and os.listdir(folder):
+                raise CatalogError(f"namespace {'.'.join(namespace)} is not empty") from error
+            raise
 
 
 def remove_table(folder: str) -> None:
     """Delete the folder of a table, metadata first: a partly deleted folder is no table."""
-    try:
+    with storage_errors(folder):
         gone = os.path.join(folder, f".{uuid.uuid4().hex}.gone")
         os.rename(os.path.join(folder, "metadata"), gone)
         shutil.rmtree(folder)
-    except OSError as error:
-        raise storage_error(folder, error) from error

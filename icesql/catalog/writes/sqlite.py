@@ -68,13 +68,11 @@ class JdbcCatalog(Struct, frozen=True):
                     return refused
                 found.append(Unknown("it was left while it committed", new))
                 found.append(_committed(database, new))
-        except sqlite3.OperationalError as error:
-            if not found and ("locked" in str(error) or "busy" in str(error)):
-                return Conflict(f"the catalog {self.file} is locked by another writer")
-            if not found:
-                raise CatalogError(f"SQLite catalog {self.file}: {error}") from error
         except sqlite3.Error as error:
             if not found:
+                is_busy = "locked" in str(error) or "busy" in str(error)
+                if is_busy and isinstance(error, sqlite3.OperationalError):
+                    return Conflict(f"the catalog {self.file} is locked by another writer")
                 raise CatalogError(f"SQLite catalog {self.file}: {error}") from error
         except Exception:  # such as one raised by a signal handler
             if not found:

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import os
 import random
+import re
 import sys
 import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from icesql.errors import Error, StorageError
 from icesql.storage.clean_errors import without_secrets
 from icesql.storage.credentials import redact
 from icesql.storage.stores.failures import Failure, RefusedError, failure_of, wrong_length
 from icesql.storage.stores.options import make_store
+
+if TYPE_CHECKING:
+    import urllib3
 
 # A record of each request to a store or a catalog in the log ``icesql`` at level DEBUG.
 
@@ -42,6 +46,23 @@ def mask_logs() -> None:
 
     for name in _LOGS:
         logging.getLogger(name).addFilter(_MASKED)  # the same one is added once
+
+
+def proxy_of(url: str) -> str | None:
+    """The proxy that the environment sets for the server of a URL."""
+    from urllib.request import getproxies, proxy_bypass
+
+    host = re.sub(r"^\w+://([^/@]*@)?", "", url).partition("/")[0]
+    return None if proxy_bypass(host) else getproxies().get(url.partition(":")[0])
+
+
+def connections(proxy: str | None, **options: Any) -> urllib3.PoolManager:
+    """A pool of connections; an option without a value has urllib3's default."""
+    import urllib3
+
+    mask_logs()
+    given = {name: value for name, value in options.items() if value is not None}
+    return urllib3.ProxyManager(proxy, **given) if proxy else urllib3.PoolManager(**given)
 
 
 def log_request(

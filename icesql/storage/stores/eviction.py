@@ -11,7 +11,7 @@ import os
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import Any, Final
 
 fcntl: Any
@@ -60,7 +60,7 @@ class Eviction:
 
     def lease(self) -> Lease:
         """A lease that begins now."""
-        with self._gate(exclusive=False):  # a sweep must not meet it before it is locked
+        with self.finding():  # a sweep must not meet it before it is locked
             return Lease(os.path.join(self.folder, "leases"))
 
     def has_leases(self) -> bool:
@@ -71,11 +71,9 @@ class Eviction:
         except FileNotFoundError:
             return False
 
-    @contextmanager
-    def finding(self) -> Iterator[None]:
+    def finding(self) -> AbstractContextManager[bool]:
         """A block in which files are found and dated, and none of them is removed."""
-        with self._gate(exclusive=False):
-            yield
+        return self._locked("gate", shared=True)
 
     def added(self, size: int) -> None:
         """Count ``size`` written bytes. If the store is too large, sweep in a separate thread."""
@@ -127,12 +125,12 @@ class Eviction:
             before = self.usage()
             files = sorted(self._files())
             total = sum(size for _, size, _ in files)
-            with self._gate(exclusive=True):
+            with self._locked("gate"):
                 horizon = self._horizon()
             for begin in range(0, len(files), _AT_ONCE):
                 if total <= most:
                     break
-                with self._gate(exclusive=True):
+                with self._locked("gate"):
                     for _, size, path in files[begin : begin + _AT_ONCE]:
                         if total > most and self._remove(path, horizon):
                             total -= size
@@ -201,11 +199,6 @@ class Eviction:
         with open(aside, "wb") as file:
             file.write(b"%d" % used)
         os.replace(aside, path)
-
-    @contextmanager
-    def _gate(self, *, exclusive: bool) -> Iterator[None]:
-        with self._locked("gate", shared=not exclusive):
-            yield
 
     @contextmanager
     def _locked(self, name: str, *, shared: bool = False, wait: bool = True) -> Iterator[bool]:

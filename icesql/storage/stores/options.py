@@ -14,6 +14,7 @@ from importlib.util import find_spec
 from typing import Any, Final
 
 from icesql.errors import NotSupportedError
+from icesql.storage.open import one_store
 
 # Credentials of AWS profiles for obstore, which reads none: by botocore's own chain.
 
@@ -63,8 +64,8 @@ def profile_credentials(name: str | None) -> ProfileCredentials | None:
 
 # Options of the clients of all stores: time limits, one attempt, and properties.
 
-CONNECT_SECONDS: Final = 5.0
-REQUEST_SECONDS: Final = 30.0
+_CONNECT_SECONDS: Final = 5.0
+_REQUEST_SECONDS: Final = 30.0
 # icesql retries itself: its retries are counted, have a budget and end with the query.
 ONE_TRY: Final = {"max_retries": 0, "retry_timeout": timedelta(seconds=60)}
 
@@ -87,10 +88,15 @@ def is_signed_elsewhere(properties: Mapping[str, str]) -> bool:
     return flag(properties, "s3.remote-signing-enabled") or wanted == "S3V4RestSigner"
 
 
+def timeouts(properties: Mapping[str, str]) -> tuple[float, float]:
+    """The seconds to connect to a store, and for a response."""
+    connect = float(properties.get("s3.connect-timeout") or _CONNECT_SECONDS)
+    return connect, float(properties.get("s3.request-timeout") or _REQUEST_SECONDS)
+
+
 def client_options(properties: Mapping[str, str], endpoint: str | None) -> dict[str, Any]:
     """Of obstore's HTTP client; ``endpoint`` None is the store's own, by https."""
-    connect = float(properties.get("s3.connect-timeout") or CONNECT_SECONDS)
-    request = float(properties.get("s3.request-timeout") or REQUEST_SECONDS)
+    connect, request = timeouts(properties)
     options: dict[str, Any] = {
         "connect_timeout": timedelta(seconds=connect),
         "timeout": timedelta(seconds=request),
@@ -117,12 +123,12 @@ def is_plain_key(key: str) -> bool:
 
 def make_store(scheme: str, authority: str, properties: Mapping[str, str]) -> Any | None:
     """The client for a bucket or container."""
-    match scheme:
-        case "s3" | "s3a" | "s3n":
+    match one_store(scheme):
+        case "s3":
             return _s3(authority, properties)
-        case "gs" | "gcs":
+        case "gs":
             return _gcs(authority, properties)
-        case "abfs" | "abfss" | "wasb" | "wasbs":
+        case "abfs":
             from icesql.storage.stores.azure import azure_store
 
             return azure_store(authority, properties)
@@ -143,17 +149,19 @@ def _s3(bucket: str, given: Mapping[str, str]) -> Any | None:
             return None
     from obstore import store
 
-    endpoint = given.get("s3.endpoint") or os.environ.get("AWS_ENDPOINT_URL_S3")
-    endpoint = endpoint or os.environ.get("AWS_ENDPOINT_URL") or None
+    endpoint = first(given, "s3.endpoint")
+    endpoint = endpoint or first(os.environ, "AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
     if endpoint is not None and "://" not in endpoint:
         endpoint = f"https://{endpoint}"
     region = first(given, "s3.region", "client.region")
-    region = region or os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
+    region = region or first(os.environ, "AWS_REGION", "AWS_DEFAULT_REGION")
     region = region or (profile.region if profile is not None else None)
     if region is None:
         region = "us-east-1" if endpoint is not None else _region_of(bucket)
-    options: dict[str, Any] = {"region": region}
-    options["virtual_hosted_style_request"] = virtual = _is_virtual(bucket, given, endpoint)
+    virtual = virtual_addressing(given)
+    if virtual is None:
+        virtual = endpoint is None and "." not in bucket
+    options: dict[str, Any] = {"region": region, "virtual_hosted_style_request": virtual}
     if endpoint is not None:
         if virtual:
             kind, _, host = endpoint.partition("://")
@@ -192,12 +200,13 @@ def check_signing(given: Mapping[str, str]) -> None:
         )
 
 
-def _is_virtual(bucket: str, given: Mapping[str, str], endpoint: str | None) -> bool:
+def virtual_addressing(given: Mapping[str, str]) -> bool | None:
+    """Whether the bucket is a part of the host's name; None if the properties do not say it."""
     if "s3.force-virtual-addressing" in given:
         return flag(given, "s3.force-virtual-addressing")
     if "s3.path-style-access" in given:
         return not flag(given, "s3.path-style-access")
-    return endpoint is None and "." not in bucket
+    return None
 
 
 def _has_profile() -> bool:

@@ -4,27 +4,28 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, Protocol
 from urllib.parse import quote, unquote, urlsplit
 
 from msgspec import Struct
 
 from icesql.errors import CatalogError, NotSupportedError, StorageError
-from icesql.storage.stores.client import Received, StoreClient, StoreFailed, mask_logs
-from icesql.storage.stores.failures import Failure, failure_of
-from icesql.storage.stores.options import (
-    CONNECT_SECONDS,
-    REQUEST_SECONDS,
-    first,
-    flag,
-    is_signed_elsewhere,
+from icesql.storage.open import one_store
+from icesql.storage.stores.client import (
+    Received,
+    StoreClient,
+    StoreFailed,
+    connections,
+    proxy_of,
 )
+from icesql.storage.stores.failures import Failure, failure_of
+from icesql.storage.stores.options import first, flag, is_signed_elsewhere, timeouts
 
 if TYPE_CHECKING:
     import urllib3
 
-_S3: Final = ("s3", "s3a", "s3n")
 _MOST_READ: Final = 64 << 10  # bytes of an error
 _MOST_CONNECTIONS: Final = 64
 
@@ -50,7 +51,7 @@ def signed_client(
     scheme: str, bucket: str, properties: Mapping[str, str], signer: Signer | None
 ) -> SignedClient | None:
     """The client of a bucket whose requests are signed elsewhere; None for all others."""
-    if signer is None or scheme not in _S3 or not is_signed_elsewhere(properties):
+    if signer is None or one_store(scheme) != "s3" or not is_signed_elsewhere(properties):
         return None
     return SignedClient(bucket, properties, signer)
 
@@ -115,28 +116,29 @@ class SignedClient(StoreClient):
             anew = True
 
     def _answer(self, method: str, uri: str, headers: Mapping[str, str]) -> Any:
-        from urllib3.exceptions import HTTPError, TimeoutError
-
-        try:
+        with _answering("the store cannot be reached"):
             return self._pool.request(
                 method, uri, headers=dict(headers), preload_content=False, redirect=False
             )
-        except TimeoutError as error:
-            raise StoreFailed(Failure("the store did not answer in time", True)) from error
-        except (HTTPError, OSError, ValueError) as error:
-            raise StoreFailed(Failure("the store cannot be reached", True)) from error
 
     @staticmethod
     def _body(response: Any, most: int) -> bytes:
-        from urllib3.exceptions import HTTPError, TimeoutError
-
-        try:
+        with _answering("the answer was cut off"):
             data: bytes = response.read(most, decode_content=False)
-        except TimeoutError as error:
-            raise StoreFailed(Failure("the store did not answer in time", True)) from error
-        except (HTTPError, OSError) as error:
-            raise StoreFailed(Failure("the answer was cut off", True)) from error
-        return data
+            return data
+
+
+@contextmanager
+def _answering(otherwise: str) -> Iterator[None]:
+    """Translate errors of a request; ``otherwise`` describes those that are no timeout."""
+    from urllib3.exceptions import HTTPError, TimeoutError
+
+    try:
+        yield
+    except TimeoutError as error:
+        raise StoreFailed(Failure("the store did not answer in time", True)) from error
+    except (HTTPError, OSError, ValueError) as error:
+        raise StoreFailed(Failure(otherwise, True)) from error
 
 
 def _with_signed(headers: Mapping[str, str], signature: Signature) -> dict[str, str]:
@@ -190,32 +192,22 @@ _pools_lock: Final = threading.Lock()
 
 def _pool(base: str, properties: Mapping[str, str]) -> urllib3.PoolManager:
     """Connections of this process, kept beyond one load of a table."""
-    from urllib.request import getproxies, proxy_bypass
-
     import urllib3
 
-    mask_logs()
-    parts = urlsplit(base)
     proxy = properties.get("s3.proxy-uri")
-    if proxy is None and not proxy_bypass(parts.netloc):
-        proxy = getproxies().get(parts.scheme)
-    bundle = next(
-        (os.environ[name] for name in ("AWS_CA_BUNDLE", "SSL_CERT_FILE") if os.environ.get(name)),
-        None,
-    )
-    connect = float(properties.get("s3.connect-timeout") or CONNECT_SECONDS)
-    request = float(properties.get("s3.request-timeout") or REQUEST_SECONDS)
+    if proxy is None:
+        proxy = proxy_of(base)
+    bundle = first(os.environ, "AWS_CA_BUNDLE", "SSL_CERT_FILE")
+    connect, request = timeouts(properties)
     key = os.getpid(), proxy, bundle, connect, request
     with _pools_lock:
         found = _pools.get(key)
         if found is None:
-            options: dict[str, Any] = {
-                "timeout": urllib3.Timeout(connect=connect, read=request),
-                "retries": False,  # those of StoreClient are counted
-                "maxsize": _MOST_CONNECTIONS,
-            }
-            if bundle is not None:
-                options["ca_certs"] = bundle
-            made = urllib3.ProxyManager(proxy, **options) if proxy else None
-            found = _pools[key] = made or urllib3.PoolManager(**options)
+            found = _pools[key] = connections(
+                proxy,
+                ca_certs=bundle,
+                timeout=urllib3.Timeout(connect=connect, read=request),
+                retries=False,  # those of StoreClient are counted
+                maxsize=_MOST_CONNECTIONS,
+            )
         return found
