@@ -4,32 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from icesql.errors import CatalogError, TableNotFoundError, similar_names
+
+if TYPE_CHECKING:
+    from icesql.catalog.table import Catalog
 
 Identifier = tuple[str, ...]
 
 # A limit that stops at lists without an end; longer lists are of no use to a reader.
 MOST_NAMES: Final = 1_000_000
 _DEEPEST: Final = 100
-
-
-class Catalog(Protocol):
-    """The part of a catalog that ``near_tables`` uses."""
-
-    @property
-    def name(self) -> str:
-        """The name of the catalog in SQL."""
-
-    def namespaces(self) -> list[Identifier]:
-        """All namespaces."""
-
-    def tables(self, namespace: Sequence[str] | None = None) -> list[Identifier]:
-        """The tables directly in a namespace."""
-
-    def empty_hint(self) -> str:
-        """Why there may be no namespaces."""
 
 
 def listed_name(parts: Sequence[str]) -> str:
@@ -105,7 +91,24 @@ def not_found(
     return TableNotFoundError(text, similar=similar, hint=hint)
 
 
-def near_tables(catalog: Catalog, wanted: Identifier) -> tuple[list[Identifier], str]:
+def other_spelling(
+    catalog: Catalog, wanted: Identifier, empty_hint: Callable[[], str], error: CatalogError
+) -> Identifier:
+    """The only table whose name differs from a missing one in case alone.
+
+    Raises TableNotFoundError because of ``error``. ``empty_hint`` returns why the catalog may have
+    no namespaces.
+    """
+    near, hint = _near_tables(catalog, wanted, empty_hint)
+    found = matching(wanted, near)
+    if found is None or found == wanted:
+        raise not_found(wanted, near, f"catalog {catalog.name}", hint) from error
+    return found
+
+
+def _near_tables(
+    catalog: Catalog, wanted: Identifier, empty_hint: Callable[[], str]
+) -> tuple[list[Identifier], str]:
     """Tables with names near a missing one, and a hint about its namespace.
 
     Both are empty if the catalog cannot list its tables and namespaces.
@@ -121,7 +124,7 @@ def near_tables(catalog: Catalog, wanted: Identifier) -> tuple[list[Identifier],
     except CatalogError:
         return [], ""
     if not known:
-        return [], catalog.empty_hint()
+        return [], empty_hint()
     if above in known:
         return [], f'the namespace "{".".join(above)}" has no tables'
     names = {".".join(each): each for each in known}

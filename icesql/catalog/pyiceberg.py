@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from icesql.catalog.client_errors import is_foreign, is_missing, translated
 from icesql.catalog.configuration import configuration, kind_of
-from icesql.catalog.identifiers import all_namespaces, matching, near_tables, not_found
+from icesql.catalog.identifiers import all_namespaces, other_spelling
 from icesql.catalog.properties import names_code, of_storage
 from icesql.catalog.rest.storage_properties import storage_properties
 from icesql.catalog.table import Catalog, Identifier, Table, confining_roots, table_from_metadata
@@ -233,12 +233,8 @@ class PyIcebergCatalog:
         except CatalogError as error:
             if not is_missing(error.__cause__, *_NO_SUCH_TABLE):
                 raise
-            near, hint = near_tables(self, wanted)
-            found = matching(wanted, near)
-            if found is None or found == wanted:
-                raise not_found(wanted, near, f"catalog {self.name}", hint) from error
-            wanted = found
-            table = self._loaded(found)
+            wanted = other_spelling(self, wanted, self.empty_hint, error)
+            table = self._loaded(wanted)
         return self._table(wanted, table)
 
     def load_without_waiting(self, identifier: Sequence[str]) -> Table | None:

@@ -8,10 +8,9 @@ from typing import Any
 import pytest
 
 from icesql.catalog.rest.answers import Refusal
-from icesql.catalog.rest.catalog import RestCatalog
+from icesql.catalog.rest.catalog import Renewal, RestCatalog
 from icesql.catalog.rest.changes import swap
 from icesql.catalog.rest.loaded import LoadedTable
-from icesql.catalog.rest.renewal import Renewal
 from icesql.catalog.writes.change import TableChange
 from icesql.iceberg.metadata.changes.updates import SetProperties
 from tests.catalog.rest_server import ORDERS, Server, rest
@@ -63,7 +62,7 @@ def test_a_commit_and_credentials_are_asked_for_with_it(giving: Server) -> None:
     with pytest.raises(Refusal):
         catalog.credentials(ORDERS, table.metadata.location)
     change = TableChange((SetProperties({"a": "b"}),), (), table.storage, 0)
-    swap(catalog, ORDERS, False, change)
+    swap(catalog, ORDERS, table.metadata_location, change)
     assert proofs(giving) == [("credentials", TABLES), ("orders", TABLES)]
 
 
@@ -114,7 +113,7 @@ def test_a_worker_asks_with_it_too(giving: Server) -> None:
 
 
 def test_few_are_kept(giving: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("icesql.catalog.rest.catalog._MOST_TOKENS", 2)
+    monkeypatch.setattr("icesql.catalog.rest.server._MOST_TOKENS", 2)
     catalog = own(giving)
     for name in "abc":
         catalog.use_token(("shop", name), name)

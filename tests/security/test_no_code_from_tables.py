@@ -15,7 +15,7 @@ import icesql
 from icesql.catalog.open import open_catalog
 from icesql.catalog.properties import names_code
 from icesql.catalog.pyiceberg import PyIcebergCatalog
-from icesql.catalog.rest.names import configured
+from icesql.catalog.rest.server import configured
 from icesql.catalog.rest.storage_properties import StorageCredential, storage_properties
 from icesql.commit.change import change_table
 from icesql.errors import NotSupportedError

@@ -3,55 +3,44 @@
 from __future__ import annotations
 
 import time
-from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import msgspec
 from msgspec.structs import replace
 
-from icesql.catalog.identifiers import (
-    matching,
-    near_tables,
-    not_found,
-)
-from icesql.catalog.rest.answers import Answer, Refusal, check_unrestricted
+from icesql.catalog.identifiers import not_found, other_spelling
+from icesql.catalog.rest import changes
+from icesql.catalog.rest import views as stored_views
+from icesql.catalog.rest.answers import Refusal, check_unrestricted
 from icesql.catalog.rest.loaded import (
     LoadedTable,
-    Owner,
     ReferencedFirst,
     Vended,
     fresh_until,
     properties_of,
     table_of,
 )
-from icesql.catalog.rest.names import RestNames
-from icesql.catalog.rest.renewal import Renewal
 from icesql.catalog.rest.reports import ScanReports, TableReports
+from icesql.catalog.rest.server import RestServer
 from icesql.catalog.table import Identifier, Table
+from icesql.catalog.writes.change import Place, TableChange
 from icesql.errors import (
     CatalogError,
-    TableNotFoundError,
     UnsupportedTableError,
 )
 from icesql.storage.cache import BoundedCache
 from icesql.storage.roots import Roots
 
-if TYPE_CHECKING:
-    from icesql.catalog.writes.change import Place, Swap, TableChange
-
-_DELEGATION: Final = "X-Iceberg-Access-Delegation"
-_KEPT_BYTES: Final = 64 << 20
-_MOST_TOKENS: Final = 1_000
 _TABLE: Final = "/v1/{prefix}/namespaces/{namespace}/tables/{table}"
 _REPORT: Final = f"POST {_TABLE}/metrics"
 _VIEW: Final = "HEAD /v1/{prefix}/namespaces/{namespace}/views/{view}"
 _CREDENTIALS: Final = f"GET {_TABLE}/credentials"
 
 
-class RestCatalog(RestNames):
+class RestCatalog(RestServer):
     """An Iceberg REST catalog.
 
     ``properties`` are the user's; the first request fetches those that the server's configuration
@@ -69,12 +58,7 @@ class RestCatalog(RestNames):
         cache: BoundedCache | None = None,
         confine: bool | Roots = False,
     ) -> None:
-        super().__init__(name, properties)
-        self.cache, self.confine = cache, confine
-        # Table responses with an ETag, by identifier and snapshot loading mode.
-        self._kept = BoundedCache(_KEPT_BYTES)
-        # Tokens that the server issued for further requests about a table.
-        self._tokens: OrderedDict[Identifier, str] = OrderedDict()
+        super().__init__(name, properties, cache, confine)
         self._reports = ScanReports(self._post_report)
 
     def __repr__(self) -> str:
@@ -97,11 +81,7 @@ class RestCatalog(RestNames):
                 raise
             if self._is_view(wanted):
                 raise UnsupportedTableError("views of a catalog", table=".".join(wanted)) from error
-            near, hint = near_tables(self, wanted)
-            found = matching(wanted, near)
-            if found is None or found == wanted:
-                raise not_found(wanted, near, f"catalog {self.name}", hint) from error
-            return self._load(found)
+            return self._load(other_spelling(self, wanted, self.empty_hint, error))
 
     def load_without_waiting(self, identifier: Sequence[str]) -> Table | None:
         """As ``Catalog.load_without_waiting``: always None, every load sends a request."""
@@ -110,9 +90,8 @@ class RestCatalog(RestNames):
     def _is_view(self, identifier: Identifier) -> bool:
         if self.has_endpoint(_VIEW) is False:
             return False
-        path = self._path("namespaces", self._joined(identifier[:-1]), "views", identifier[-1])
         try:
-            self._client.request("HEAD", *path)
+            self.send("HEAD", *self.place_of(identifier, "views"))
         except Refusal:
             return False
         return True
@@ -128,30 +107,19 @@ class RestCatalog(RestNames):
         return replace(made, metadata=replace(made.metadata, snapshots=whole))
 
     def _table(self, identifier: Identifier, mode: str) -> Table:
-        loaded = self._fetched(identifier, mode)
-        return table_of(identifier, loaded, self._owner(identifier, loaded.location))
+        return self._made(identifier, self._fetched(identifier, mode))
 
-    def _owner(self, identifier: Identifier, location: str) -> Owner:
-        return Owner(
-            self.name,
-            self.given,
-            self.properties,
-            self.cache,
-            self.confine,
-            partial(Renewal, self, identifier, location),
-            self._reports_of(identifier),
-            self,
-            self._path_of(identifier),
-        )
+    def _made(self, identifier: Identifier, loaded: LoadedTable) -> Table:
+        renewing = partial(Renewal, self, identifier, loaded.location)
+        return table_of(identifier, loaded, self, renewing, self._reports_of(identifier))
 
     def _fetched(self, identifier: Identifier, mode: str) -> LoadedTable:
         kept: tuple[str, LoadedTable, float] | None = self._kept.get((*identifier, mode))
-        headers = self._delegating()
+        headers = self.delegating()
         if kept is not None and time.time() < kept[2]:
             headers["If-None-Match"] = kept[0]
         query = {"snapshots": mode} if mode == "refs" else None
-        path = self._path_of(identifier)
-        answer = self._client.request("GET", *path, query=query, headers=headers)
+        answer = self.send("GET", *self.place_of(identifier), query=query, headers=headers)
         if answer.status == 304 and kept is not None:
             self.use_token(identifier, kept[1].token)
             return kept[1]
@@ -163,19 +131,6 @@ class RestCatalog(RestNames):
             self._kept.put((*identifier, mode), (tag, loaded, until), len(answer.body))
         return loaded
 
-    def token_of(self, identifier: Sequence[str]) -> str | None:
-        """The token that the server issued for further requests about a table."""
-        return self._tokens.get(tuple(identifier))
-
-    def use_token(self, identifier: Sequence[str], token: str | None) -> None:
-        """Send this token with further requests about a table; None for the catalog's own."""
-        self._tokens.pop(tuple(identifier), None)
-        if token is not None:
-            self._tokens[tuple(identifier)] = token
-            while len(self._tokens) > _MOST_TOKENS:
-                with suppress(KeyError):  # another thread may have emptied it
-                    self._tokens.popitem(last=False)
-
     def credentials(
         self, identifier: Sequence[str], location: str, plan_id: str | None = None
     ) -> Mapping[str, str]:
@@ -184,7 +139,7 @@ class RestCatalog(RestNames):
         ``plan_id`` identifies the scan whose files are read, if the catalog planned it.
         """
         wanted = tuple(identifier)
-        self._kept.clear()  # a cached response would have the old credentials
+        self.forget()  # a cached response would have the old credentials
         if self.has_endpoint(_CREDENTIALS):
             query = None if plan_id is None else {"planId": plan_id}
             answer = self.request("GET", wanted, "credentials", query=query)
@@ -192,93 +147,32 @@ class RestCatalog(RestNames):
             loaded = LoadedTable(msgspec.Raw(b""), storage_credentials=vended.storage_credentials)
         else:
             loaded = self._fetched(wanted, "refs")
-        return properties_of(loaded, self._owner(wanted, location), location)
+        return properties_of(loaded, self, location)
 
-    def forget(self) -> None:
-        """Clear the cached responses."""
-        self._kept.clear()
+    # ------------------------------------------------------------------ views
 
-    def _delegating(self) -> dict[str, str]:
-        delegation = self.properties.get(f"header.{_DELEGATION}")
-        return {_DELEGATION: str(delegation or "vended-credentials")}
+    def views(self, namespace: Sequence[str] | None = None) -> list[Identifier]:
+        """As ``HasViews.views``."""
+        spaces = self.namespaces() if namespace is None else [tuple(namespace)]
+        return [view for each in spaces for view in stored_views.list_views(self, each)]
 
-    def _path_of(self, identifier: Identifier) -> tuple[str, ...]:
-        return self._path("namespaces", self._joined(identifier[:-1]), "tables", identifier[-1])
+    load_view = stored_views.load_view
 
     # ------------------------------------------------------------------ changes
 
-    def swap(
-        self, identifier: Sequence[str], base_location: str | None, change: TableChange
-    ) -> Swap:
-        """As ``Catalog.swap``: sends requirements and updates, which the server applies."""
-        from icesql.catalog.rest import changes
-
-        self._kept.clear()
-        return changes.swap(self, tuple(identifier), base_location is None, change)
-
-    def register(self, identifier: Sequence[str], location: str) -> Swap:
-        """As ``Registering.register``: the server reads the file."""
-        from icesql.catalog.rest import changes
-
-        self._kept.clear()
-        return changes.register(self, tuple(identifier), location)
+    swap = changes.swap
+    register = changes.register
+    rename = changes.rename
+    drop = changes.drop
+    create_namespace = changes.create_namespace
+    drop_namespace = changes.drop_namespace
 
     def place_new(self, identifier: Sequence[str], change: TableChange) -> Place:
         """As ``Catalog.place_new``: the server's location, with the credentials that it vends."""
-        from icesql.catalog.rest.changes import CREATE, create_request, refuse_missing
-        from icesql.catalog.writes.change import Place
-
         wanted = tuple(identifier)
-        refuse_missing(self, CREATE, f"new tables in catalog {self.name}")
-        path = "namespaces", self.joined(wanted[:-1]), "tables"
-        body = create_request(wanted[-1], change, staged=True)
-        try:
-            answer = self.send("POST", *path, body=body, headers=self._delegating())
-        except Refusal as error:
-            if error.status == 409:
-                name = ".".join(wanted)
-                raise CatalogError(f"{name} already exists") from error
-            raise
-        loaded: LoadedTable = self._client.decoded(answer.body, LoadedTable)
-        made = table_of(wanted, loaded, self._owner(wanted, loaded.location))
+        answer = changes.stage(self, wanted, change)
+        made = self._made(wanted, self._client.decoded(answer.body, LoadedTable))
         return Place(made.metadata.location, made.storage)
-
-    def rename(self, identifier: Sequence[str], new: Sequence[str]) -> None:
-        """As ``Catalog.rename``."""
-        from icesql.catalog.rest import changes
-
-        changes.rename(self, identifier, new)
-
-    def create_namespace(self, namespace: Sequence[str]) -> None:
-        """As ``Catalog.create_namespace``."""
-        from icesql.catalog.rest import changes
-
-        changes.create_namespace(self, namespace)
-
-    def drop_namespace(self, namespace: Sequence[str]) -> None:
-        """As ``Catalog.drop_namespace``."""
-        from icesql.catalog.rest import changes
-
-        changes.drop_namespace(self, namespace)
-
-    def drop(self, identifier: Sequence[str], *, purge: bool = False) -> None:
-        """As ``Catalog.drop``."""
-        wanted = tuple(identifier)
-        path = self._path_of(wanted)
-        try:
-            self._client.request(
-                "DELETE", *path, query={"purgeRequested": "true" if purge else "false"}
-            )
-        except Refusal as error:
-            if error.status == 404:
-                raise TableNotFoundError(".".join(wanted)) from error
-            raise
-
-    def request(self, method: str, identifier: Identifier, *below: str, **options: Any) -> Answer:
-        """Send a request about a table and return the response. Raises CatalogError."""
-        options.setdefault("headers", self._delegating())
-        options.setdefault("token", self.token_of(identifier))
-        return self._client.request(method, *self._path_of(identifier), *below, **options)
 
     def _post_report(self, identifier: Identifier, report: Mapping[str, Any]) -> None:
         self.request("POST", identifier, "metrics", body=report)
@@ -302,3 +196,38 @@ class RestCatalog(RestNames):
         with suppress(CatalogError):
             return self.tables()
         return []
+
+
+class Renewal:
+    """Fetches new storage properties of one table; after unpickling it opens the catalog itself.
+
+    Its pickle therefore contains the user's credentials for the catalog.
+    """
+
+    def __init__(
+        self,
+        catalog: RestCatalog,
+        identifier: Identifier,
+        location: str,
+        plan_id: str | None = None,
+    ) -> None:
+        self._catalog: RestCatalog | None = catalog
+        self._name, self._given = catalog.name, catalog.given
+        self._identifier, self._location, self._plan_id = identifier, location, plan_id
+        self._token: str | None = None
+
+    def __repr__(self) -> str:
+        return f"Renewal({self._name!r}, {self._identifier!r})"
+
+    def __getstate__(self) -> dict[str, Any]:
+        token = self._token
+        if self._catalog is not None:
+            token = self._catalog.token_of(self._identifier)
+        return {**self.__dict__, "_catalog": None, "_token": token}
+
+    def __call__(self) -> Mapping[str, str]:
+        """The properties. Raises CatalogError."""
+        if self._catalog is None:
+            self._catalog = RestCatalog(self._name, self._given)
+            self._catalog.use_token(self._identifier, self._token)
+        return self._catalog.credentials(self._identifier, self._location, self._plan_id)

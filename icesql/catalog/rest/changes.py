@@ -8,9 +8,10 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, NoReturn, Protocol
+from typing import Any, Final, NoReturn
 
 from icesql.catalog.rest.answers import Answer, NoAnswer, Refusal
+from icesql.catalog.rest.server import RestServer
 from icesql.catalog.writes.change import Conflict, Done, Swap, TableChange, Unknown
 from icesql.catalog.writes.new_places import requested_location
 from icesql.errors import (
@@ -42,78 +43,57 @@ TOGETHER: Final = "POST /v1/{prefix}/transactions/commit"
 RENAME: Final = "POST /v1/{prefix}/tables/rename"
 
 
-class Server(Protocol):
-    """The part of a catalog that a change uses."""
-
-    name: str
-
-    def send(self, method: str, *path: str, **options: Any) -> Answer:
-        """Send a request to a path below the catalog's prefix. Raises CatalogError."""
-
-    def token_of(self, identifier: Sequence[str]) -> str | None:
-        """The token that the server issued for requests about a table."""
-
-    def joined(self, namespace: Sequence[str]) -> str:
-        """A namespace as one segment of a URL path."""
-
-    def has_endpoint(self, endpoint: str) -> bool | None:
-        """True if the server lists this endpoint; None if it lists none at all."""
-
-    @property
-    def is_idempotent(self) -> bool:
-        """True if the server applies a repeated request with the same idempotency key only once."""
-
-
-def swap(server: Server, identifier: Sequence[str], is_new: bool, change: TableChange) -> Swap:
+def swap(
+    server: RestServer, identifier: Sequence[str], base_location: str | None, change: TableChange
+) -> Swap:
     """As ``Catalog.swap``: the server applies the updates if the requirements hold."""
+    server.forget()
     refuse_missing(server, COMMIT, f"commits in catalog {server.name}")
-    body = {
-        "identifier": {"namespace": [*identifier[:-1]], "name": identifier[-1]},
-        "requirements": [requirement_json(each) for each in change.requirements],
-        "updates": [u.update_json(each) for each in change.updates],
-    }
-    path = "namespaces", server.joined(identifier[:-1]), "tables", identifier[-1]
+    is_new = base_location is None
     if is_new and not any(isinstance(each, u.AddSnapshot) for each in change.updates):
         # All servers can create an empty table; some reject one with a first snapshot.
-        return _created(server, identifier, change)
-    return _posted(server, path, body, identifier)
+        refuse_missing(server, CREATE, f"new tables in catalog {server.name}")
+        body = create_request(identifier[-1], change, staged=False)
+        return _posted(server, server.place_of(identifier)[:-1], body, identifier)
+    return _posted(server, server.place_of(identifier), _changed(identifier, change), identifier)
 
 
-def has_transactions(server: Server) -> bool:
+def has_transactions(server: RestServer) -> bool:
     """True if the server lists the endpoint that commits several tables atomically."""
     return server.has_endpoint(TOGETHER) is True
 
 
-def swap_several(server: Server, changes: Sequence[tuple[Sequence[str], TableChange]]) -> Swap:
+def swap_several(server: RestServer, changes: Sequence[tuple[Sequence[str], TableChange]]) -> Swap:
     """As ``swap`` for several tables: all changes are applied, or none."""
-    several = [
-        {
-            "identifier": {"namespace": [*identifier[:-1]], "name": identifier[-1]},
-            "requirements": [requirement_json(each) for each in change.requirements],
-            "updates": [u.update_json(each) for each in change.updates],
-        }
-        for identifier, change in changes
-    ]
+    several = [_changed(identifier, change) for identifier, change in changes]
     path = "transactions", "commit"
     return _posted(server, path, {"table-changes": several}, changes[0][0])
 
 
-def register(server: Server, identifier: Sequence[str], location: str) -> Swap:
-    """As ``Registering.register``."""
+def register(server: RestServer, identifier: Sequence[str], location: str) -> Swap:
+    """As ``Registering.register``: the server reads the file."""
+    server.forget()
     refuse_missing(server, REGISTER, f"register_table in catalog {server.name}")
     path = "namespaces", server.joined(identifier[:-1]), "register"
     body = {"name": identifier[-1], "metadata-location": location}
     return _posted(server, path, body, identifier)
 
 
-def _created(server: Server, identifier: Sequence[str], change: TableChange) -> Swap:
-    refuse_missing(server, CREATE, f"new tables in catalog {server.name}")
-    path = "namespaces", server.joined(identifier[:-1]), "tables"
-    return _posted(server, path, create_request(identifier[-1], change, staged=False), identifier)
+def named(identifier: Sequence[str]) -> dict[str, Any]:
+    """An identifier in the body of a request."""
+    return {"namespace": [*identifier[:-1]], "name": identifier[-1]}
+
+
+def _changed(identifier: Sequence[str], change: TableChange) -> dict[str, Any]:
+    return {
+        "identifier": named(identifier),
+        "requirements": [requirement_json(each) for each in change.requirements],
+        "updates": [u.update_json(each) for each in change.updates],
+    }
 
 
 def _posted(
-    server: Server, path: Sequence[str], body: Mapping[str, Any], identifier: Sequence[str]
+    server: RestServer, path: Sequence[str], body: Mapping[str, Any], identifier: Sequence[str]
 ) -> Swap:
     """Send a change; if its outcome is unknown, repeat it, provided that it has an idempotency key.
 
@@ -135,7 +115,7 @@ def _posted(
 
 
 def _once(
-    server: Server,
+    server: RestServer,
     path: Sequence[str],
     body: Mapping[str, Any],
     headers: Mapping[str, str],
@@ -192,47 +172,75 @@ def create_request(name: str, change: TableChange, *, staged: bool) -> dict[str,
 # ------------------------------------------------------------------ names
 
 
-def rename(server: Server, identifier: Sequence[str], new: Sequence[str]) -> None:
+def stage(server: RestServer, identifier: Sequence[str], change: TableChange) -> Answer:
+    """Request the location and credentials of a new table. Raises CatalogError if it exists."""
+    refuse_missing(server, CREATE, f"new tables in catalog {server.name}")
+    return sent(
+        server, "POST", *server.place_of(identifier)[:-1],
+        refused={409: f"{'.'.join(identifier)} already exists"},
+        body=create_request(identifier[-1], change, staged=True), headers=server.delegating(),
+    )  # fmt: skip
+
+
+def drop(server: RestServer, identifier: Sequence[str], *, purge: bool = False) -> None:
+    """As ``Catalog.drop``."""
+    query = {"purgeRequested": "true" if purge else "false"}
+    try:
+        server.send("DELETE", *server.place_of(identifier), query=query)
+    except Refusal as error:
+        if error.status == 404:
+            raise TableNotFoundError(".".join(identifier)) from error
+        raise
+
+
+def rename(server: RestServer, identifier: Sequence[str], new: Sequence[str]) -> None:
     """As ``Catalog.rename``."""
     refuse_missing(server, RENAME, f"renaming tables of catalog {server.name}")
-    body = {
-        "source": {"namespace": [*identifier[:-1]], "name": identifier[-1]},
-        "destination": {"namespace": [*new[:-1]], "name": new[-1]},
-    }
     try:
-        server.send("POST", "tables", "rename", body=body)
+        send_rename(server, "tables", identifier, new)
     except Refusal as error:
-        if error.status == 409:
-            raise CatalogError(f"{'.'.join(new)} already exists") from error
         _raise(error, ".".join(identifier))
 
 
-def create_namespace(server: Server, namespace: Sequence[str]) -> None:
+def send_rename(
+    server: RestServer, kind: str, identifier: Sequence[str], new: Sequence[str]
+) -> None:
+    """Rename one of the "tables" or "views". Raises CatalogError if the new name is taken."""
+    body = {"source": named(identifier), "destination": named(new)}
+    taken = {409: f"{'.'.join(new)} already exists"}
+    sent(server, "POST", kind, "rename", refused=taken, body=body)
+
+
+def create_namespace(server: RestServer, namespace: Sequence[str]) -> None:
     """As ``Catalog.create_namespace``."""
     refuse_missing(server, "POST /v1/{prefix}/namespaces", f"new namespaces in {server.name}")
-    try:
-        server.send("POST", "namespaces", body={"namespace": [*namespace], "properties": {}})
-    except Refusal as error:
-        if error.status == 409:
-            raise CatalogError(f"namespace {'.'.join(namespace)} already exists") from error
-        raise
+    taken = {409: f"namespace {'.'.join(namespace)} already exists"}
+    body = {"namespace": [*namespace], "properties": {}}
+    sent(server, "POST", "namespaces", refused=taken, body=body)
 
 
-def drop_namespace(server: Server, namespace: Sequence[str]) -> None:
+def drop_namespace(server: RestServer, namespace: Sequence[str]) -> None:
     """As ``Catalog.drop_namespace``."""
     endpoint = "DELETE /v1/{prefix}/namespaces/{namespace}"
     refuse_missing(server, endpoint, f"dropping namespaces of {server.name}")
+    name = f"namespace {'.'.join(namespace)}"
+    refused = {409: f"{name} is not empty", 404: f"{name} not found"}
+    sent(server, "DELETE", "namespaces", server.joined(namespace), refused=refused)
+
+
+def sent(
+    server: RestServer, method: str, *path: str, refused: Mapping[int, str], **options: Any
+) -> Answer:
+    """As ``RestServer.send``; raises CatalogError with the text of ``refused`` for its statuses."""
     try:
-        server.send("DELETE", "namespaces", server.joined(namespace))
+        return server.send(method, *path, **options)
     except Refusal as error:
-        if error.status == 409:
-            raise CatalogError(f"namespace {'.'.join(namespace)} is not empty") from error
-        if error.status == 404:
-            raise CatalogError(f"namespace {'.'.join(namespace)} not found") from error
+        if text := refused.get(error.status):
+            raise CatalogError(text) from error
         raise
 
 
-def refuse_missing(server: Server, endpoint: str, what: str) -> None:
+def refuse_missing(server: RestServer, endpoint: str, what: str) -> None:
     """Raise NotSupportedError if the server lists its endpoints without this one."""
     if server.has_endpoint(endpoint) is False:
         raise NotSupportedError(f"not supported: {what}; its server does not list {endpoint}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import re
 import time
@@ -19,7 +20,8 @@ from icesql.catalog.rest.origins import redirected
 from icesql.errors import CatalogError
 from icesql.storage.clean_errors import without_secrets
 from icesql.storage.credentials import redact
-from icesql.storage.stores.client import log_request, mask_logs
+from icesql.storage.stores.client import connections, log_request, proxy_of
+from icesql.storage.stores.options import first
 
 if TYPE_CHECKING:
     import urllib3
@@ -32,6 +34,8 @@ _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 _MOST_REDIRECTS: Final = 3
 _FIRST_WAIT: Final = 0.2  # seconds, doubled by each try
 _LONGEST_WAIT: Final = 5.0
+# Variables that name the certificates of authorities.
+_BUNDLES: Final = ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "SSL_CERT_FILE")
 _LARGEST: Final = 512 << 20  # bytes of a response
 _STEP: Final = 1 << 20
 _MOST_VALUES: Final = 5_000_000  # in a response that is decoded without a type
@@ -72,22 +76,18 @@ class RestClient:
         method: str,
         *path: str,
         query: Mapping[str, str] | None = None,
-        headers: Mapping[str, str] | None = None,
-        body: Any = None,
-        again: bool = False,
-        token: str | None = None,
+        **options: Any,
     ) -> Answer:
-        """The response to one request; each part of ``path`` is encoded as one segment.
+        """The response to one request, with the ``options`` of ``request_at``.
 
-        Reads, and with ``again`` other requests, are retried while the catalog is overloaded.
-        ``token`` replaces the catalog's own token until the server rejects it. Raises CatalogError.
+        Each part of ``path`` is encoded as one segment. Raises CatalogError.
         """
         if any(part in (".", "..") for part in path):
             # Such a segment would lead to another path, however it is encoded.
             raise Refusal(f"catalog {self.name}: no name in it is a dot or two", 404)
         url = "/".join((self.uri, *(quote(part, safe="") for part in path)))
         url += f"?{urlencode(query)}" if query else ""
-        return self.request_at(method, url, headers=headers, body=body, again=again, token=token)
+        return self.request_at(method, url, **options)
 
     def request_at(
         self,
@@ -99,7 +99,11 @@ class RestClient:
         again: bool = False,
         token: str | None = None,
     ) -> Answer:
-        """As ``request``, to a URL that the caller has checked: credentials are sent to it."""
+        """The response to one request to a URL that the caller has checked: it gets credentials.
+
+        Reads, and with ``again`` other requests, are retried while the catalog is overloaded.
+        ``token`` replaces the catalog's own token until the server rejects it. Raises CatalogError.
+        """
         data = None if body is None else msgspec.json.encode(body)
         sent = {**self._headers, **(headers or {})}
         if data is not None:
@@ -240,40 +244,31 @@ class RestClient:
 
 def _pool(uri: str, properties: Mapping[str, Any]) -> urllib3.PoolManager:
     """A connection pool for ``uri``, with the environment's proxy and the user's own CA."""
-    from urllib.request import getproxies, proxy_bypass
-
     import urllib3
 
-    mask_logs()
+    from icesql.catalog.rest.sockets import watched
+
     tls = properties.get("ssl")
     tls = tls if isinstance(tls, Mapping) else {}
     client = tls.get("client")
     client = client if isinstance(client, Mapping) else {}
-    bundle = tls.get("cabundle") or properties.get("ssl.cabundle")
-    options: dict[str, Any] = {
-        "timeout": urllib3.Timeout(connect=_CONNECT_SECONDS, read=_READ_SECONDS),
-        # Redirects are followed in this class: urllib3 would send the headers to another server.
-        "retries": urllib3.Retry(0, raise_on_status=False, raise_on_redirect=False),
-        "maxsize": 8,
-    }
+    secure: dict[str, Any] = {}
     if uri.startswith("https"):
-        options["ca_certs"] = bundle or _environment_bundle()
-        options["cert_file"] = client.get("cert")
-        options["key_file"] = client.get("key")
-    host = re.sub(r"^\w+://([^/@]*@)?", "", uri).partition("/")[0]
-    proxy = None if proxy_bypass(host) else getproxies().get(uri.partition(":")[0])
-    options = {key: value for key, value in options.items() if value is not None}
-    from icesql.catalog.rest.sockets import watched
-
-    made = urllib3.ProxyManager(proxy, **options) if proxy else urllib3.PoolManager(**options)
+        bundle = tls.get("cabundle") or properties.get("ssl.cabundle")
+        secure = {
+            "ca_certs": bundle or first(os.environ, *_BUNDLES),
+            "cert_file": client.get("cert"),
+            "key_file": client.get("key"),
+        }
+    made = connections(
+        proxy_of(uri),
+        timeout=urllib3.Timeout(connect=_CONNECT_SECONDS, read=_READ_SECONDS),
+        # Redirects are followed in this class: urllib3 would send the headers to another server.
+        retries=urllib3.Retry(0, raise_on_status=False, raise_on_redirect=False),
+        maxsize=8,
+        **secure,
+    )
     return watched(made)
-
-
-def _environment_bundle() -> str | None:
-    import os
-
-    names = ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "SSL_CERT_FILE")
-    return next((os.environ[name] for name in names if os.environ.get(name)), None)
 
 
 def _wait(number: int, retry_after: str | None) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 import msgspec
@@ -11,14 +11,15 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from icesql.catalog.rest.origins import is_same_server
-from icesql.catalog.rest.planning import PLAN, PlanningServer, RestPlanning
-from icesql.catalog.rest.signing import SIGN, RemoteSigner, SigningConfig, signing_address
+from icesql.catalog.rest.planning import PLAN, RestPlanning
+from icesql.catalog.rest.server import RestServer
+from icesql.catalog.rest.signing import RemoteSigner, SigningConfig, signing_address
 from icesql.catalog.rest.storage_properties import (
     StorageCredential,
     are_vended,
     storage_properties,
 )
-from icesql.catalog.table import Reports, Table, confining_roots
+from icesql.catalog.table import Identifier, Reports, Table, confining_roots
 from icesql.errors import (
     AccessDeniedError,
     CatalogError,
@@ -26,10 +27,8 @@ from icesql.errors import (
 )
 from icesql.iceberg.metadata.snapshot import Snapshot
 from icesql.iceberg.metadata.table_metadata import parse_metadata
-from icesql.storage.cache import BoundedCache
 from icesql.storage.credentials import redact_urls
 from icesql.storage.open import Reroot, Storage, is_local
-from icesql.storage.roots import Roots
 from icesql.storage.stores.lease import MARGIN_SECONDS, Lease, expires_at
 from icesql.storage.stores.options import is_signed_elsewhere
 
@@ -86,27 +85,17 @@ class _Located(Struct, frozen=True):
     location: str
 
 
-class Owner(Struct, frozen=True):
-    """The part of a catalog that its tables use.
-
-    ``given`` are the user's properties, ``properties`` those merged with the server's
-    configuration. ``renewal`` returns a function that fetches new storage properties, for a plan id
-    or, with None, for the table. ``reports`` receives scan reports; ``catalog`` plans scans and
-    signs requests; ``path`` is the URL path of the table.
-    """
-
-    name: str
-    given: Mapping[str, Any]
-    properties: Mapping[str, Any]
-    cache: BoundedCache | None
-    confine: bool | Roots
-    renewal: Callable[[str | None], Callable[[], Mapping[str, str]]]
-    reports: Reports | None
-    catalog: PlanningServer
-    path: tuple[str, ...]
+# Makes a function that fetches new storage properties: of the table, or of the plan of an id.
+Renewing = Callable[[str | None], Callable[[], Mapping[str, str]]]
 
 
-def table_of(identifier: Sequence[str], loaded: LoadedTable, owner: Owner) -> Table:
+def table_of(
+    identifier: Identifier,
+    loaded: LoadedTable,
+    server: RestServer,
+    renewing: Renewing,
+    reports: Reports | None,
+) -> Table:
     """The table in a response, with the storage properties of that response.
 
     Raises CorruptFileError for metadata that does not parse; CatalogError if the catalog requires
@@ -120,75 +109,74 @@ def table_of(identifier: Sequence[str], loaded: LoadedTable, owner: Owner) -> Ta
     metadata = parse_metadata(bytes(loaded.metadata), redact_urls(path))
     # Without a metadata file, the location in the metadata is the table's folder.
     place = loaded.metadata_location or f"{metadata.location}/metadata/x"
-    if owner.confine is True and is_local(place):
+    if server.confine is True and is_local(place):
         raise AccessDeniedError(
-            f"catalog {owner.name} says that {name} lies on this machine, which needs the folders "
+            f"catalog {server.name} says that {name} lies on this machine, which needs the folders "
             "named that its tables may lie in",
             argument="confine",
         )
-    roots = confining_roots(owner.confine, place)
-    storage = _storage(loaded, owner, metadata.location, roots, None)
-    if not _is_planned_there(loaded, owner, name):
-        return Table(tuple(identifier), metadata, path, storage, owner.reports)
+    roots = confining_roots(server.confine, place)
 
-    def storage_of(credentials: list[StorageCredential], plan_id: str | None) -> Storage:
+    def storage_of(
+        credentials: list[StorageCredential] | None, plan_id: str | None = None
+    ) -> Storage:
         sent = replace(loaded, storage_credentials=credentials)
-        return _storage(sent, owner, metadata.location, roots, plan_id)
+        found = properties_of(sent, server, metadata.location)
+        switch = str(server.properties.get(_RENEWAL) or "true").lower()
+        is_lent = are_vended(found) and switch != "false"
+        return Storage(
+            found,
+            Reroot(metadata.location, metadata.location, confine=roots)
+            if is_local(metadata.location)
+            else None,
+            cache=server.cache,
+            confine=roots,
+            lease=Lease(found, renewing(plan_id)) if is_lent else None,
+            signer=_signer(identifier, loaded, server, found),
+        )
 
-    planning = RestPlanning(owner.catalog, tuple(identifier), storage_of)
+    storage = storage_of(loaded.storage_credentials)
+    if not _is_planned_there(loaded, server, name):
+        return Table(identifier, metadata, path, storage, reports)
     # The catalog plans the scans itself, so it needs no reports of them.
-    return Table(tuple(identifier), metadata, path, storage, None, planning)
+    planning = RestPlanning(server, identifier, storage_of)
+    return Table(identifier, metadata, path, storage, None, planning)
 
 
-def _is_planned_there(loaded: LoadedTable, owner: Owner, name: str) -> bool:
+def _is_planned_there(loaded: LoadedTable, server: RestServer, name: str) -> bool:
     """True if the catalog plans the scans; its setting for the table overrides the user's."""
     key = "scan-planning-mode"
-    mode = str((loaded.config or {}).get(key) or owner.properties.get(key) or "client").lower()
+    mode = str((loaded.config or {}).get(key) or server.properties.get(key) or "client").lower()
     if mode not in ("client", "server", "catalog"):
-        raise CatalogError(f"catalog {owner.name}: {key} is {mode[:60]!r}, not client or server")
+        raise CatalogError(f"catalog {server.name}: {key} is {mode[:60]!r}, not client or server")
     if mode == "client":
         return False
-    if owner.catalog.has_endpoint(PLAN) is False:
+    if server.has_endpoint(PLAN) is False:
         raise CatalogError(
-            f"catalog {owner.name}: it is to plan the scans of {name} itself, but its endpoints "
+            f"catalog {server.name}: it is to plan the scans of {name} itself, but its endpoints "
             "do not include planTableScan"
         )
     return True
 
 
-def _storage(
-    loaded: LoadedTable, owner: Owner, location: str, roots: Roots | None, plan_id: str | None
-) -> Storage:
-    reroot = None
-    if is_local(location):
-        reroot = Reroot(location, location, confine=roots)
-    found = properties_of(loaded, owner, location)
-    switch = str(owner.properties.get(_RENEWAL) or "true").lower()
-    is_lent = are_vended(found) and switch != "false"
-    lease = Lease(found, owner.renewal(plan_id)) if is_lent else None
-    signer = _signer(loaded, owner, found)
-    return Storage(found, reroot, cache=owner.cache, confine=roots, lease=lease, signer=signer)
-
-
-def _signer(loaded: LoadedTable, owner: Owner, found: Mapping[str, str]) -> RemoteSigner | None:
+def _signer(
+    identifier: Identifier, loaded: LoadedTable, server: RestServer, found: Mapping[str, str]
+) -> RemoteSigner | None:
     if not is_signed_elsewhere(found):
         return None
-    own_path = (*owner.path, "sign") if owner.catalog.has_endpoint(SIGN) else None
-    address = signing_address(
-        owner.name, owner.given, owner.properties, loaded.config or {}, own_path
-    )
+    address = signing_address(server, identifier, loaded.config or {})
     # Another server, which the user configured, does not accept this catalog's tokens.
-    own = is_same_server(address, [str(owner.properties["uri"])])
+    own = is_same_server(address, [str(server.properties["uri"])])
     token = loaded.token if own else None
-    return RemoteSigner(owner.catalog, address, loaded.remote_signing_config, token)
+    return RemoteSigner(server, address, loaded.remote_signing_config, token)
 
 
-def properties_of(loaded: LoadedTable, owner: Owner, location: str) -> dict[str, str]:
+def properties_of(loaded: LoadedTable, server: RestServer, location: str) -> dict[str, str]:
     """As ``storage_properties``, for a response."""
     return storage_properties(
-        owner.name,
-        owner.given,
-        owner.properties,
+        server.name,
+        server.given,
+        server.properties,
         loaded.config or {},
         loaded.storage_credentials or [],
         location,

@@ -9,12 +9,13 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from typing import Any, Final, Protocol
+from functools import partial
+from typing import Any, Final
 
 from msgspec import Struct
 
-from icesql.catalog.rest.answers import Answer, check_unrestricted
-from icesql.catalog.rest.client import RestClient
+from icesql.catalog.rest.answers import check_unrestricted
+from icesql.catalog.rest.server import RestServer
 from icesql.catalog.rest.storage_properties import StorageCredential
 from icesql.catalog.table import CatalogPlan, Identifier
 from icesql.context import Progress, QueryContext
@@ -45,27 +46,6 @@ class PlanAnswer(Struct, frozen=True, rename="kebab"):
     error: dict[str, Any] | None = None
 
 
-class PlanningServer(Protocol):
-    """The part of a catalog that planning uses."""
-
-    name: str
-    given: Mapping[str, Any]
-
-    @property
-    def properties(self) -> Mapping[str, Any]:
-        """The effective properties."""
-
-    def has_endpoint(self, endpoint: str) -> bool | None:
-        """True if the server lists the endpoint "METHOD /v1/…"; None if it lists none at all."""
-
-    def request(self, method: str, identifier: Identifier, *below: str, **options: Any) -> Answer:
-        """Send a request about a table and return the response."""
-
-    @property
-    def client(self) -> RestClient:
-        """The client of the server."""
-
-
 # Makes a storage from the credentials and the id of a plan.
 StorageOf = Callable[[list[StorageCredential], str | None], Storage]
 
@@ -73,10 +53,10 @@ StorageOf = Callable[[list[StorageCredential], str | None], Storage]
 class RestPlanning:
     """Requests plans for scans of one table; pickled, for a worker, it becomes None."""
 
-    def __init__(
-        self, catalog: PlanningServer, identifier: Identifier, storage_of: StorageOf
-    ) -> None:
-        self._catalog, self._identifier, self._storage_of = catalog, identifier, storage_of
+    def __init__(self, server: RestServer, identifier: Identifier, storage_of: StorageOf) -> None:
+        self._server, self._identifier = server, identifier
+        # Makes the storage that opens the files of a plan.
+        self.storage_of = storage_of
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(None), ()
@@ -91,42 +71,38 @@ class RestPlanning:
 
     def request(self, kind: Any, method: str, *below: str, **options: Any) -> Any:
         """Send a request; return the decoded response and its body."""
-        answer = self._catalog.request(method, self._identifier, *below, **options)
+        answer = self._server.request(method, self._identifier, *below, **options)
         check_unrestricted(answer.body, ".".join(self._identifier))
-        return self._catalog.client.decoded(answer.body, kind), answer.body
+        return self.decoded(answer.body, kind), answer.body
 
     def decoded(self, body: bytes, kind: Any) -> Any:
         """Decode a JSON body as a type. Raises CatalogError."""
-        return self._catalog.client.decoded(body, kind)
-
-    def storage(self, credentials: list[StorageCredential], plan_id: str | None) -> Storage:
-        """The storage that opens the files of a plan."""
-        return self._storage_of(credentials, plan_id)
+        return self._server.client.decoded(body, kind)
 
     def cancel(self, plan_id: str) -> None:
         """Cancel the plan on the server; failures are ignored."""
-        if self._catalog.has_endpoint(_CANCEL) is not False:
+        if self._server.has_endpoint(_CANCEL) is not False:
             with suppress(Error):
-                self._catalog.request("DELETE", self._identifier, "plan", plan_id)
+                self._server.request("DELETE", self._identifier, "plan", plan_id)
 
     def seconds(self) -> float:
         """The timeout for polling a plan, in seconds. Raises CatalogError for an invalid one."""
-        value = self._catalog.properties.get(_TIMEOUT)
+        value = self._server.properties.get(_TIMEOUT)
         try:
             found = float(value or _TIMEOUT_MS)
         except ValueError:
             found = -1.0
         if not found > 0:
             raise CatalogError(
-                f"catalog {self._catalog.name}: {_TIMEOUT} is {value!r}, not a number above 0"
+                f"catalog {self._server.name}: {_TIMEOUT} is {value!r}, not a number above 0"
             )
         return found / 1000
 
     def problem(self, what: str) -> CatalogError:
         """The error for a catalog that could not plan, or sent an invalid response."""
-        text = redact(what, self._catalog.properties)
+        text = redact(what, self._server.properties)
         return CatalogError(
-            f"catalog {self._catalog.name}: planning a scan of {'.'.join(self._identifier)}: {text}"
+            f"catalog {self._server.name}: planning a scan of {'.'.join(self._identifier)}: {text}"
         )
 
 
@@ -176,12 +152,10 @@ class _Plan:
             raise self._planning.problem(self._status(answer))
         tasks: ScanTasks = self._planning.decoded(body, ScanTasks)
         answers = self._fetched(tasks)
-        storage = self._planning.storage(credentials, self._id) if credentials else None
+        storage = self._planning.storage_of(credentials, self._id) if credentials else None
         count = self._requests
-        description = f"{count} request{'' if count == 1 else 's'}"
-        if was_submitted:
-            description += ", asynchronously"
-        return CatalogPlan(answers, storage, description)
+        how = ", asynchronously" if was_submitted else ""
+        return CatalogPlan(answers, storage, f"{count} request{'' if count == 1 else 's'}{how}")
 
     def _request(self, kind: Any, method: str, *below: str, **options: Any) -> Any:
         self._query.check()
@@ -225,9 +199,6 @@ class _Plan:
                 seen.add(each)
                 waiting.append(each)
 
-        def fetch(task: str) -> Callable[[Any], ScanTasks]:
-            return lambda _: self._tasks_of(task)
-
         name(first)
         try:
             while waiting or running:
@@ -235,7 +206,8 @@ class _Plan:
                     self._is_cut = True
                     break
                 while waiting and len(running) < _AT_ONCE:
-                    running.append(pool.submit(fetch(waiting.popleft()), 0, self._query))
+                    fetch = partial(self._tasks_of, waiting.popleft())
+                    running.append(pool.submit(fetch, 0, self._query))
                 found = running[0].result(self._query)
                 running.popleft()
                 answers.append(found)
@@ -247,7 +219,7 @@ class _Plan:
                 pool.leave(request)
         return tuple(answers)
 
-    def _tasks_of(self, task: str) -> ScanTasks:
+    def _tasks_of(self, task: str, _: Request[ScanTasks]) -> ScanTasks:
         body = {"plan-task": task}
         found: ScanTasks = self._request(ScanTasks, "POST", "tasks", body=body, again=True)[0]
         return found

@@ -8,14 +8,14 @@ from __future__ import annotations
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Mapping
-from typing import Any, Final, Protocol
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 from urllib.parse import quote
 
 from msgspec import Struct
 
-from icesql.catalog.rest.client import RestClient
 from icesql.catalog.rest.origins import is_proven, is_same_server, resolved
+from icesql.catalog.rest.server import RestServer
 from icesql.errors import CatalogError
 from icesql.storage.credentials import redact
 from icesql.storage.stores.signed import Signature
@@ -44,50 +44,36 @@ class _Signed(Struct, frozen=True):
     headers: dict[str, list[str]]
 
 
-class Signing(Protocol):
-    """The part of a catalog that signing uses; a worker opens it with ``name`` and ``given``."""
-
-    name: str
-    given: Mapping[str, Any]
-
-    @property
-    def client(self) -> RestClient:
-        """The client of the server."""
-
-
-def signing_address(
-    name: str,
-    given: Mapping[str, Any],
-    properties: Mapping[str, Any],
-    table: Mapping[str, Any],
-    own_path: tuple[str, ...] | None,
-) -> str:
+def signing_address(server: RestServer, identifier: Sequence[str], table: Mapping[str, Any]) -> str:
     """The URL that signs requests: the table's property, the catalog's, else the default.
 
-    ``own_path`` is the path of the table's own endpoint, if the server has one. Raises CatalogError
-    if the user's credentials would be sent to another server.
+    The default is the table's own endpoint, if the server has one. Raises CatalogError if the
+    user's credentials would be sent to another server.
     """
+    given, properties = server.given, server.properties
     both = {**properties, **table}
     base = next((str(both[key]) for key in _URI if both.get(key)), str(properties["uri"]))
     endpoint = next((str(both[key]) for key in _ENDPOINT if both.get(key)), None)
     if endpoint is None:
         endpoint = _DEFAULT
-        if own_path is not None:
-            endpoint = "/".join(quote(part, safe="") for part in own_path)
+        if server.has_endpoint(SIGN):
+            own = server.path(*server.place_of(identifier), "sign")
+            endpoint = "/".join(quote(part, safe="") for part in own)
     place = resolved(base, endpoint)
     known = [str(properties["uri"]), *(str(given[key]) for key in _URI if given.get(key))]
     if is_proven(given) and not is_same_server(place, known):
         shown = redact(place, {**given, **properties})
         raise CatalogError(
-            f"catalog {name}: its server wants S3 requests signed by {shown}, which is another "
-            "server; your credentials are not sent there unless you set that address yourself: "
+            f"catalog {server.name}: its server wants S3 requests signed by {shown}, which is "
+            "another server; your credentials are not sent there unless you set that address "
+            "yourself: "
             f"{_URI[0]}={shown}"
         )
     return place
 
 
 class RemoteSigner:
-    """Has requests signed at one URL; after unpickling it opens the catalog itself.
+    """Has requests signed at one URL; after unpickling it opens the server itself.
 
     Signing requests are sent with the table's own ``token``, if there is one. Signatures that the
     server allows to cache are valid for every range of an object.
@@ -95,14 +81,13 @@ class RemoteSigner:
 
     def __init__(
         self,
-        catalog: Signing,
+        server: RestServer,
         address: str,
         config: SigningConfig | None,
         token: str | None = None,
     ) -> None:
-        self._catalog: Signing | None = catalog
-        self._kind: Any = type(catalog)
-        self._name, self._given = catalog.name, catalog.given
+        self._server: RestServer | None = server
+        self._name, self._given = server.name, server.given
         self._address, self._config = address, config or SigningConfig()
         self._token = token
         self._clear()
@@ -112,11 +97,11 @@ class RemoteSigner:
         self._kept: OrderedDict[tuple[str, str, str], tuple[float, Signature]] = OrderedDict()
 
     def __getstate__(self) -> dict[str, Any]:
-        left_here = ("_catalog", "_lock", "_gate", "_kept")
+        left_here = ("_server", "_lock", "_gate", "_kept")
         return {key: value for key, value in self.__dict__.items() if key not in left_here}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state, _catalog=None)
+        self.__dict__.update(state, _server=None)
         self._clear()
 
     def sign(
@@ -130,9 +115,9 @@ class RemoteSigner:
             kept = self._kept.get(key)
             if kept is not None and time.monotonic() < kept[0]:
                 return kept[1]
-            catalog = self._catalog
-            if catalog is None:
-                catalog = self._catalog = self._kind(self._name, self._given)
+            if self._server is None:
+                self._server = RestServer(self._name, self._given)
+            server = self._server
         body = {
             "method": method,
             "region": region,
@@ -142,7 +127,7 @@ class RemoteSigner:
             "provider": "s3",
         }
         extra = {name: ", ".join(each) for name, each in (self._config.headers or {}).items()}
-        client = catalog.client
+        client = server.client
         with self._gate:
             answer = client.request_at(
                 "POST", self._address, headers=extra, body=body, again=True, token=self._token

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final, Protocol
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 import msgspec
 from msgspec import Struct
 
 from icesql.catalog.rest.answers import Refusal, check_unrestricted
-from icesql.catalog.rest.changes import Server, refuse_missing
+from icesql.catalog.rest.changes import named, refuse_missing, send_rename, sent
+from icesql.catalog.rest.server import RestServer
 from icesql.catalog.table import Identifier
 from icesql.catalog.view import StoredView
-from icesql.errors import CatalogError, CommitConflictError
+from icesql.errors import CommitConflictError
 from icesql.iceberg.metadata.json_writer import schema_json
 from icesql.iceberg.metadata.view_changes import NewView, version_json
 from icesql.iceberg.metadata.view_metadata import parse_view
@@ -27,26 +28,6 @@ _DROP: Final = "DELETE /v1/{prefix}/namespaces/{namespace}/views/{view}"
 _LOAD: Final = "GET /v1/{prefix}/namespaces/{namespace}/views/{view}"
 
 
-class ViewServer(Protocol):
-    """The part of the catalog that views use."""
-
-    @property
-    def name(self) -> str:
-        """Its name in SQL."""
-
-    def has_endpoint(self, endpoint: str) -> bool | None:
-        """True if the server lists the endpoint "METHOD /v1/…"."""
-
-    def listed_names(self, kind: str, namespace: Sequence[str]) -> Iterator[Identifier]:
-        """The identifiers of the "views" directly in a namespace."""
-
-    def request_of(self, kind: str, identifier: Identifier) -> Any:
-        """The response for one of the "views"."""
-
-    def decoded(self, body: bytes, kind: type[Any]) -> Any:
-        """Decode a JSON body as a type."""
-
-
 class LoadedView(Struct, frozen=True, rename="kebab"):
     """The response to a request for a view; ``metadata`` is its JSON as sent."""
 
@@ -54,36 +35,36 @@ class LoadedView(Struct, frozen=True, rename="kebab"):
     metadata_location: str | None = None
 
 
-def list_views(catalog: ViewServer, namespace: Sequence[str]) -> list[Identifier]:
+def list_views(server: RestServer, namespace: Sequence[str]) -> list[Identifier]:
     """The views directly in a namespace; empty if the catalog does not support views."""
-    if not namespace or catalog.has_endpoint(_LIST) is False:
+    if not namespace or server.has_endpoint(_LIST) is False:
         return []
     try:
-        return sorted(catalog.listed_names("views", namespace))
+        return sorted(server.listed_names("views", namespace))
     except Refusal as error:
         if error.status in (404, 405, 406, 501):
             return []
         raise
 
 
-def load_view(catalog: ViewServer, identifier: Sequence[str]) -> StoredView | None:
+def load_view(server: RestServer, identifier: Sequence[str]) -> StoredView | None:
     """Load a view; None if there is none of this name."""
     wanted = tuple(identifier)
-    if len(wanted) < 2 or catalog.has_endpoint(_LOAD) is False:
+    if len(wanted) < 2 or server.has_endpoint(_LOAD) is False:
         return None
     try:
-        answer: Any = catalog.request_of("views", wanted)
+        answer = server.send("GET", *server.place_of(wanted, "views"))
     except Refusal as error:
         if error.status in (400, 404, 405, 406, 501):
             return None
         raise
     check_unrestricted(answer.body, ".".join(wanted))
-    loaded: LoadedView = catalog.decoded(answer.body, LoadedView)
+    loaded: LoadedView = server.client.decoded(answer.body, LoadedView)
     path = redact_urls(loaded.metadata_location or f"metadata sent for {'.'.join(wanted)}")
-    return StoredView(wanted, parse_view(bytes(loaded.metadata), path), catalog.name)
+    return StoredView(wanted, parse_view(bytes(loaded.metadata), path), server.name)
 
 
-def create_view(server: Server, identifier: Identifier, new: NewView) -> None:
+def create_view(server: RestServer, identifier: Identifier, new: NewView) -> None:
     """Create a view. Raises CatalogError if a table or view of its name exists."""
     refuse_missing(server, _CREATE, f"new views in catalog {server.name}")
     now_ms = time.time_ns() // 1_000_000
@@ -93,16 +74,11 @@ def create_view(server: Server, identifier: Identifier, new: NewView) -> None:
         "view-version": version_json(new, 1, new.schema.schema_id, now_ms),
         "properties": dict(new.properties),
     }
-    try:
-        server.send("POST", "namespaces", server.joined(identifier[:-1]), "views", body=body)
-    except Refusal as error:
-        if error.status == 409:
-            name = ".".join(identifier)
-            raise CatalogError(f"{name} already exists") from error
-        raise
+    taken = {409: f"{'.'.join(identifier)} already exists"}
+    sent(server, "POST", *server.place_of(identifier, "views")[:-1], refused=taken, body=body)
 
 
-def replace_view(server: Server, old: StoredView, new: NewView) -> None:
+def replace_view(server: RestServer, old: StoredView, new: NewView) -> None:
     """Add a version to a view. Raises CommitConflictError if another view has its name now."""
     refuse_missing(server, _REPLACE, f"changes of views in catalog {server.name}")
     now_ms = time.time_ns() // 1_000_000
@@ -118,7 +94,7 @@ def replace_view(server: Server, old: StoredView, new: NewView) -> None:
 
 
 def change_properties(
-    server: Server, old: StoredView, given: Mapping[str, str], removed: Sequence[str]
+    server: RestServer, old: StoredView, given: Mapping[str, str], removed: Sequence[str]
 ) -> None:
     """Set and remove properties. Raises CommitConflictError as ``replace_view``."""
     refuse_missing(server, _REPLACE, f"changes of views in catalog {server.name}")
@@ -130,31 +106,21 @@ def change_properties(
     _change(server, old, updates)
 
 
-def rename_view(server: Server, identifier: Identifier, new: Identifier) -> None:
+def rename_view(server: RestServer, identifier: Identifier, new: Identifier) -> None:
     """Rename a view. Raises CatalogError if the new name is taken."""
     refuse_missing(server, _RENAME, f"renaming views of catalog {server.name}")
-    body = {
-        "source": {"namespace": [*identifier[:-1]], "name": identifier[-1]},
-        "destination": {"namespace": [*new[:-1]], "name": new[-1]},
-    }
-    try:
-        server.send("POST", "views", "rename", body=body)
-    except Refusal as error:
-        if error.status == 409:
-            raise CatalogError(f"{'.'.join(new)} already exists") from error
-        raise
+    send_rename(server, "views", identifier, new)
 
 
-def _change(server: Server, old: StoredView, updates: list[dict[str, Any]]) -> None:
+def _change(server: RestServer, old: StoredView, updates: list[dict[str, Any]]) -> None:
     identifier = old.identifier
     body = {
-        "identifier": {"namespace": [*identifier[:-1]], "name": identifier[-1]},
+        "identifier": named(identifier),
         "requirements": [{"type": "assert-view-uuid", "uuid": old.metadata.uuid}],
         "updates": updates,
     }
-    path = "namespaces", server.joined(identifier[:-1]), "views", identifier[-1]
     try:
-        server.send("POST", *path, body=body)
+        server.send("POST", *server.place_of(identifier, "views"), body=body)
     except Refusal as error:
         if error.status == 409:
             name = ".".join(identifier)
@@ -162,11 +128,11 @@ def _change(server: Server, old: StoredView, updates: list[dict[str, Any]]) -> N
         raise
 
 
-def drop_view(server: Server, identifier: Identifier) -> bool:
+def drop_view(server: RestServer, identifier: Identifier) -> bool:
     """Remove a view from the catalog; False if there was none."""
     refuse_missing(server, _DROP, f"DROP VIEW in catalog {server.name}")
     try:
-        server.send("DELETE", "namespaces", server.joined(identifier[:-1]), "views", identifier[-1])
+        server.send("DELETE", *server.place_of(identifier, "views"))
     except Refusal as error:
         if error.status == 404:
             return False

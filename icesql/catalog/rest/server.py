@@ -1,8 +1,10 @@
-"""The names in a REST catalog: its server's configuration, and paged lists of its contents."""
+"""The server of a REST catalog: its configuration, requests, and paged lists of its contents."""
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Final
 from urllib.parse import unquote
 
@@ -14,30 +16,43 @@ from icesql.catalog.rest.answers import Answer, Refusal
 from icesql.catalog.rest.auth import auth_of
 from icesql.catalog.rest.client import RestClient
 from icesql.catalog.rest.origins import check_addresses
-from icesql.catalog.rest.views import list_views, load_view
-from icesql.catalog.view import StoredView
 from icesql.errors import CatalogError
+from icesql.storage.cache import BoundedCache
 from icesql.storage.credentials import redact
+from icesql.storage.roots import Roots
 
 _SEPARATOR: Final = "\x1f"
 _MOST_PAGES: Final = 100_000
+_MOST_TOKENS: Final = 1_000
+_DELEGATION: Final = "X-Iceberg-Access-Delegation"
+_KEPT_BYTES: Final = 64 << 20
 # If the server's configuration sets one of these, a new client with it is created.
 _OF_AUTH: Final = ("token", "credential", "scope", "oauth2-server-uri")
 
 
-class RestNames:
-    """The part of a REST catalog that fetches its configuration and lists its contents.
+class RestServer:
+    """The part of a REST catalog that sends its requests and lists its contents.
 
     ``given`` are the user's properties; the first request fetches those that the server's
-    configuration adds or overrides.
+    configuration adds or overrides. ``cache`` and ``confine`` are for its tables.
     """
 
-    def __init__(self, name: str, properties: Mapping[str, Any]) -> None:
-        self.name = name
+    def __init__(
+        self,
+        name: str,
+        properties: Mapping[str, Any],
+        cache: BoundedCache | None = None,
+        confine: bool | Roots = False,
+    ) -> None:
+        self.name, self.cache, self.confine = name, cache, confine
         self.given: Mapping[str, Any] = dict(properties)
         uri = str(properties["uri"]).rstrip("/")
         self._client = RestClient(name, uri, self.given, auth_of(name, uri, properties))
         self._config: Configured | None = None
+        # Table responses with an ETag, by identifier and snapshot loading mode.
+        self._kept = BoundedCache(_KEPT_BYTES)
+        # Tokens that the server issued for further requests about a table.
+        self._tokens: OrderedDict[Identifier, str] = OrderedDict()
 
     # ------------------------------------------------------------------ configuration
 
@@ -51,7 +66,8 @@ class RestNames:
 
     def has_endpoint(self, endpoint: str) -> bool | None:
         """True if the server lists the endpoint "METHOD /v1/…"; None if it lists none at all."""
-        return self._configured().has(endpoint)
+        listed = self._configured().endpoints
+        return None if listed is None else endpoint in listed
 
     @property
     def client(self) -> RestClient:
@@ -66,11 +82,49 @@ class RestNames:
 
     def send(self, method: str, *path: str, **options: Any) -> Answer:
         """Send a request to a path below the catalog's prefix. Raises CatalogError."""
-        return self.client.request(method, *self._path(*path), **options)
+        return self.client.request(method, *self.path(*path), **options)
+
+    def request(self, method: str, identifier: Identifier, *below: str, **options: Any) -> Answer:
+        """Send a request about a table, with the token that the server issued for it."""
+        options.setdefault("headers", self.delegating())
+        options.setdefault("token", self.token_of(identifier))
+        return self.send(method, *self.place_of(identifier), *below, **options)
+
+    def path(self, *parts: str) -> tuple[str, ...]:
+        """A path with the catalog's prefix."""
+        prefix = str(self.properties.get("prefix") or "").strip("/")
+        return ("v1", *(filter(None, prefix.split("/"))), *parts)
+
+    def place_of(self, identifier: Sequence[str], kind: str = "tables") -> tuple[str, ...]:
+        """The path of one of the "tables" or "views" below the catalog's prefix."""
+        return "namespaces", self.joined(identifier[:-1]), kind, identifier[-1]
 
     def joined(self, namespace: Sequence[str]) -> str:
         """A namespace as one segment of a URL path."""
-        return self._joined(namespace)
+        separator = unquote(str(self.properties.get("namespace-separator") or _SEPARATOR))
+        return separator.join(namespace)
+
+    def delegating(self) -> dict[str, str]:
+        """The headers that request credentials for the files of a table."""
+        delegation = self.properties.get(f"header.{_DELEGATION}")
+        return {_DELEGATION: str(delegation or "vended-credentials")}
+
+    def token_of(self, identifier: Sequence[str]) -> str | None:
+        """The token that the server issued for further requests about a table."""
+        return self._tokens.get(tuple(identifier))
+
+    def use_token(self, identifier: Sequence[str], token: str | None) -> None:
+        """Send this token with further requests about a table; None for the catalog's own."""
+        self._tokens.pop(tuple(identifier), None)
+        if token is not None:
+            self._tokens[tuple(identifier)] = token
+            while len(self._tokens) > _MOST_TOKENS:
+                with suppress(KeyError):  # another thread may have emptied it
+                    self._tokens.popitem(last=False)
+
+    def forget(self) -> None:
+        """Clear the cached responses."""
+        self._kept.clear()
 
     def _configured(self) -> Configured:
         if self._config is None:
@@ -98,14 +152,6 @@ class RestNames:
             self._config = config
         return self._config
 
-    def _path(self, *parts: str) -> tuple[str, ...]:
-        prefix = str(self.properties.get("prefix") or "").strip("/")
-        return ("v1", *(filter(None, prefix.split("/"))), *parts)
-
-    def _joined(self, namespace: Sequence[str]) -> str:
-        separator = unquote(str(self.properties.get("namespace-separator") or _SEPARATOR))
-        return separator.join(namespace)
-
     # ------------------------------------------------------------------ names
 
     def namespaces(self) -> list[Identifier]:
@@ -124,28 +170,9 @@ class RestNames:
 
     def listed_names(self, kind: str, namespace: Sequence[str]) -> Iterator[Identifier]:
         """The identifiers of the "tables" or "views" directly in a namespace."""
-        path = self._path("namespaces", self._joined(namespace), kind)
-        for each in self._listed(path, "identifiers"):
+        for each in self._listed("identifiers", "namespaces", self.joined(namespace), kind):
             named = each if isinstance(each, dict) else {}
             yield (*self._names(named.get("namespace")), *self._names([named.get("name")]))
-
-    def views(self, namespace: Sequence[str] | None = None) -> list[Identifier]:
-        """As ``HasViews.views``."""
-        spaces = self.namespaces() if namespace is None else [tuple(namespace)]
-        return [view for each in spaces for view in list_views(self, each)]
-
-    def load_view(self, identifier: Sequence[str]) -> StoredView | None:
-        """As ``HasViews.load_view``."""
-        return load_view(self, identifier)
-
-    def request_of(self, kind: str, identifier: Identifier) -> Any:
-        """The response for one of the "tables" or "views"."""
-        path = self._path("namespaces", self._joined(identifier[:-1]), kind, identifier[-1])
-        return self._client.request("GET", *path)
-
-    def decoded(self, body: bytes, kind: type[Any]) -> Any:
-        """As ``RestClient.decoded``."""
-        return self._client.decoded(body, kind)
 
     def _names(self, parts: Any) -> tuple[str, ...]:
         if not isinstance(parts, list) or not all(isinstance(each, str) for each in parts):
@@ -155,26 +182,22 @@ class RestNames:
         return tuple(parts)
 
     def _namespaces_in(self, above: Identifier) -> list[Identifier]:
-        query = {"parent": self._joined(above)} if above else {}
-        path = self._path("namespaces")
+        query = {"parent": self.joined(above)} if above else {}
         try:
-            return [self._names(each) for each in self._listed(path, "namespaces", query)]
+            return [self._names(each) for each in self._listed("namespaces", "namespaces", **query)]
         except Refusal:
             if above:  # catalogs with one level reject requests for nested namespaces
                 return []
             raise
 
-    def _listed(
-        self, path: tuple[str, ...], key: str, query: Mapping[str, str] | None = None
-    ) -> Iterator[Any]:
-        """The items of a paged list."""
-        parameters = dict(query or {})
+    def _listed(self, key: str, *path: str, **parameters: str) -> Iterator[Any]:
+        """The items of a paged list, which the responses have as ``key``."""
         if size := self.properties.get("rest-page-size"):
             parameters |= {"pageSize": str(size), "pageToken": ""}
         seen: set[str] = set()
         count = 0
         for _ in range(_MOST_PAGES):
-            page = self._client.json("GET", *path, query=parameters or None)
+            page = self.client.json("GET", *self.path(*path), query=parameters or None)
             items = page.get(key) if isinstance(page, dict) else None
             if not isinstance(items, list):
                 raise CatalogError(
@@ -209,10 +232,6 @@ class Configured(Struct, frozen=True):
     properties: Mapping[str, Any]
     endpoints: frozenset[str] | None = None
     is_idempotent: bool = False
-
-    def has(self, endpoint: str) -> bool | None:
-        """True if the server lists the endpoint "METHOD /v1/…"; None if it lists none at all."""
-        return None if self.endpoints is None else endpoint in self.endpoints
 
 
 def configured(name: str, given: Mapping[str, Any], answer: Any) -> Configured:
