@@ -330,9 +330,7 @@ class _Group:
     def __init__(self, parser: Any, command: str | None) -> None:
         self._parser, self._command = parser, command
 
-    def add(
-        self, *names: str, of: frozenset[str] | set[str] = _EVERY, help: str, **given: Any
-    ) -> None:
+    def add(self, of: frozenset[str] | set[str], *names: str, help: str, **given: Any) -> None:
         """Add an option that the commands ``of`` use; every command accepts it."""
         shown = self._command is None or self._command in of
         self._parser.add_argument(*names, help=help if shown else argparse.SUPPRESS, **given)
@@ -384,26 +382,24 @@ def _add_statements(parser: argparse.ArgumentParser, command: str | None) -> Non
     group = parser.add_argument_group("what to run").add_mutually_exclusive_group()
     run = _Group(group, command)
     run.add(
+        {"query"},
         "-c",
-        of={"query"},
         dest="statements",
         action="append",
         metavar="SQL",
         help="statements, separated by ';'; may be repeated",
     )
-    run.add(
-        "-f", of={"query"}, dest="file", metavar="FILE", help="a file of statements; - is stdin"
-    )
+    run.add({"query"}, "-f", dest="file", metavar="FILE", help="a file of statements; - is stdin")
 
 
 def _add_places(parser: argparse.ArgumentParser, command: str | None) -> None:
     where = _Group(parser.add_argument_group("where the tables are"), command)
-    where.add("--catalog", of=_CONNECT, metavar="NAME", help="a catalog of .pyiceberg.yaml")
-    where.add("--warehouse", of=_CONNECT, metavar="DIR", help="a directory of tables")
-    where.add("--uri", of=_CONNECT, metavar="URI", help="a catalog, such as sqlite:///catalog.db")
+    where.add(_CONNECT, "--catalog", metavar="NAME", help="a catalog of .pyiceberg.yaml")
+    where.add(_CONNECT, "--warehouse", metavar="DIR", help="a directory of tables")
+    where.add(_CONNECT, "--uri", metavar="URI", help="a catalog, such as sqlite:///catalog.db")
     where.add(
+        _CONNECT,
         "--property",
-        of=_CONNECT,
         dest="properties",
         action="append",
         default=[],
@@ -416,27 +412,27 @@ def _add_places(parser: argparse.ArgumentParser, command: str | None) -> None:
 
 def _add_ways(how: _Group) -> None:
     how.add(
+        _RUN | {"doctor", "maintain", "config", "copy", "restore"},
         "--format",
-        of=_RUN | {"doctor", "maintain", "config", "copy", "restore"},
         choices=FORMATS,
         metavar="NAME",
         help=f"of results (by the ending of --output, else table): {', '.join(FORMATS)}",
     )
     how.add(
+        {"query"},
         "-o",
         "--output",
-        of={"query"},
         metavar="FILE",
         help="write the result to a file; - is standard output",
     )
-    how.add("--overwrite", of={"query"}, action="store_true", help="replace the file of --output")
+    how.add({"query"}, "--overwrite", action="store_true", help="replace the file of --output")
     how.add(
-        "--dialect", of=_RUN | {"mcp"}, metavar="NAME", help="of the SQL: spark, trino, … (icesql)"
+        _RUN | {"mcp"}, "--dialect", metavar="NAME", help="of the SQL: spark, trino, … (icesql)"
     )
-    how.add("--timezone", of=_CONNECT, metavar="ZONE", help="of the session (UTC)")
+    how.add(_CONNECT, "--timezone", metavar="ZONE", help="of the session (UTC)")
     how.add(
+        _CONNECT | {"cache"},
         "--set",
-        of=_CONNECT | {"cache"},
         dest="settings",
         action="append",
         default=[],
@@ -444,10 +440,10 @@ def _add_ways(how: _Group) -> None:
         metavar="NAME=VALUE",
         help="a setting, as SET does it; may be repeated",
     )
-    how.add("--verbose", action="store_true", help=argparse.SUPPRESS)
+    how.add(_EVERY, "--verbose", action="store_true", help=argparse.SUPPRESS)
     how.add(
+        _RUN,
         "-v",
-        of=_RUN,
         dest="variables",
         action=_VerboseOrVariable,
         nargs="?",
@@ -457,77 +453,71 @@ def _add_ways(how: _Group) -> None:
         "repeated. Alone, as --verbose: rows, time and what each scan read, on stderr",
     )
     how.add(
+        {"query"},
         "--continue-on-error",
-        of={"query"},
         action="store_true",
         help="run the statements after one that fails",
     )
     how.add(
+        {"mcp"},
         "--http",
-        of={"mcp"},
         type=int,
         metavar="PORT",
         help="mcp over HTTP of this machine, not standard input",
     )
+    how.add({"config", "doctor"}, "--no-ping", action="store_true", help="config asks no catalog")
+    how.add({"doctor", "maintain"}, "--all", action="store_true", help="every table of the catalog")
     how.add(
-        "--no-ping", of={"config", "doctor"}, action="store_true", help="config asks no catalog"
-    )
-    how.add(
-        "--all", of={"doctor", "maintain"}, action="store_true", help="every table of the catalog"
-    )
-    how.add(
+        {"doctor"},
         "--fail-on",
-        of={"doctor"},
         choices=WEIGHTS,
         help="doctor of tables exits with 1 where it finds something of this weight or a heavier "
         "one",
     )
     how.add(
+        {"copy"},
         "--verify",
-        of={"copy"},
         action="store_true",
         help="look for every file of the copy, and compare what the branches and tags hold",
     )
+    how.add({"maintain"}, "--policy", metavar="FILE", help="what is done for which tables, in TOML")
     how.add(
-        "--policy", of={"maintain"}, metavar="FILE", help="what is done for which tables, in TOML"
-    )
-    how.add(
+        {"maintain"},
         "--actions",
-        of={"maintain"},
         metavar="NAME,…",
         help="in place of what the policy says: convert, compact, deletes, manifests, statistics, "
         "partition_statistics, expire, orphans",
     )
     how.add(
+        {"maintain"},
         "--dry-run",
-        of={"maintain"},
         action="store_true",
         help="show the statements that would run; change nothing",
     )
     how.add(
+        {"maintain"},
         "--budget",
-        of={"maintain"},
         metavar="TIME|SIZE",
         help="begin no action after so long or so many bytes rewritten: 20min, 500GB, or both with "
         "a comma between",
     )
     how.add(
+        {"maintain"},
         "--history",
-        of={"maintain"},
         metavar="FILE",
         help="what was finished, so that a run that was killed goes on "
         "(~/.local/state/icesql/maintain.jsonl)",
     )
-    how.add("--branch", of={"undo"}, metavar="NAME", help="the branch whose commit it is (main)")
+    how.add({"undo"}, "--branch", metavar="NAME", help="the branch whose commit it is (main)")
     how.add(
+        {"undo"},
         "--snapshot",
-        of={"undo"},
         type=int,
         metavar="ID",
         help="the commit to take back: a conflict where it is not the last one any more",
     )
-    how.add("--yes", of={"undo"}, action="store_true", help="take it back without a question")
-    how.add("--debug", action="store_true", help="errors with their traceback")
+    how.add({"undo"}, "--yes", action="store_true", help="take it back without a question")
+    how.add(_EVERY, "--debug", action="store_true", help="errors with their traceback")
 
 
 def _add_access(parser: argparse.ArgumentParser, command: str | None) -> None:
@@ -535,14 +525,14 @@ def _add_access(parser: argparse.ArgumentParser, command: str | None) -> None:
     group = parser.add_argument_group("restrictions for untrusted SQL")
     access, of = _Group(group, command), _RUN | {"config"}
     access.add(
+        of,
         "--service",
-        of=of,
         action="store_true",
         help="the strict side of all below that is not given",
     )
     access.add(
+        _RUN | {"config"},
         "--locked",
-        of=_RUN | {"config"},
         nargs="?",
         const=True,
         metavar="NAME,…",
@@ -550,54 +540,54 @@ def _add_access(parser: argparse.ArgumentParser, command: str | None) -> None:
     )
     paths = _Group(group.add_mutually_exclusive_group(), command)
     paths.add(
+        of,
         "--tables-by-path",
-        of=of,
         action="append",
         metavar="ROOT",
         help="read tables by path below this folder or prefix only; may be repeated",
     )
     paths.add(
+        of,
         "--no-tables-by-path",
-        of=of,
         action="store_const",
         const=False,
         dest="tables_by_path",
         help="read no table by its path",
     )
     access.add(
+        of,
         "--catalogs",
-        of=of,
         metavar="NAME,…",
         help="catalogs that SQL may open beside its own; '' is none",
     )
     files = _Group(group.add_mutually_exclusive_group(), command)
     files.add(
+        of,
         "--files",
-        of=of,
         action="append",
         metavar="FOLDER",
         help="CSV, JSON and Parquet files below this folder may be read, too; may be repeated. "
         "Without any of these options but this one, those below the current folder may",
     )
     files.add(
+        of,
         "--no-files",
-        of=of,
         action="store_const",
         const=False,
         dest="files",
         help="read no file that a statement names",
     )
     access.add(
+        of,
         "--copy-to",
-        of=of,
         action="append",
         metavar="ROOT",
         help="COPY may write files below this folder; may be repeated; "
         "anywhere if none of these options is given",
     )
     access.add(
+        of,
         "--confine",
-        of=of,
         nargs="?",
         const=True,
         action="append",
@@ -605,7 +595,7 @@ def _add_access(parser: argparse.ArgumentParser, command: str | None) -> None:
         help="paths of tables lie below this folder or prefix; may be repeated; "
         "without one, below the table's own folder",
     )
-    access.add("--read-only", of=of, action="store_true", default=None, help="refuse changes")
+    access.add(of, "--read-only", action="store_true", default=None, help="refuse changes")
 
 
 def access_arguments(options: argparse.Namespace) -> dict[str, Any]:

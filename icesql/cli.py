@@ -110,29 +110,30 @@ def _run(options: argparse.Namespace) -> int:
     if options.debug:
         os.environ["ICESQL_TRACEBACK"] = "1"
     try:
-        if options.command == "help":
-            return _help(options)
-        if options.command == "completion":
-            from icesql.completion import completion_script
+        match options.command:
+            case "help":
+                return _help(options)
+            case "completion":
+                from icesql.completion import completion_script
 
-            Output(sys.stdout).write(completion_script(options.words[0]))
-            return OK
-        if options.command == "demo":
-            from icesql import demo
+                Output(sys.stdout).write(completion_script(options.words[0]))
+                return OK
+            case "demo":
+                from icesql import demo
 
-            return demo.run(_word(options))
-        if options.command == "cache":
-            return _cache(options)
-        if options.command == "config":
-            return _config(options)
-        if options.command == "mcp":
-            return _mcp(options)
-        if options.command == "doctor":
-            return _doctor(options)
-        if options.command == "maintain":
-            return _maintain(options)
-        if options.command == "undo":
-            return _undo(options)
+                return demo.run(_word(options))
+            case "cache":
+                return _cache(options)
+            case "config":
+                return _config(options)
+            case "mcp":
+                return _mcp(options)
+            case "doctor":
+                return _doctor(options)
+            case "maintain":
+                return _maintain(options)
+            case "undo":
+                return _undo(options)
         script = _relocation(options) or _script(options)
         _add_config(options)
         return _run_on_connection(script, options)
@@ -324,8 +325,8 @@ def _relocation(options: argparse.Namespace) -> str | None:
 
 
 def _maintain(options: argparse.Namespace) -> int:
+    from icesql.config import state_file
     from icesql.health.policy import read_policy
-    from icesql.health.run_history import default_history
 
     def tell(table: TableReport, number: int, count: int) -> None:
         say(f"[{number:,}/{count:,}] {table.line}")
@@ -335,7 +336,7 @@ def _maintain(options: argparse.Namespace) -> int:
         options.read_only = False  # whoever types this command wants changes
     history = options.history
     if history is None and (options.policy is None or read_policy(options.policy).history is None):
-        history = default_history()
+        history = str(state_file("maintain.jsonl"))
     with _connect(options) as connection:
         gc.enable()  # many manifests leave much behind
         done = connection.maintain(

@@ -139,6 +139,24 @@ def config_path(environment: Mapping[str, str]) -> str:
     return os.path.join(base, "icesql", "config.toml")
 
 
+def state_file(name: str) -> Path:
+    """The path of a file in ``$XDG_STATE_HOME/icesql``, whether it exists or not."""
+    state = os.environ.get("XDG_STATE_HOME")
+    return (Path(state) if state else Path.home() / ".local" / "state") / "icesql" / name
+
+
+def toml_document(path: str, data: bytes) -> dict[str, Any]:
+    """The content of a TOML file. Raises ProgrammingError that names the file."""
+    import tomllib
+
+    try:
+        return tomllib.loads(data.decode("utf-8-sig"))
+    except UnicodeDecodeError as error:
+        raise ProgrammingError(f"{path}: it is not UTF-8 text") from error
+    except ValueError as error:  # its message has the line
+        raise ProgrammingError(f"{path}: {error}") from error
+
+
 def time_zone(name: str) -> tzinfo:
     """The zone of a setting; UTC needs no zone files, which are slow to find."""
     if name == "UTC":
@@ -255,20 +273,15 @@ class Settings(Struct, frozen=True):
 
         Raises ProgrammingError naming the setting for an unknown name or an unusable value.
         """
-        key = _key(name)
-        parse = _PARSERS.get(key)
-        if parse is None:
-            raise _unknown(name)
+        key = setting_key(name)
         try:
-            return replace(self, **{key: parse(text)})
+            return replace(self, **{key: _PARSERS[key](text)})
         except ValueError as error:
             raise ProgrammingError(f'setting "{key}": {error}') from error
 
     def with_default(self, name: str, defaults: Settings) -> Settings:
         """A copy with one setting as it is in ``defaults``. Raises ProgrammingError."""
-        key = _key(name)
-        if key not in _PARSERS:
-            raise _unknown(name)
+        key = setting_key(name)
         return replace(self, **{key: getattr(defaults, key)})
 
     @classmethod
@@ -324,17 +337,13 @@ def setting_key(name: str) -> str:
     """The field of ``Settings`` that a name means in any spelling. Raises ProgrammingError."""
     key = _key(name)
     if key not in _PARSERS:
-        raise _unknown(name)
+        raise ProgrammingError(f'unknown setting "{name}"; {near_or_all(key, _PARSERS)}')
     return key
 
 
 def _key(name: str) -> str:
     key = name.lower().replace("-", "_").replace(".", "_")
     return _OTHER_NAMES.get(key, key)
-
-
-def _unknown(name: str) -> ProgrammingError:
-    return ProgrammingError(f'unknown setting "{name}"; {near_or_all(_key(name), _PARSERS)}')
 
 
 _PARSERS: Final[dict[str, Callable[[str], Any]]] = {

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Final
 from msgspec import Meta, Struct, ValidationError, convert, field
 from msgspec.structs import replace
 
-from icesql.config import parse_bytes
+from icesql.config import parse_bytes, toml_document
 from icesql.errors import ProgrammingError, near_or_all
 from icesql.health.durations import Window, parse_seconds
 
@@ -107,21 +107,13 @@ def read_policy(path: str) -> Policy:
     Raises ProgrammingError that names the file, and the key or line, for a file that cannot be
     read, for an unknown key and for an invalid value.
     """
-    import tomllib
-
     try:
         with open(path, "rb") as file:
             data = file.read()
     except OSError as error:
         raise ProgrammingError(f"cannot read the policy {path}: {error.strerror}") from error
-    try:
-        text = data.decode("utf-8-sig")
-        document = tomllib.loads(text)
-    except UnicodeDecodeError as error:
-        raise ProgrammingError(f"{path}: it is not UTF-8 text") from error
-    except ValueError as error:  # its message has the line
-        raise ProgrammingError(f"{path}: {error}") from error
-    return _policy(path, text, document)
+    document = toml_document(path, data)
+    return _policy(path, data.decode("utf-8-sig"), document)
 
 
 def _policy(path: str, text: str, document: dict[str, Any]) -> Policy:

@@ -49,14 +49,14 @@ def as_html(diagnosis: Diagnosis) -> str:
     rows = "".join(
         "<tr>"
         + "".join(
-            f"<td>{html.escape(printable(text))}</td>"
+            f"<td>{_escaped(text)}</td>"
             for text in (each.weight, each.name, f"{each.told}. {each.cost}.", _promise(each))
         )
-        + f"<td><code>{html.escape(printable(_to_run(each)))}</code></td></tr>"
+        + f"<td><code>{_escaped(_to_run(each))}</code></td></tr>"
         for each in diagnosis.findings
     )
     return (
-        f"<table><caption>{html.escape(printable(diagnosis.table))}: "
+        f"<table><caption>{_escaped(diagnosis.table)}: "
         f"{_count(len(diagnosis.findings))}</caption><thead><tr><th>weight</th><th>finding</th>"
         "<th>what it is and costs</th><th>promise</th><th>statement</th></tr></thead>"
         f"<tbody>{rows}</tbody></table>"

@@ -16,7 +16,6 @@ import os
 from collections.abc import Iterator
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any, Final
 
 from icesql.errors import OperationalError
@@ -30,13 +29,6 @@ except ImportError:  # Windows
 
 # Older runs are not continued.
 _LONGEST: Final = timedelta(days=7)
-
-
-def default_history() -> str:
-    """``$XDG_STATE_HOME/icesql/maintain.jsonl``."""
-    state = os.environ.get("XDG_STATE_HOME")
-    folder = Path(state) if state else Path.home() / ".local" / "state"
-    return str(folder / "icesql" / "maintain.jsonl")
 
 
 class History:

@@ -17,7 +17,7 @@ from msgspec import Struct, field
 from icesql.dbapi.cursor import result_types
 from icesql.repl.cells import Style
 from icesql.repl.preferences import ShellPreferences
-from icesql.repl.render import ROWS_MEASURED, Counted, table_room, write_rows
+from icesql.repl.render import ROWS_MEASURED, Counted, is_document, table_room, write_rows
 from icesql.repl.results import show
 from icesql.repl.single_floats import as_written
 from icesql.repl.terminal import Output, coloured, draws_lines
@@ -112,8 +112,8 @@ class Display(Struct):
         out = Output(self.out, self.format)
         form = "expanded" if self.format == "table" and self.expanded == "on" else self.format
         description = cursor.description or []
-        documents = [column[1] for column in description] in (["json"], ["html"])
-        if not out.isatty() or form not in ("table", "expanded", "markdown") or documents:
+        laid_out = form in ("table", "expanded", "markdown") and not is_document(description)
+        if not out.isatty() or not laid_out:
             return Shown(show(cursor, form, out, Style(), began))
         names = [column[0] for column in description]
         rows = as_written(chain(cursor.fetchmany(1), cursor), result_types(cursor))

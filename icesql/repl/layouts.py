@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 from icesql.repl.cells import Style, display_width, printable, shortened, text_of
 from icesql.repl.terminal import Writer, styled
 
-_DIM, _PLAIN = "\x1b[2m", "\x1b[0m"
+DIM, PLAIN = "\x1b[2m", "\x1b[0m"
 
 
 def write_expanded(
@@ -29,7 +28,7 @@ def write_expanded(
         for name, value in zip(names, row, strict=True):
             text = printable(text_of(value))
             if style.colour and value is None:
-                text = f"{_DIM}{text}{_PLAIN}"
+                text = f"{DIM}{text}{PLAIN}"
             write(f"{name}{' ' * (size - display_width(name))} | {text}\n")
     if not count:
         write("(no rows)\n")
@@ -40,7 +39,7 @@ def write_html(
 ) -> None:
     """One ``<table>``; NULL is an empty cell of class ``null``, numbers have class ``number``."""
     out.write("<table>\n<thead><tr>")
-    out.write("".join(f"<th>{html.escape(printable(column))}</th>" for column in columns))
+    out.write("".join(f"<th>{_escaped(column)}</th>" for column in columns))
     out.write("</tr></thead>\n<tbody>\n")
     for row in rows:
         out.write("<tr>" + "".join(map(_html_cell, row)) + "</tr>\n")
@@ -50,7 +49,13 @@ def write_html(
 def _html_cell(value: Any) -> str:
     if value is None:
         return '<td class="null"></td>'
-    text = html.escape(printable(text_of(value)))
+    text = _escaped(text_of(value))
     if isinstance(value, bool) or not hasattr(value, "__neg__") or hasattr(value, "days"):
         return f"<td>{text}</td>"
     return f'<td class="number">{text}</td>'
+
+
+def _escaped(text: str) -> str:
+    import html  # it holds a large table, and few results are pages
+
+    return html.escape(printable(text))

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Final, Literal
 
 from msgspec import Meta, Struct, ValidationError, convert
 
-from icesql.config import Settings, config_path, setting_key
+from icesql.config import Settings, config_path, setting_key, toml_document
 from icesql.errors import Error, ProgrammingError, near_or_all
 
 # The arguments of ``connect`` that the top of the file may set.
@@ -72,15 +72,7 @@ def read_config(environment: Mapping[str, str]) -> ConfigFile:
             return ConfigFile()  # most people have none
         who = "ICESQL_CONFIG: " if named else ""
         raise ProgrammingError(f"{who}cannot read {path}: {error.strerror}") from error
-    import tomllib
-
-    try:
-        given = tomllib.loads(data.decode("utf-8-sig"))
-    except UnicodeDecodeError as error:
-        raise ProgrammingError(f"{path}: it is not UTF-8 text") from error
-    except ValueError as error:
-        raise ProgrammingError(f"{path}: {error}") from error
-    return _checked(path, given, environment)
+    return _checked(path, toml_document(path, data), environment)
 
 
 def _checked(path: str, given: dict[str, Any], environment: Mapping[str, str]) -> ConfigFile:

@@ -13,6 +13,7 @@ from itertools import chain, islice
 from typing import Any, Final
 
 from icesql.repl.cells import Style, display_width, printable, shortened, text_of
+from icesql.repl.layouts import DIM, PLAIN, write_expanded, write_html
 from icesql.repl.terminal import Writer, styled
 
 # Names of columns above narrow values: on up to three lines, broken where a word ends.
@@ -73,7 +74,6 @@ _NARROWEST: Final = 6
 _READABLE: Final = 20  # cells of a long text while others need room
 _SHORT: Final = 12  # the same, where headings would be cut
 _WIDEST_RULE: Final = 80
-_DIM, _PLAIN = "\x1b[2m", "\x1b[0m"
 
 
 # ------------------------------------------------------------------ formats
@@ -102,12 +102,17 @@ def write_result(
 
     EXPLAIN (FORMAT json) and (FORMAT html) give one: a single column of type json or html.
     """
-    if [column[1] for column in description] in (["json"], ["html"]):
+    if is_document(description):
         counted = Counted(rows)
         for (document,) in counted:
             out.write(f"{document}\n")
         return counted.count
     return write_rows(out, output_format, [column[0] for column in description], rows, style)
+
+
+def is_document(description: Sequence[Sequence[Any]] | None) -> bool:
+    """Whether a result is one document, as EXPLAIN (FORMAT json) and (FORMAT html) give it."""
+    return [column[1] for column in description or ()] in (["json"], ["html"])
 
 
 class Counted:
@@ -145,12 +150,7 @@ def _write_table(out: Writer, columns: Sequence[str], rows: Iterable[Row], style
     rows = iter(rows)
     measured = list(islice(rows, ROWS_MEASURED))
     right = _right_aligned(measured, len(columns))
-    headings = [printable(column) for column in columns]
-    cells = [[printable(text_of(value)) for value in row] for row in measured]
-    widths = [
-        max(map(display_width, (heading, *(row[index] for row in cells))))
-        for index, heading in enumerate(headings)
-    ]
+    headings, cells, widths = _texts(columns, measured)
     cut = False
     # A single column, as of EXPLAIN, is wrapped by the terminal rather than cut.
     if style.width is not None and len(columns) > 1:
@@ -165,7 +165,7 @@ def _write_table(out: Writer, columns: Sequence[str], rows: Iterable[Row], style
             text = shortened(texts[index], width) if cut else texts[index]
             padding = " " * (width - display_width(text))
             if style.colour and values is not None and values[index] is None:
-                text = f"{_DIM}{text}{_PLAIN}"
+                text = f"{DIM}{text}{PLAIN}"
             parts.append(padding + text if right[index] else text + padding)
         return (" " + " | ".join(parts)).rstrip() + more + "\n"
 
@@ -182,14 +182,22 @@ def _write_table(out: Writer, columns: Sequence[str], rows: Iterable[Row], style
         write(line([printable(text_of(value)) for value in row], row))
 
 
-def table_room(columns: Sequence[str], rows: Sequence[Row], width: int) -> bool:
-    """Whether a table of these rows fits without leaving out columns at the end."""
+def _texts(
+    columns: Sequence[str], rows: Sequence[Row]
+) -> tuple[list[str], list[list[str]], list[int]]:
+    """The headings and cells as texts, and the widths of the columns."""
     headings = [printable(column) for column in columns]
     cells = [[printable(text_of(value)) for value in row] for row in rows]
     widths = [
         max(map(display_width, (heading, *(row[index] for row in cells))))
         for index, heading in enumerate(headings)
     ]
+    return headings, cells, widths
+
+
+def table_room(columns: Sequence[str], rows: Sequence[Row], width: int) -> bool:
+    """Whether a table of these rows fits without leaving out columns at the end."""
+    headings, cells, widths = _texts(columns, rows)
     least = _least_widths(headings, cells, rows)
     return len(_fitted(widths, least, width)) == len(columns)
 
@@ -267,23 +275,11 @@ def _right_aligned(rows: Sequence[Row], count: int) -> list[bool]:
     return right
 
 
-def _write_expanded(out: Writer, columns: Sequence[str], rows: Iterable[Row], style: Style) -> None:
-    from icesql.repl.layouts import write_expanded
-
-    write_expanded(out, columns, rows, style)
-
-
-def _write_html(out: Writer, columns: Sequence[str], rows: Iterable[Row], style: Style) -> None:
-    from icesql.repl.layouts import write_html
-
-    write_html(out, columns, rows, style)
-
-
 LAYOUTS: Final[Mapping[str, Callable[[Writer, Sequence[str], Iterable[Row], Style], None]]] = {
     "table": _write_table,
     "markdown": _write_markdown,
-    "expanded": _write_expanded,
-    "html": _write_html,
+    "expanded": write_expanded,
+    "html": write_html,
 }
 
 

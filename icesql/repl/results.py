@@ -17,7 +17,7 @@ from icesql.engine.writing import write_texts
 from icesql.errors import ProgrammingError
 from icesql.file_format import compressed_by_ending, format_of_path, named_format
 from icesql.repl.cells import Style
-from icesql.repl.render import LAYOUTS, write_result
+from icesql.repl.render import LAYOUTS, is_document, write_result
 from icesql.repl.render import write_rows as layout_rows
 from icesql.repl.single_floats import as_written
 from icesql.repl.terminal import Output, coloured
@@ -46,7 +46,7 @@ def show(
     ``began`` is called before the first row is written.
     """
     description = cursor.description or []
-    if output_format not in LAYOUTS and not _is_document(cursor):
+    if output_format not in LAYOUTS and not is_document(description):
         if output_format not in TEXT_FORMATS and out.isatty():
             raise ProgrammingError(
                 f"{output_format} is nothing to show on a terminal; name a file with --output"
@@ -77,7 +77,7 @@ def show_texts(
 
 def save(cursor: Cursor, output_format: str, path: str, file: OutputFile) -> int:
     """Write the rows of ``cursor`` to a file in one of ``FORMATS``; how many there were."""
-    if output_format in LAYOUTS or _is_document(cursor):
+    if output_format in LAYOUTS or is_document(cursor.description):
         rows = as_written(cursor, result_types(cursor))
         return write_result(_Utf8(file), output_format, cursor.description or [], rows, Style())
     return write_rows(cursor, _file_format(output_format, path), file)
@@ -157,11 +157,6 @@ class File:
 
     def __exit__(self, *_: object) -> None:
         self._file.abandon()
-
-
-def _is_document(cursor: Cursor) -> bool:
-    """Whether the result is one document, as EXPLAIN (FORMAT json) and (FORMAT html) give it."""
-    return [column[1] for column in cursor.description or []] in (["json"], ["html"])
 
 
 class _OutputSink:

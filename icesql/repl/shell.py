@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterable
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TextIO
 
 from prompt_toolkit import PromptSession
@@ -21,6 +19,7 @@ from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.layout.processors import AfterInput
 from prompt_toolkit.lexers import Lexer, PygmentsLexer
 
+from icesql.config import state_file
 from icesql.context import Variables
 from icesql.errors import (
     CommitStateUnknownError,
@@ -101,8 +100,9 @@ class Shell:
     """A prompt on one connection; ``run`` returns the exit code of the command.
 
     ``variables`` are the parameters of every statement, ``reports`` the scans of the last one,
-    ``ran`` counts statements that ended, ``next_file`` is the file for the next result, and
-    ``prefill`` is the text that the next prompt begins with.
+    ``ran`` counts statements that ended, ``next_file`` is the file for the next result,
+    ``prefill`` is the text that the next prompt begins with, and ``last_text`` the last statement
+    as typed.
     """
 
     def __init__(
@@ -126,7 +126,7 @@ class Shell:
         self.ran = 0
         self.next_file: str | None = None
         self.prefill = ""
-        self._last = ""
+        self.last_text = ""
         self._names = Names(ConnectionSource(connection, dialect, files=not self.is_restricted))
         self._history = _history()
         self._spelling = dialect.lower() or "duckdb"
@@ -219,7 +219,7 @@ class Shell:
         such effect. False when it was cancelled.
         """
         if kept:
-            self._last = text
+            self.last_text = text
         progress = ProgressLine(sys.stderr)
         if draws_lines(sys.stderr):
             self.connection.progress = progress
@@ -252,14 +252,9 @@ class Shell:
 
     def last_statement(self) -> str:
         """The last query, without its semicolon. Raises ProgrammingError where there is none."""
-        if not self._last.strip():
+        if not self.last_text.strip():
             raise ProgrammingError("no statement was run yet")
-        return self._last.strip().removesuffix(";").rstrip()
-
-    @property
-    def last_text(self) -> str:
-        """The last statement as typed; "" where there is none."""
-        return self._last
+        return self.last_text.strip().removesuffix(";").rstrip()
 
     def _show(self, cursor: Cursor, clear: Callable[[], None], *, everything: bool) -> None:
         for note in cursor.notes:
@@ -338,14 +333,8 @@ def _lexer() -> Lexer:
     return PygmentsLexer(SqlLexer)
 
 
-def history_path() -> Path:
-    """The file of the shell's history: ``$XDG_STATE_HOME/icesql/history``."""
-    state = os.environ.get("XDG_STATE_HOME")
-    return (Path(state) if state else Path.home() / ".local" / "state") / "icesql" / "history"
-
-
 def _history() -> History:
-    path = history_path()
+    path = state_file("history")
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         # Statements can hold personal data: only this user may read them.

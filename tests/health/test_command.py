@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from icesql.cli import main
-from icesql.health.run_history import default_history
+from icesql.config import state_file
 from tests.health.lake import build, connect
 
 
@@ -30,7 +30,7 @@ def test_all_tables_with_progress_report_and_codes(
     assert main(["maintain", "--all", "--dry-run", *place]) == 1  # one is damaged
     shown = capsys.readouterr()
     assert "CALL system.rewrite_data_files('ns.small');" in shown.out
-    assert not Path(default_history()).exists()
+    assert not state_file("maintain.jsonl").exists()
     assert main(["maintain", "--all", *place, "--format", "json"]) == 1
     shown = capsys.readouterr()
     report = json.loads(shown.out)
@@ -38,7 +38,7 @@ def test_all_tables_with_progress_report_and_codes(
     assert len(lines) == len(report["tables"]) == 11
     assert lines[0].startswith("[1/11] ns.damaged: damaged; missing files: icesql doctor")
     assert any('/11] ns."odd [1]": done; data files 6 → 1' in each for each in lines)
-    assert Path(default_history()).stat().st_mode & 0o077 == 0
+    assert state_file("maintain.jsonl").stat().st_mode & 0o077 == 0
     with connect(lake) as con:
         con.execute("DROP TABLE ns.damaged PURGE")
     assert main(["maintain", "--all", *place]) == 0

@@ -50,7 +50,7 @@ def of_command(text: str, names: Names) -> tuple[str, str, Iterable[Known]]:
         return word, "command", [Known(f"\\{each}", COMMANDS[each].help) for each in COMMANDS]
     before = argument.lstrip().removesuffix(word).split()
     if name in _FILES:
-        return word, "file", map(Known, names.paths(word))
+        return word, "file", map(Known, names.source.paths(word))
     if name == "at" and not before:
         return word, "time", (*_TIMES, *_refs(names))
     if name in _HELP and not before:
@@ -60,9 +60,9 @@ def of_command(text: str, names: Names) -> tuple[str, str, Iterable[Known]]:
     if name not in COMMANDS or "TABLE" not in COMMANDS[name].argument:
         return word, "", ()
     if not before:
-        return word, "table", map(Known, names.tables())
+        return word, "table", map(Known, names.known("tables"))
     if name in ("diff", "changes"):
-        return word, "version", names.versions(before[0])
+        return word, "version", names.known("versions", before[0])
     return word, "", ()
 
 
@@ -76,8 +76,8 @@ def _topics() -> Iterable[Known]:
 def _refs(names: Names) -> Iterable[Known]:
     """Branches and tags of the first tables, without main."""
     found: dict[str, str] = {}
-    for table in names.tables()[:_MOST_TABLES]:
-        for each in names.versions(table):
+    for table in names.known("tables")[:_MOST_TABLES]:
+        for each in names.known("versions", table):
             if each.about in ("branch", "tag") and each.text != "'main'":
                 name = each.text[1:-1].replace("''", "'")
                 found.setdefault(name, f"{each.about} of {table}")

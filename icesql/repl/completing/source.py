@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from icesql.config import time_zone
 from icesql.dbapi.connection import macros_of
-from icesql.iceberg.metadata.property_numbers import whole_number
 from icesql.quoting import literal
 from icesql.repl.cells import shortened, text_of
 from icesql.repl.completing.names import Known
-from icesql.repl.history.graph import Commit, age
+from icesql.repl.history.graph import Commit, age, rows_text
 from icesql.repl.history.travel import snapshots_of
 
 if TYPE_CHECKING:
@@ -180,13 +179,7 @@ class ConnectionSource:
 
 
 def _commit_text(commit: Commit) -> str:
-    counts = commit.summary
-    rows = [
-        f"{sign}{count:,}"
-        for name, sign in (("added-records", "+"), ("deleted-records", "-"))
-        if (count := whole_number(str(counts.get(name))))
-    ]
-    return " ".join((commit.operation or "?", *rows))
+    return f"{commit.operation or '?'} {rows_text(commit)}".rstrip()
 
 
 def _literal(value: Any) -> str:

@@ -112,12 +112,12 @@ def suggestions(before: str, names: Names, after: str = "") -> list[Suggestion]:
             known += _column_suggestions(this, word, rest, names)
         return _matching(word, known)
     if _CALL.search(this):
-        called = [Known(f"{each.text}(", each.about) for each in names.procedures()]
+        called = [Known(f"{each.text}(", each.about) for each in names.known("procedures")]
         return _matching(word, _suggested("procedure", called))
     if found := _PARAMETER.search(this):
         return _matching(word, _parameters(found[1], names))
     if _NAMESPACE.search(this):
-        return _matching(word, _suggested("namespace", map(Known, names.namespaces())))
+        return _matching(word, _suggested("namespace", map(Known, names.known("namespaces"))))
     last = (re.findall(r"\w+", this) or [""])[-1].upper()
     if last in _TABLE_AFTER and not this.rstrip().endswith(","):
         offered = _table_suggestions(word, names)
@@ -141,22 +141,22 @@ def _values_of(head: str, rest: str, names: Names | None) -> list[Suggestion] | 
     """
     for pattern in (_VERSION, _STATES, _CHANGES):
         if found := pattern.search(head):
-            return _suggested("version", names.versions(found[1]) if names else ())
+            return _suggested("version", names.known("versions", found[1]) if names else ())
     if found := _TIME.search(head):
-        return _suggested("time", names.times(found[1]) if names else ())
+        return _suggested("time", names.known("times", found[1]) if names else ())
     if found := _SETTING_VALUE.search(head):
         offered = _WORDS_OF_SETTINGS.get(found[1].lower())
         if offered:
             return _suggested("value", map(Known, offered))
     if _SETTING.search(head):
-        return _suggested("setting", names.settings()) if names else None
+        return _suggested("setting", names.known("settings")) if names else None
     if found := _EQUALS.search(head):
         if names is None:
             return []
         qualifier, _, column = found[1].rpartition(".")
         for table, alias in _tables(head + rest):
             if qualifier.lower() in ("", alias.lower(), table.lower()):
-                values = names.values(table, column)
+                values = names.known("values", table, column)
                 if values:
                     return _suggested("value", values)
     return None
@@ -169,7 +169,7 @@ def _suggested(kind: str, known: Iterable[Known]) -> list[Suggestion]:
 def _parameters(procedure: str, names: Names) -> Iterator[Suggestion]:
     """``table => `` and the others of a procedure, and the names of tables as texts."""
     wanted = procedure.lower().rpartition(".")[2]
-    for each in names.procedures():
+    for each in names.known("procedures"):
         if each.text.rpartition(".")[2] != wanted:
             continue
         signature = each.about.partition(" · ")[0].strip("()")
@@ -177,18 +177,18 @@ def _parameters(procedure: str, names: Names) -> Iterator[Suggestion]:
             name, _, about = parameter.strip(" []").partition(" ")
             if name:
                 yield Suggestion(f"{name} => ", "parameter", about)
-    for table in names.tables():
+    for table in names.known("tables"):
         yield Suggestion(literal(table), "table")
 
 
 def _table_suggestions(word: str, names: Names) -> list[Suggestion]:
     """Tables of the connection's catalog; other catalogs by name, with their tables after a dot."""
-    tables = names.tables()
+    tables = names.known("tables")
     offered = [Suggestion(name, "table") for name in tables]
     first, dot, _ = word.partition(".")
-    for name in names.catalogs():
+    for name in names.known("catalogs"):
         if dot and first.lower() == name.lower():
-            offered += [Suggestion(table, "table") for table in names.tables(name)]
+            offered += [Suggestion(table, "table") for table in names.known("tables", name)]
         elif not dot:
             offered.append(Suggestion(f"{name}.", "catalog"))
     table = word.rpartition(".")[0].lower()
@@ -211,13 +211,13 @@ def _column_suggestions(head: str, word: str, rest: str, names: Names) -> Iterat
     for table, short in _tables(f"{head} {rest}"):
         if dot and qualifier.lower() not in (short.lower(), table.lower()):
             continue
-        for column in names.columns(table):
+        for column in names.known("columns", table):
             text = f"{qualifier}.{spelled(column)}" if dot else spelled(column)
             yield Suggestion(text, "column", table)
 
 
 def _functions(names: Names) -> Iterator[Suggestion]:
-    for each in names.functions():
+    for each in names.known("functions"):
         yield Suggestion(f"{each.text}(", "function", each.about)
 
 

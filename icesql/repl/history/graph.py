@@ -141,18 +141,22 @@ def _with_notes(line: str, rail: str, notes: Sequence[str], width: int) -> Itera
 
 def _words(commit: Commit, now: datetime) -> tuple[str, str, str, str, str]:
     """Id, age, time, operation and rows."""
-    rows = " ".join(
-        f"{sign}{count:,}"
-        for name, sign in _ROWS
-        if (count := whole_number(commit.summary.get(name)))
-    )
     moment = commit.committed_at.astimezone(now.tzinfo or UTC)
     return (
         str(commit.snapshot_id),
         age(now - commit.committed_at),
         f"{moment:%Y-%m-%d %H:%M:%S}",
         commit.operation or "",
-        rows,
+        rows_text(commit),
+    )
+
+
+def rows_text(commit: Commit) -> str:
+    """The rows that a commit added and deleted, as far as its summary says."""
+    return " ".join(
+        f"{sign}{count:,}"
+        for name, sign in _ROWS
+        if (count := whole_number(commit.summary.get(name)))
     )
 
 
