@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 from typing import Final
 
-from icesql.sql.grammar import folder
+from icesql.sql.grammar import lines
 
 # Schemas and databases of the engine's functions: after any other name, a function is a method.
 SCHEMAS: Final = frozenset({"main", "system", "temp", "memory", "pg_catalog", "information_schema"})
@@ -30,12 +30,11 @@ def _read() -> tuple[dict[tuple[str, str], str], frozenset[str]]:
     planned: list[str] = []
     kind = name_class = ""
     marks: list[str] = []
-    text = (folder() / "engine_functions.txt").read_text(encoding="utf-8")
-    for line in text.splitlines():
+    for line in lines("engine_functions.txt"):
         if line.startswith(" "):
             found.update(((kind, name), name_class) for name in line.split())
             planned += line.split() if marks else []
-        elif line and not line.startswith("#"):
+        else:
             kind, name_class, *marks = line.split()
     return found, frozenset(planned)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
-from icesql.sql.grammar import folder
+from icesql.sql.grammar import lines
 
 if TYPE_CHECKING:
     from sqlglot import exp
@@ -50,12 +50,12 @@ def _read(dialect: str) -> tuple[tuple[TableRow, ...], frozenset[str]]:
     rows: list[TableRow] = []
     by_code: set[str] = set()
     section = ""
-    for line in (folder() / f"{dialect}_functions.txt").read_text(encoding="utf-8").splitlines():
+    for line in lines(f"{dialect}_functions.txt"):
         if line.startswith("["):
             section = line.strip("[]")
         elif section == "code":
             by_code.update(line.split())
-        elif line and not line.startswith("#"):
+        else:
             parsed = _ROW.fullmatch(line)
             if parsed is None:
                 raise ValueError(f"not a row of the function table: {line}")
@@ -82,12 +82,7 @@ class Function(Struct, frozen=True):
 @functools.cache
 def functions() -> tuple[Function, ...]:
     """Return every row, in the order of the file."""
-    rows = []
-    for line in (folder() / "functions.txt").read_text(encoding="utf-8").splitlines():
-        if line and not line.startswith("#"):
-            name, result, example, value = line.split(" | ", 3)
-            rows.append(Function(name, result, example, value))
-    return tuple(rows)
+    return tuple(Function(*line.split(" | ", 3)) for line in lines("functions.txt"))
 
 
 @functools.cache

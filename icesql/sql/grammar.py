@@ -72,11 +72,20 @@ def folder() -> Path:
     return installed if installed.is_dir() else package.parent / "grammar"
 
 
+def lines(name: str) -> list[str]:
+    """Return the lines of one of the grammar's tables, without blank lines and comments."""
+    whole = _read(name).splitlines()
+    return [line for line in whole if line and not line.startswith("#")]
+
+
+def _read(name: str) -> str:
+    return (folder() / name).read_text(encoding="utf-8")
+
+
 @functools.cache
 def text() -> str:
     """Return the whole grammar as one text."""
-    place = folder()
-    return "\n".join((place / name).read_text(encoding="utf-8") for name in FILES)
+    return "\n".join(map(_read, FILES))
 
 
 @functools.cache
@@ -90,8 +99,8 @@ def load() -> Lark:
 @functools.cache
 def keywords() -> tuple[str, ...]:
     """Return the dialect's keywords in upper case and alphabetical order; needs no Lark."""
-    tokens = (folder() / "tokens.lark").read_text(encoding="utf-8")
-    return tuple(sorted(re.findall(r"^([A-Z_]+)\.[23]:\s+/[a-z_]+\\b/i$", tokens, re.MULTILINE)))
+    found = re.findall(r"^([A-Z_]+)\.[23]:\s+/[a-z_]+\\b/i$", _read("tokens.lark"), re.MULTILINE)
+    return tuple(sorted(found))
 
 
 def next_terminals(sql: str) -> frozenset[str] | None:

@@ -17,7 +17,7 @@ from icesql.errors import (
     UnsupportedSqlError,
 )
 from icesql.sql.function_table import TRANSLATED, table_rows
-from icesql.sql.grammar import folder
+from icesql.sql.grammar import lines
 from icesql.sql.reserved import advice_to_quote
 
 # Longer remedies help less than the name of the dialect that has the function.
@@ -69,11 +69,11 @@ def _lettered(text: str) -> str:
 def _sections() -> dict[str, dict[str, str]]:
     found: dict[str, dict[str, str]] = {"": {}}
     section = ""
-    for line in (folder() / "remedies.txt").read_text(encoding="utf-8").splitlines():
+    for line in lines("remedies.txt"):
         if line.startswith("[") and line.endswith("]"):
             section = line.strip("[]")
             found[section] = {}
-        elif line and not line.startswith("#"):
+        else:
             words, _, remedy = f"{line} ".partition(" = ")
             found[section][words] = remedy.rstrip()
     return found

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from icesql.sql.grammar import folder
+from icesql.sql.grammar import lines
 
 
 class _Any(tuple[()]):
@@ -30,10 +30,10 @@ def _read() -> dict[str, dict[str, dict[str, Values]]]:
     sections: dict[str, dict[str, dict[str, Values]]] = {}
     kinds: dict[str, dict[str, Values]] = {}
     keys: dict[str, Values] = {}
-    for line in (folder() / "engine_tree.txt").read_text(encoding="utf-8").splitlines():
+    for line in lines("engine_tree.txt"):
         if line.startswith("["):
             kinds = sections[line.strip("[]")] = {}
-        elif line and not line.startswith("#"):
+        else:
             kind, colon, words = line.partition(":")
             if colon:
                 keys = kinds[kind] = {}

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from icesql.errors import similar_names
 from icesql.sql.function_table import SPARK
-from icesql.sql.grammar import folder
+from icesql.sql.grammar import lines
 from icesql.sql.lexer import NAME, WORD, Token
 from icesql.sql.positions import unsupported
 
@@ -35,11 +35,10 @@ def classes() -> dict[str, str]:
     """Return the checked-in table: name in lower case → class; its head explains the classes."""
     found: dict[str, str] = {}
     name_class = ""
-    text = (folder() / "spark_engine_functions.txt").read_text(encoding="utf-8")
-    for line in text.splitlines():
+    for line in lines("spark_engine_functions.txt"):
         if line.startswith(" "):
             found.update((name, name_class) for name in line.split())
-        elif line and not line.startswith("#"):
+        else:
             name_class = line.strip()
     return found
 
