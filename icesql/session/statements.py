@@ -183,7 +183,7 @@ def create_temporary(session: Session, statement: kinds.Created, query: QueryCon
             return []
         return [name for name, _ in pipeline.columns_of(read, query)]
 
-    def materialize(table: kinds.CreateTable) -> TemporaryTable:
+    def materialize(table: kinds.CreateTemporary) -> TemporaryTable:
         from icesql.engine.temporary import keep_rows
 
         result, limit = pipeline.run(table.query, query).result, query.settings.memory_limit
@@ -306,8 +306,8 @@ def check_leaves_nothing(statement: object) -> None:
     BEGIN would hold back the changes of all.
     """
     match statement:
-        case kinds.CreateView() | kinds.CreateTable():
-            what = f"CREATE TEMP {'VIEW' if isinstance(statement, kinds.CreateView) else 'TABLE'}"
+        case kinds.CreateTemporary(kind=kind):
+            what = f"CREATE TEMP {kind}"
         case kinds.MacroStatement():
             what = "CREATE and DROP MACRO"
         case kinds.SetVariable():
@@ -336,8 +336,7 @@ HANDLERS: Final[Mapping[type, Handler]] = {
     kinds.Copy: copy,
     kinds.Write: change_table,
     kinds.TransactionControl: control_transaction,
-    kinds.CreateView: create_temporary,
-    kinds.CreateTable: create_temporary,
+    kinds.CreateTemporary: create_temporary,
     kinds.Drop: create_temporary,
     kinds.MacroStatement: change_macros,
     kinds.SetSetting: set_setting,

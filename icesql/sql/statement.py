@@ -187,19 +187,13 @@ class SetVariable(Struct, frozen=True):
     value: exp.Expression | Constant | None
 
 
-class CreateView(Struct, frozen=True):
-    """CREATE [OR REPLACE] TEMP VIEW [IF NOT EXISTS] name [(columns)] AS query."""
+class CreateTemporary(Struct, frozen=True):
+    """CREATE [OR REPLACE] TEMP VIEW or TABLE [IF NOT EXISTS] name [(columns)] AS query.
 
-    name: str
-    query: Query
-    columns: tuple[str, ...] = ()
-    replace: bool = False
-    if_missing: bool = False
+    ``kind`` is the word VIEW or TABLE. The query of a table that is made with columns has no rows.
+    """
 
-
-class CreateTable(Struct, frozen=True):
-    """CREATE [OR REPLACE] TEMP TABLE [IF NOT EXISTS] name AS query, or with columns and no rows."""
-
+    kind: str
     name: str
     query: Query
     columns: tuple[str, ...] = ()
@@ -268,7 +262,7 @@ class MacroStatement(Struct, frozen=True):
 
 
 Prepared = Prepare | Execute | Deallocate
-Created = CreateView | CreateTable | Drop
+Created = CreateTemporary | Drop
 
 Commands = SetSetting | ResetSetting | SetSnapshotTime | SetVariable | Use | Prepared
 

@@ -13,8 +13,7 @@ from icesql.query.views.tables import with_tables
 from icesql.query.views.temporary import TemporaryTable, View
 from icesql.sql.statement import (
     Created,
-    CreateTable,
-    CreateView,
+    CreateTemporary,
     Drop,
     Place,
     Query,
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
 ColumnsOf = Callable[[Query], list[str]]
 # Runs a query and returns its rows as a table with name and columns; during that time a table that
 # it replaces is still in memory.
-Materialize = Callable[[CreateTable], TemporaryTable]
+Materialize = Callable[[CreateTemporary], TemporaryTable]
 
 
 def create(
@@ -48,13 +47,13 @@ def create(
     if isinstance(statement, Drop):
         made.drop(statement)
         return None
-    kind = "view" if isinstance(statement, CreateView) else "table"
+    kind = statement.kind.lower()
     is_new = made.check(
         statement.name, kind, replace=statement.replace, if_missing=statement.if_missing
     )
     if not is_new:
         return None if kind == "view" else 0
-    if isinstance(statement, CreateTable):
+    if kind == "table":
         table = materialize(statement)
         made.keep(table)
         return int(table.data.num_rows)
@@ -89,7 +88,7 @@ def _inside(view: View, find: Find) -> Find:
     return found
 
 
-def _check_columns(statement: CreateView, found: list[str]) -> None:
+def _check_columns(statement: CreateTemporary, found: list[str]) -> None:
     if len(statement.columns) > len(found):
         raise ProgrammingError(
             f'the view "{statement.name}" names {len(statement.columns)} columns; '

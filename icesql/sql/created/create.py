@@ -14,7 +14,7 @@ from icesql.sql.lexer import Token
 from icesql.sql.macros.macro import TEMPORARY
 from icesql.sql.parameters import Parameters
 from icesql.sql.positions import syntax_error, unsupported
-from icesql.sql.statement import CreateTable, CreateView, Drop, Query, Statement
+from icesql.sql.statement import CreateTemporary, Drop, Query, Statement
 from icesql.sql.user_text import quoted
 
 if TYPE_CHECKING:
@@ -60,9 +60,9 @@ class _Reader(TokenCursor):
         if kind == "VIEW":
             columns = tuple(self.bracketed(_column)) if self.peek() == "(" else ()
             query = self._query(kind, self.parse.alone("a view"))
-            return CreateView(name, query, columns, replaced, if_missing)
-        columns, query = self._table(name)
-        return CreateTable(name, query, columns, replaced, if_missing)
+        else:
+            columns, query = self._table(name)
+        return CreateTemporary(kind, name, query, columns, replaced, if_missing)
 
     def drop(self) -> Statement:
         kind = self.either("VIEW", "TABLE")
