@@ -265,7 +265,7 @@ def _check_table(node: exp.Table, *, files: bool, functions: bool) -> None:
         if node.args.get("db") is not None:
             raise unsupported(f"a qualified function {name}()", node)
     elif isinstance(inner, exp.Values):
-        _refuse_clause(node, "VALUES")
+        refuse_travel(node, "VALUES")
     elif not isinstance(inner, exp.Identifier):
         shown = (
             "a parameter as a table"
@@ -275,7 +275,8 @@ def _check_table(node: exp.Table, *, files: bool, functions: bool) -> None:
         raise unsupported(shown, node, "write the table's name, or iceberg_scan(?)")
 
 
-def _refuse_clause(node: exp.Table, what: str) -> None:
+def refuse_travel(node: exp.Table, what: str) -> None:
+    """Raise UnsupportedSqlError for a time-travel clause of a node; ``what`` names the node."""
     clause = node.args.get("version")
     if clause is not None:
         raise unsupported(f"time travel on {what}", clause.meta.get("start"), _INSIDE)

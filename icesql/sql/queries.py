@@ -8,7 +8,6 @@ from functools import cache, partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, cast
 
-from msgspec.structs import replace
 from sqlglot import exp
 from sqlglot.errors import ParseError
 
@@ -58,10 +57,12 @@ def plain_query(parse: Parse, tokens: Sequence[Token]) -> Query:
     if not own:
         check_tree(tree, files=parse.files, functions=not parse.translated, views=parse.views)
     check_depth(tree)
+    spark = refused = None
     if parse.spark:
-        made = _spark_query(parse, tree, tokens)
-        made = replace(made, given=given, notes=parse.notes, sources=parse.sources)
-        return replace(made, start=tokens[0].start)
+        # Evaluated lazily: the local engine never uses the text.
+        later = copy(parse)
+        later.values = copy(parse.values)
+        spark = cache(lambda: _spark_text(later, tokens))
     first, last = tokens[0].start, tokens[-1].stop
     edits = [
         Edit(each.start, each.end, LIST, each.values.sql, each.before, each.after)
@@ -71,44 +72,30 @@ def plain_query(parse: Parse, tokens: Sequence[Token]) -> Query:
     columns, nodes = nameless_columns(tree)
     tree = parse.values.bind(tree, edits)
     references = take_references(tree, edits, parse.shown, seconds=parse.seconds)
-    files = take_files(tree, edits) if parse.files else ()
+    try:
+        if parse.spark:
+            # The local engine runs the tree, translated by the table of Spark's functions.
+            check_spark_functions(tree)
+    except Error as error:
+        refused = error
+    files = take_files(tree, edits) if parse.files and refused is None else ()
     text = parse.sql[first:last]
-    words = None
-    if parse.reader.is_own:
-        words = UserText(text, first, (), columns, read, nodes)
-        words = words.with_edits(edits)
+    words = UserText(text, first, (), columns, read, nodes).with_edits(edits) if own else None
     return Query(
         cast("exp.Expression", tree),
         references,
         text,
         files,
         first,
-        user_text=words,
+        spark,
+        refused,
+        words,
         translated=parse.translated,
         only_text=has_only_text(tree) if own else "",
         given=given,
         sources=parse.sources,
         notes=parse.notes,
     )
-
-
-def _spark_query(parse: Parse, tree: exp.Expr, tokens: Sequence[Token]) -> Query:
-    """Return a query in Spark's spelling: a tree for the local engine, a text for Spark."""
-    # Evaluated lazily: the local engine never uses the text.
-    later = copy(parse)
-    later.values = copy(parse.values)
-    spark = cache(lambda: _spark_text(later, tokens))
-    tree = parse.values.bind(tree, [])
-    references = take_references(tree, [], parse.shown, seconds=parse.seconds)
-    text = parse.sql[tokens[0].start : tokens[-1].stop]
-    made, refused = cast("exp.Expression", tree), None
-    try:
-        # The local engine runs the tree, translated by the table of Spark's functions.
-        check_spark_functions(tree)
-    except Error as error:
-        refused = error
-    files = take_files(tree, []) if parse.files and refused is None else ()
-    return Query(made, references, text, files, spark=spark, refused=refused, translated=SPARK)
 
 
 def _spark_text(parse: Parse, tokens: Sequence[Token]) -> Any:

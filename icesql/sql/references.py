@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, cast
 from msgspec import Struct
 
 from icesql.errors import AmbiguousTableError, similar_names
-from icesql.sql.acceptance import function_name
+from icesql.sql.acceptance import function_name, refuse_travel
 from icesql.sql.positions import offset_of, syntax_error, unsupported
 from icesql.sql.show_statements.in_from import PREFIX
 from icesql.sql.statement import INFORMATION_SCHEMA, Query, Shown, TableReference
@@ -58,7 +58,8 @@ def take_references(
     qualified: dict[int, list[_Qualified]] = {}
     references = []
     for index, table in enumerate(found):
-        travel, changes = _travel(table, seconds)
+        clause = table.args.get("version")
+        travel, changes, schema = _travel(clause, seconds)
         path: str | None = None
         parts: tuple[str, ...]
         if not isinstance(table.this, exp.Func):
@@ -90,10 +91,14 @@ def take_references(
                 shown_statement,
                 stop,
                 "" if table.alias else alias,
-                schema=_schema(table),
+                schema=schema,
             )
         )
-        _edit_table(table, (start, stop), index, alias, edits)
+        if start is not None and stop is not None:
+            after = "" if table.alias else f" AS {quoted(alias)}"
+            edits.append(Edit(start, stop, TABLE, f"__scan_{index}", after=after))
+        if clause is not None and clause.meta.get("end", 0) > clause.meta["start"]:
+            edits.append(Edit(clause.meta["start"], clause.meta["end"], CUT))
         if len(parts) > 1 and not table.alias:
             owner = table.find_ancestor(exp.Select)
             lowered = tuple(part.lower() for part in parts)
@@ -138,13 +143,13 @@ def _iceberg_tables(tree: exp.Expr) -> Iterator[exp.Table]:
         if isinstance(node, exp.Table):
             is_function = isinstance(node.this, exp.Func)
             if isinstance(node.this, exp.Identifier) and _written(node) in visible:
-                _refuse_travel(node, f'the WITH query "{node.name}"')
+                refuse_travel(node, f'the WITH query "{node.name}"')
             elif isinstance(node.this, exp.Values):
                 pass
             elif not is_function or function_name(node.this) in _FUNCTIONS:
                 yield node
             else:
-                _refuse_travel(node, f"{function_name(node.this)}()")
+                refuse_travel(node, f"{function_name(node.this)}()")
         stack.extend((child, visible) for child in node.iter_expressions() if child is not clause)
 
 
@@ -152,31 +157,22 @@ def _written(table: exp.Table) -> tuple[str, ...]:
     return tuple(part.name.lower() for part in table.parts)
 
 
-def _refuse_travel(table: exp.Table, what: str) -> None:
-    clause = table.args.get("version")
-    if clause is not None:
-        raise unsupported(
-            f"time travel on {what}",
-            clause.meta.get("start"),
-            "put the clause after the Iceberg table itself",
-        )
+def _travel(
+    clause: exp.Version | None, seconds: bool
+) -> tuple[TimeTravel | None, ChangeRange | None, str]:
+    """Return the snapshot, the changes, and the schema of WITH SNAPSHOT or CURRENT SCHEMA or ""."""
+    if clause is None:
+        return None, None, ""
+    schema = str(clause.meta.get("schema", ""))
+    match clause.args.get("this"):
+        case "SCHEMA":
+            return None, None, schema
+        case "CHANGES":
+            from icesql.sql.change_range import read_changes
 
-
-def _travel(table: exp.Table, seconds: bool) -> tuple[TimeTravel | None, ChangeRange | None]:
-    clause = table.args.get("version")
-    if clause is None or clause.args.get("this") == "SCHEMA":
-        return None, None
-    if clause.args.get("this") == "CHANGES":
-        from icesql.sql.change_range import read_changes
-
-        return None, read_changes(clause, seconds=seconds)
-    return read_travel(clause, seconds=seconds), None
-
-
-def _schema(table: exp.Table) -> str:
-    """Return the schema chosen by WITH SNAPSHOT SCHEMA or WITH CURRENT SCHEMA; "" for none."""
-    clause = table.args.get("version")
-    return str(clause.meta.get("schema", "")) if clause is not None else ""
+            return None, read_changes(clause, seconds=seconds), schema
+        case _:
+            return read_travel(clause, seconds=seconds), None, schema
 
 
 def _scan_path(table: exp.Table, function: str) -> tuple[str, TimeTravel | None]:
@@ -214,23 +210,6 @@ def _span(table: exp.Table) -> tuple[int | None, int | None]:
         return table.this.meta.get("start"), table.this.meta.get("stop")
     last = table.parts[-1].meta.get("end")
     return table.parts[0].meta.get("start"), None if last is None else last + 1
-
-
-def _edit_table(
-    table: exp.Table,
-    span: tuple[int | None, int | None],
-    index: int,
-    alias: str,
-    edits: list[Edit],
-) -> None:
-    """Add the edits of the table's name, or of its call, and of its time-travel clause."""
-    start, stop = span
-    if start is not None and stop is not None:
-        after = "" if table.alias else f" AS {quoted(alias)}"
-        edits.append(Edit(start, stop, TABLE, f"__scan_{index}", after=after))
-    clause = table.args.get("version")
-    if clause is not None and clause.meta.get("end", 0) > clause.meta["start"]:
-        edits.append(Edit(clause.meta["start"], clause.meta["end"], CUT))
 
 
 def _rename(table: exp.Table, index: int, alias: str) -> None:

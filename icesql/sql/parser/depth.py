@@ -194,7 +194,6 @@ def select_columns(tokens: Sequence[Token]) -> list[tuple[int, int, int]]:
             found.append((current.start, current.end, depth))
             current.start = None
 
-    skip_to = 0
     for index, token in enumerate(tokens):
         kind = token.word
         current = open_lists[-1]
@@ -210,8 +209,7 @@ def select_columns(tokens: Sequence[Token]) -> list[tuple[int, int, int]]:
             continue
         if kind == "SELECT":
             open_lists[-1] = _List()
-            skip_to = _first_column(tokens, index + 1)
-        elif index < skip_to:
+        elif kind in ("DISTINCT", "ALL") and tokens[index - 1].word == "SELECT":
             pass
         elif current is not None and kind == ",":
             end_item()
@@ -232,13 +230,6 @@ def _extend(current: _List | None, token: Token) -> None:
     if current.start is None:
         current.start = token.start
     current.end = max(current.end, token.stop)
-
-
-def _first_column(tokens: Sequence[Token], index: int) -> int:
-    """Return the index of the first token after SELECT that is part of a column."""
-    if index < len(tokens) and tokens[index].word in ("DISTINCT", "ALL"):
-        index += 1
-    return index
 
 
 def _is_distinct_from(tokens: Sequence[Token], index: int) -> bool:

@@ -264,10 +264,12 @@ class CallReader(ExpressionReader):
             call: exp.Expr = exp.WithinGroup(this=aggregate, expression=self.order(orders))
         else:
             call = self._plain(found, name, self._ordered(found, name, given, orders))
-        if found["filter"]:
-            condition = exp.Where(this=self.expression(found["filter"]))
-            call = exp.Filter(this=call, expression=condition)
-        return call
+        return self._filtered(call, found["filter"])
+
+    def _filtered(self, call: exp.Expr, condition: Node | None) -> exp.Expr:
+        if not condition:
+            return call
+        return exp.Filter(this=call, expression=exp.Where(this=self.expression(condition)))
 
     def _ordered(
         self, found: Node, name: str, given: list[exp.Expr], orders: Sequence[Node]
@@ -313,9 +315,7 @@ class CallReader(ExpressionReader):
             given = [self._object_of_method(found, path[:-1]), *given]
         has_names = any(isinstance(each, exp.PropertyEQ) for each in given)
         match name, len(given):
-            case "count_star", _:
-                return exp.Count(this=exp.Star(), big_int=True)
-            case "count", 0:
+            case ("count_star", _) | ("count", 0):
                 return exp.Count(this=exp.Star(), big_int=True)
             case "date_part", 2 if self._is_extract(found, given[0]):
                 unit = exp.Var(this=given[0].name.upper())
@@ -363,16 +363,9 @@ class CallReader(ExpressionReader):
         for extra in ("offset_expr", "default_expr"):
             if found[extra]:
                 given.append(self.expression(found[extra]))
-        if found["distinct"] and given:
-            given = [exp.Distinct(expressions=given)]
-        if found["arg_orders"] and given:
-            order = self.order(found["arg_orders"])
-            order.set("this", given[-1])
-            given[-1] = order
+        given = self._ordered(found, name, given, found["arg_orders"])
         call = self.call_placed(self._plain(found, name, given), found)
-        if found["filter_expr"]:
-            condition = exp.Where(this=self.expression(found["filter_expr"]))
-            call = exp.Filter(this=call, expression=condition)
+        call = self._filtered(call, found["filter_expr"])
         if found["ignore_nulls"]:
             call = exp.IgnoreNulls(this=call)
         elif found["has_ignore_nulls"]:

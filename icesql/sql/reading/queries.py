@@ -47,16 +47,10 @@ class Source(Struct, frozen=True):
     node: exp.Expr
 
 
-class ReadQuery(Struct, frozen=True):
-    """The nodes of a query, the sources in its FROMs, and the tables whose names are texts."""
-
-    tree: exp.Expr
-    sources: Sequence[Source]
-    files: Sequence[exp.Table]
-
-
-def read_query(tree: EngineTree, sources: Sources, accepts: Accepts) -> ReadQuery:
-    """Convert the one statement of ``tree`` to sqlglot's nodes.
+def read_query(
+    tree: EngineTree, sources: Sources, accepts: Accepts
+) -> tuple[exp.Expr, QueryReader]:
+    """Convert the one statement of ``tree`` to sqlglot's nodes; return them and their reader.
 
     ``sources`` are those of its text. Raises UnsupportedSqlError, with its offset, for a
     construct without a node here or one that ``accepts`` does not allow.
@@ -69,7 +63,7 @@ def read_query(tree: EngineTree, sources: Sources, accepts: Accepts) -> ReadQuer
         what = f"a tree of DuckDB's parser without {error.args[0]}"
         raise unsupported(what, None, "install a release of duckdb that icesql knows") from error
     reader.check_ctes()
-    return ReadQuery(made, reader.sources, reader.files)
+    return made, reader
 
 
 class QueryReader(CallReader):

@@ -56,8 +56,7 @@ def read_text(text: EngineText, travels: Travels, accepts: Accepts) -> tuple[Eng
     """
     engine_tree = _parsed(text)
     places = text.sources
-    read = read_query(engine_tree, places, accepts)
-    tree = read.tree
+    tree, read = read_query(engine_tree, places, accepts)
     for clause in travels.clauses.values():
         if accepts.calls:
             check_calls(clause)
@@ -130,7 +129,8 @@ def _cuts(
     tokens: Sequence[Token], travels: Travels, stars: Mapping[int, Sequence[Token]]
 ) -> list[tuple[int, tuple[int, str]]]:
     """Replacements of words, in order: start, end and new words of each."""
-    cuts = {start: (end, "") for start, end in travels.spans.items() if end > start}
+    spans = ((each.meta["start"], each.meta["end"]) for each in travels.clauses.values())
+    cuts = {start: (end, "") for start, end in spans if end > start}
     cuts |= {colon: (colon + 1, "$") for colon in parameter_colons(tokens)}
     for number, (start, (end, _)) in enumerate(travels.tables.items()):
         cuts[start] = (end, f"_{number}")

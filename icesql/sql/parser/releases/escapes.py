@@ -33,8 +33,6 @@ _SNOWFLAKE_ONES: Final = {**_CONTROLS, "f": "\f"}
 
 def with_escapes(tokens: Sequence[Token], sql: str, dialect: Dialect) -> list[Token]:
     """Return the tokens with the escapes in string literals decoded."""
-    if "\\" not in dialect.tokenizer_class.STRING_ESCAPES:
-        return list(tokens)
     made = []
     for token in tokens:
         raw = sql[token.start : token.end + 1]

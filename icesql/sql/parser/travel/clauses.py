@@ -38,11 +38,6 @@ class Travels(Struct, frozen=True):
     clauses: dict[str, exp.Version]
     tables: dict[int, tuple[int, tuple[str, ...]]]
 
-    @property
-    def spans(self) -> dict[int, int]:
-        """Start and end of each clause in the SQL."""
-        return {each.meta["start"]: each.meta["end"] for each in self.clauses.values()}
-
     def attach(self, tree: exp.Expr) -> None:
         """Set each clause as ``version`` of its table in ``tree``, and remove the marks.
 
@@ -56,11 +51,11 @@ class Travels(Struct, frozen=True):
         left = dict(self.clauses)
         for node in list(tree.find_all(exp.Identifier, exp.Anonymous)):
             name = node.this
-            mark = _mark_in(name) if isinstance(name, str) else ""
-            clause = left.pop(mark, None) if mark else None
+            before, mark, number = name.rpartition(MARK) if isinstance(name, str) else ("", "", "")
+            clause = left.pop(mark + number, None)
             if clause is None:
                 continue
-            node.set("this", name.removesuffix(mark))
+            node.set("this", before)
             _give(node, clause)
         if left:
             raise unsupported(MISPLACED, min(each.meta["start"] for each in left.values()))
@@ -70,11 +65,6 @@ MISPLACED: Final = "a time-travel clause at this place"
 TWO: Final = "two time-travel clauses on one table"
 # A tokenizer puts a zero byte into a name only if the text has one.
 MARK: Final = "\0travel"
-
-
-def _mark_in(name: str) -> str:
-    at = name.rfind(MARK)
-    return name[at:] if at >= 0 else ""
 
 
 def is_mark(token: Token) -> bool:

@@ -117,8 +117,8 @@ class TravelCutter(TokenCursor):
         option = read_options(self)
         if option is None:
             return index
-        value = self.tokens.index(option.token)
-        return self._keep(index, option.kind, option.value, value, value + 1, self.index)
+        kind, value, place = option
+        return self._keep(index, kind, value, place, place + 1, self.index)
 
     def _call_for_table(self, index: int) -> int:
         """Read a call such as ``table_changes('table', first [, last])`` in FROM; see ``calls``."""

@@ -9,8 +9,6 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from msgspec import Struct
-
 from icesql.sql.cursor import TokenCursor
 from icesql.sql.lexer import NUMBER, TEXT, Token
 from icesql.sql.positions import syntax_error, unsupported
@@ -31,31 +29,24 @@ _LONGEST: Final = 18
 _VALUES: Final = (TEXT, NUMBER)
 
 
-class TableOption(Struct, frozen=True):
-    """A table option, and the token of its value."""
-
-    kind: str
-    value: exp.Expr
-    token: Token
-
-
-def read_options(words: TokenCursor) -> TableOption | None:
+def read_options(words: TokenCursor) -> tuple[str, exp.Expr, int] | None:
     """Read the one option that chooses a snapshot in ``'key' = 'value')``, after the bracket.
 
-    None if there are no options. Raises UnsupportedSqlError for other options, SqlSyntaxError.
+    Return its kind, its value and the index of its value; None if there are no options. Raises
+    UnsupportedSqlError for other options, SqlSyntaxError.
     """
     tokens = words.tokens
     if _equals(tokens, words.index) is None:
         return None
 
-    def option() -> TableOption:
+    def option() -> tuple[str, exp.Expr, int]:
         start, equals = words.index, _equals(tokens, words.index)
         if equals is None or words.kind(equals + 1) not in _VALUES:
             at = tokens[min(start, len(tokens) - 1)]
             raise syntax_error("an option is 'name' = 'value'", at)
         words.index = equals + 2
         name = "".join(each.text for each in tokens[start:equals])
-        return _option(name, tokens[start], tokens[equals + 1])
+        return *_option(name, tokens[start], tokens[equals + 1]), equals + 1
 
     (_, found), *more = words.listed(lambda: (words.here, option()))
     if more:
@@ -78,7 +69,7 @@ def _equals(tokens: Sequence[Token], start: int) -> int | None:
     return None
 
 
-def _option(name: str, token: Token, value: Token) -> TableOption:
+def _option(name: str, token: Token, value: Token) -> tuple[str, exp.Expr]:
     key = name.lower()
     kind = _KINDS.get(key)
     if kind is None:
@@ -89,4 +80,4 @@ def _option(name: str, token: Token, value: Token) -> TableOption:
     if kind == "MILLISECONDS" and not (value.text.isdigit() and len(value.text) <= _LONGEST):
         raise syntax_error(f"{name} counts milliseconds since 1970", value, ("a number",))
     literal = exp.Literal.number if is_number else exp.Literal.string
-    return TableOption(kind, literal(value.text), value)
+    return kind, literal(value.text)
