@@ -10,9 +10,9 @@ from msgspec.structs import replace
 
 from icesql.sql.constant import read_constant
 from icesql.sql.cursor import TokenCursor
-from icesql.sql.lexer import NUMBER, WORD, Token, word_at, words_at
+from icesql.sql.lexer import NUMBER, WORD, Token, words_at
 from icesql.sql.positions import offset_of, syntax_error, unsupported
-from icesql.sql.show_statements.in_from import begins_comparison
+from icesql.sql.show_statements.differences import check_compared, compared_at
 from icesql.sql.statement import (
     Explain,
     Query,
@@ -26,7 +26,7 @@ from icesql.sql.statement import (
     Use,
 )
 from icesql.sql.statement_words import CHANGES_ROWS, PIVOT_WORDS, QUERY_WORDS, TABLE_WORDS
-from icesql.sql.trees import exp
+from icesql.sql.trees import exp, parts_of
 
 if TYPE_CHECKING:
     from icesql.sql.parse import Parse
@@ -66,7 +66,7 @@ def read_command(tokens: Sequence[Token], parse: Parse) -> Statement:
             reader.end()
             return variable
         case "RESET":
-            name = "snapshot_time" if reader.snapshot_time() else reader.setting_name()
+            name = "snapshot_time" if reader.skip("SNAPSHOT TIME") else reader.key()
             reader.end()
             return ResetSetting(None if name.upper() == "ALL" else name)
         case "DIFF":
@@ -133,8 +133,6 @@ class Commands(TokenCursor):
 
     def diff_summary(self) -> Shown:
         """Read DIFF SUMMARY table BETWEEN version AND version, which is parsed as DIFF."""
-        from icesql.sql.show_statements.differences import check_compared
-
         self.index += 1  # SUMMARY
         tokens = [self.tokens[0], *self.rest]
         check_compared(tokens)
@@ -151,7 +149,7 @@ class Commands(TokenCursor):
         if not is_table and self.is_word("QUERY"):
             self.take()
         words = (*QUERY_WORDS, "TABLE", *PIVOT_WORDS)
-        is_query = self.peek() in words or begins_comparison(self.rest)
+        is_query = self.peek() in words or 0 in compared_at(self.rest)
         if not is_table and is_query:
             return replace(self.parse.any_query(self.rest), about="DESCRIBE")
         what = self.peek()
@@ -164,12 +162,6 @@ class Commands(TokenCursor):
                 hint = f"SHOW TABLES FROM {self.tokens[self.index + 1].text} lists its tables"
                 raise unsupported(f"DESCRIBE {word}", self.here, hint)
         return Shown("DESCRIBE", self.table("DESCRIBE"))
-
-    def snapshot_time(self) -> bool:
-        """Step over SNAPSHOT TIME; return True if they come next."""
-        found = self.peek() == "SNAPSHOT" and self.peek(1) == "TIME"
-        self.index += 2 if found else 0
-        return found
 
     def _time_of_snapshots(self) -> SetSnapshotTime | ResetSetting:
         """Read the time after ``SET SNAPSHOT TIME =``; DEFAULT resets it."""
@@ -190,11 +182,10 @@ class Commands(TokenCursor):
         self.skip("SESSION")
         if self.is_word("VARIABLE") and self.peek(1) not in ("=", "TO"):
             return self._variable()
-        if self.peek() == "TIME" and self.peek(1) == "ZONE":
-            self.index += 2
+        if self.skip("TIME ZONE"):
             self.either("=", "TO")
             return SetSetting("timezone", self._value("SET TIME ZONE"))
-        name = "SNAPSHOT TIME" if self.snapshot_time() else self.setting_name()
+        name = "SNAPSHOT TIME" if self.skip("SNAPSHOT TIME") else self.key()
         if not self.either("=", "TO", ":="):
             raise syntax_error(f"nothing is given to {name}", self.here, ("=", "TO"))
         if name.lower() in ("snapshot time", "snapshot_time", "snapshot-time"):
@@ -204,7 +195,7 @@ class Commands(TokenCursor):
     def _variable(self) -> SetVariable:
         """Read SET VARIABLE name = constant."""
         self.take()
-        at, name = self.here, ".".join(self.name())
+        name = ".".join(self.name())
         if not self.either("=", "TO", ":="):
             raise syntax_error(f"nothing is given to {name}", self.here, ("=", "TO"))
         start, rest = self.here, self.rest
@@ -213,14 +204,13 @@ class Commands(TokenCursor):
         constant = read_constant(rest)
         if constant is not None and constant[1] == len(rest):
             return SetVariable(name.lower(), constant[0])
-        opening = word_at("SELECT", at)
-        query = self.parse.any_query([opening, *rest])
-        items = query.tree.expressions
-        used = {part for part, value in query.tree.args.items() if value}
-        value = items[0].unalias() if len(items) == 1 and used == {"expressions"} else None
-        if value is None or not all(map(_is_constant, value.walk())):
-            hint = "give it a constant: 3, 'a', true, NULL, DATE '2026-01-31'"
-            raise unsupported("SET VARIABLE to anything else than a constant", start, hint)
+        from icesql.sql.writes.procedures.call import constant_query
+
+        what = "SET VARIABLE to anything else than a constant"
+        hint = "give it a constant: 3, 'a', true, NULL, DATE '2026-01-31'"
+        value = constant_query(self, rest, what, hint).tree.expressions[0].unalias()
+        if not all(map(_is_constant, value.walk())):
+            raise unsupported(what, start, hint)
         return SetVariable(name.lower(), value)
 
     # ------------------------------------------------------------ pieces
@@ -231,20 +221,10 @@ class Commands(TokenCursor):
         self.index += 1
         return token.text.upper() if token is not None else ""
 
-    def setting_name(self) -> str:
-        """Read the name of a setting: words joined by dots or dashes."""
-        start = self.here
-        text = ".".join(self.name())
-        while self.skip("-"):
-            text += "-" + ".".join(self.name())
-        if not text:
-            raise syntax_error("a setting has a name", start, ("a name",))
-        return text
-
     def is_word(self, word: str) -> bool:
         """True if the next token is this keyword and not the name of a table: a name follows it."""
-        after = self.tokens[self.index + 1 : self.index + 2]
-        return self.peek() == word and bool(after) and after[0].word not in _AFTER_TABLE
+        follows = self.kind(self.index + 1) and self.peek(1) not in _AFTER_TABLE
+        return self.peek() == word and bool(follows)
 
     def like(self) -> str | None:
         """Read the pattern of LIKE or ILIKE, both case-insensitive; None without one."""
@@ -290,8 +270,7 @@ class Commands(TokenCursor):
 
     def _check_one_table(self, what: str, query: Query, at: int) -> None:
         """Raise SqlSyntaxError for a query of anything but all columns of one table."""
-        used = {name for name, value in query.tree.args.items() if value}
-        if len(query.references) != 1 or used - {"expressions", "from_"}:
+        if len(query.references) != 1 or parts_of(query.tree) - {"expressions", "from_"}:
             raise syntax_error(f"{what} takes one table", at, ("a table",))
         for table in query.tree.find_all(exp.Table):
             alias = table.args.get("alias")

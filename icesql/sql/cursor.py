@@ -47,6 +47,11 @@ class TokenCursor:
         return self.tokens[self.index] if self.index < len(self.tokens) else None
 
     @property
+    def is_text(self) -> bool:
+        """True if the next token is a string literal."""
+        return self.kind(self.index) == TEXT
+
+    @property
     def here(self) -> int:
         """The offset of the next token, or of the statement's end."""
         return self.offset(self.index)
@@ -84,9 +89,13 @@ class TokenCursor:
         """Return a coming word in upper case; "" for a quoted one and at the end."""
         return self.word(self.index + ahead)
 
+    def comes(self, phrase: str) -> bool:
+        """True if the words of a phrase come next."""
+        return self.matches(self.index, phrase)
+
     def skip(self, phrase: str) -> bool:
         """Step over the words of a phrase if all of them come next; return True if so."""
-        found = self.matches(self.index, phrase)
+        found = self.comes(phrase)
         self.index += len(phrase.split()) if found else 0
         return found
 
@@ -130,6 +139,17 @@ class TokenCursor:
             parts.append(self.identifier(what))
         return tuple(parts)
 
+    def key(self, what: str = "a name") -> str:
+        """Read the name of a setting or property: words joined by dots or dashes."""
+        text = ".".join(self.name(what))
+        while self.skip("-"):
+            text += "-" + ".".join(self.name(what))
+        return text
+
+    def column(self) -> str:
+        """Read the dotted name of a column."""
+        return ".".join(self.name("a column"))
+
     def text(self, what: str = "a text in single quotes") -> str:
         """Read a string literal."""
         token = self.token
@@ -140,7 +160,7 @@ class TokenCursor:
 
     def text_or_name(self, what: str = "a name") -> str:
         """Read a string literal or one name."""
-        return self.text() if self.kind(self.index) == TEXT else self.identifier(what)
+        return self.text() if self.is_text else self.identifier(what)
 
     def number(self) -> int:
         """Read a whole number."""
@@ -162,11 +182,13 @@ class TokenCursor:
         if end < len(self.tokens):
             raise syntax_error(f'unexpected "{self.tokens[end].text}"', self.tokens[end])
 
-    def listed(self, read: Callable[[], T]) -> list[T]:
-        """Read one or more items separated by commas."""
+    def listed(self, read: Callable[[], T], closing: str = "") -> list[T]:
+        """Read one or more items separated by commas, and the sign ``closing`` after them."""
         found = [read()]
         while self.skip(","):
             found.append(read())
+        if closing:
+            self.need(closing)
         return found
 
     def bracketed(self, read: Callable[[TokenCursor], T]) -> list[T]:

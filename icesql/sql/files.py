@@ -45,9 +45,7 @@ _LITERALS: Final = (
 
 def reader_of(path: str) -> str | None:
     """Return the function that reads a file, also a compressed one, by its suffix; or None."""
-    name = path.lower()
-    if not name.endswith((".parquet", ".parq")):
-        name = name.removesuffix(".gz").removesuffix(".zst")
+    name = path.lower().removesuffix(".gz").removesuffix(".zst")
     return next((reader for suffix, reader in _SUFFIXES.items() if name.endswith(suffix)), None)
 
 

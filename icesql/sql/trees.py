@@ -18,6 +18,11 @@ def _loaded() -> Any:
     return found
 
 
+def parts_of(node: exp.Expr) -> set[str]:
+    """Return the names of the parts that a node has."""
+    return {name for name, value in node.args.items() if value}
+
+
 if TYPE_CHECKING:
     from sqlglot import exp
 else:
@@ -30,4 +35,4 @@ else:
             return found
 
     exp = _Nodes("exp")
-__all__ = ["exp"]
+__all__ = ["exp", "parts_of"]

@@ -11,7 +11,7 @@ from icesql.sql.lexer import TEXT, Token, word_at
 from icesql.sql.positions import syntax_error, unsupported
 from icesql.sql.statement import Deallocate, Execute, Prepare
 from icesql.sql.statement_words import QUERY_WORDS, TABLE_WORDS
-from icesql.sql.trees import exp
+from icesql.sql.trees import exp, parts_of
 
 if TYPE_CHECKING:
     from icesql.sql.parse import Parse
@@ -67,7 +67,7 @@ def _values(rest: list[Token], parse: Parse) -> tuple[Any, ...]:
         return ()
     at = rest[0].start
     query = parse.any_query([word_at("SELECT", at), *inner])
-    if {part for part, value in query.tree.args.items() if value} != {"expressions"}:
+    if parts_of(query.tree) != {"expressions"}:
         raise unsupported("EXECUTE with anything else than constants", at, _CONSTANT)
     return tuple(_value(each.unalias(), at) for each in query.tree.expressions)
 

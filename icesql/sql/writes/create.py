@@ -13,7 +13,7 @@ from icesql.sql.lexer import reading, tokenize
 from icesql.sql.positions import syntax_error, unsupported
 from icesql.sql.statement_words import QUERY_WORDS
 from icesql.sql.writes.definitions import (
-    read_columns,
+    read_column,
     read_name,
     read_partitioning,
     read_properties,
@@ -47,7 +47,7 @@ def read_create(
     if not replace and words.peek() in NAMESPACES:
         return _create_namespace(words)
     words.skip("ICEBERG")
-    if words.peek() == "EXTERNAL" and words.peek(1) == "TABLE":
+    if words.comes("EXTERNAL TABLE"):
         raise unsupported("CREATE EXTERNAL TABLE", words.here, "CREATE TABLE … LOCATION 'folder'")
     if not words.skip("TABLE"):
         return None
@@ -55,11 +55,11 @@ def read_create(
     if unless and replace:
         raise syntax_error("OR REPLACE and IF NOT EXISTS exclude each other", words.here)
     table = read_name(words)
-    if words.peek() == "LIKE" or (words.peek() == "(" and words.peek(1) == "LIKE"):
+    if words.comes("LIKE") or words.comes("( LIKE"):
         return _like(words, table, unless, replace)
     columns: tuple[ColumnDefinition, ...] = ()
     if words.peek() == "(" and words.peek(1) not in QUERY_WORDS:
-        columns = read_columns(words)
+        columns = tuple(words.bracketed(read_column))
     clauses = Clauses()
     while words.token is not None and words.peek() not in ("AS", "SELECT", "FROM", "("):
         _read_clause(words, clauses)
@@ -138,7 +138,7 @@ def _read_clause(words: TokenCursor, clauses: Clauses) -> None:
         clauses.properties.append(("comment", words.text()))
     elif words.skip("TBLPROPERTIES"):
         clauses.properties += read_properties(words)
-    elif words.peek() == "WITH" and words.peek(1) == "(":
+    elif words.comes("WITH ("):
         words.index += 1
         _read_with(words.in_brackets(), clauses, is_new=True)
     elif words.peek() in (

@@ -50,11 +50,6 @@ def read_name(words: TokenCursor, what: str = "a table") -> TableName:
 # ------------------------------------------------------------------ columns
 
 
-def read_columns(words: TokenCursor) -> tuple[ColumnDefinition, ...]:
-    """Read the columns in the next brackets. Raises SqlSyntaxError."""
-    return tuple(words.bracketed(read_column))
-
-
 def read_column(words: TokenCursor, *, colon: bool = False) -> ColumnDefinition:
     """Read ``name type [NOT NULL] [DEFAULT constant] [COMMENT 'text']``."""
     at = words.here
@@ -137,9 +132,7 @@ def _inside(
     """Read the fields between < and >, or between brackets."""
     closing = ">" if words.peek() == "<" else ")"
     words.need("<" if closing == ">" else "(")
-    found = words.listed(read)
-    words.need(closing)
-    return tuple(found)
+    return tuple(words.listed(read, closing))
 
 
 def _arguments(words: TokenCursor) -> tuple[int | str, ...]:
@@ -150,9 +143,7 @@ def _arguments(words: TokenCursor) -> tuple[int | str, ...]:
         is_name = words.kind(words.index) in (TEXT, WORD)
         return words.text_or_name() if is_name else words.number()
 
-    found = words.listed(argument)
-    words.need(closing)
-    return tuple(found)
+    return tuple(words.listed(argument, closing))
 
 
 # ------------------------------------------------------------------ partitions and orders
@@ -169,14 +160,14 @@ def read_term(words: TokenCursor) -> PartitionTerm:
     """Read ``column``, ``days(column)``, ``bucket(16, column)`` or ``bucket(column, 16)``."""
     at = words.here
     if words.peek(1) != "(":
-        source = ".".join(words.name("a column"))
+        source = words.column()
         if words.token is not None and words.peek() not in _AFTER_TERM:
             raise unsupported("a new column in PARTITIONED BY", at, "list it among the columns")
         return PartitionTerm(source, offset=at)
     function = words.identifier().upper()
     inner = words.in_brackets()
     if function in _PLAIN:
-        source = ".".join(inner.name("a column"))
+        source = inner.column()
         inner.end()
         return PartitionTerm(source, _PLAIN[function], offset=at)
     if function not in _WITH_NUMBER:
@@ -184,13 +175,12 @@ def read_term(words: TokenCursor) -> PartitionTerm:
         raise unsupported(
             f"partitioning by {function.lower()}()", at, f"there are {', '.join(known)}"
         )
-    token = inner.token
-    if token is not None and token.kind == NUMBER:
+    if inner.kind(inner.index) == NUMBER:
         number = inner.number()
         inner.need(",")
-        source = ".".join(inner.name("a column"))
+        source = inner.column()
     else:
-        source = ".".join(inner.name("a column"))
+        source = inner.column()
         inner.need(",")
         number = inner.number()
     inner.end()
@@ -233,20 +223,10 @@ def read_properties(words: TokenCursor) -> tuple[tuple[str, str], ...]:
 
 def read_property(words: TokenCursor) -> tuple[str, str]:
     """Read ``'key' = 'value'``; quotes around both are optional."""
-    key = _property_word(words)
+    key = words.text() if words.is_text else words.key("a property")
     if not words.skip("="):
         words.skip(":")
     return key, _property_value(words)
-
-
-def _property_word(words: TokenCursor) -> str:
-    token = words.token
-    if token is not None and token.kind == TEXT:
-        return words.text()
-    text = ".".join(words.name("a property"))
-    while words.skip("-"):
-        text += "-" + ".".join(words.name("a property"))
-    return text
 
 
 def _property_value(words: TokenCursor) -> str:

@@ -12,19 +12,20 @@ from icesql.sql.positions import syntax_error, unsupported
 from icesql.sql.sources import spliced
 from icesql.sql.statement import Query
 from icesql.sql.statement_words import ROWS_WORDS
+from icesql.sql.trees import parts_of
 from icesql.sql.writes.procedures.call import constant_query
 from icesql.sql.writes.statements import PartitionValue, TableName
 
 
 def read_partition(words: TokenCursor) -> tuple[PartitionValue, ...]:
     """Read ``PARTITION (p = 1, q)``: values for some columns, only names for others."""
-    if words.peek() != "PARTITION" or words.peek(1) != "(":
+    if not words.comes("PARTITION ("):
         return ()
     words.index += 1
 
     def entry(inner: TokenCursor) -> PartitionValue:
         at = inner.here
-        name = ".".join(inner.name("a column"))
+        name = inner.column()
         value = None
         if inner.skip("="):
             tokens = inner.until()
@@ -66,8 +67,7 @@ def read_replaced(
     alias = _last_name(words, table)
     begin = f"SELECT _file, _pos FROM {name} AS {alias} WHERE "
     gone = words.parse.composed(*spliced(sql, start, stop, [(start, start, begin)]), again=True)
-    used = {part for part, value in gone.tree.args.items() if value}
-    if used != {"expressions", "from_", "where"}:
+    if parts_of(gone.tree) != {"expressions", "from_", "where"}:
         raise unsupported("REPLACE WHERE with more than a condition", start, "use a subquery")
     union = "UNION ALL BY NAME" if by_name else "UNION ALL"
     first, end = words.token.start, words.tokens[-1].stop

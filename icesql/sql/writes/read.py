@@ -116,6 +116,7 @@ def _read_alter(words: TokenCursor) -> Write:
     exists = words.skip("IF EXISTS")
     table = read_name(words)
     change = _read_change(words, table)
+    words.end()
     return IfExists(table, change) if exists else change
 
 
@@ -123,23 +124,17 @@ def _read_change(words: TokenCursor, table: TableName) -> Write:
     """Read the change after ALTER TABLE and its name."""
     here = words.here
     if words.skip("RENAME TO"):
-        new = words.name("a table")
-        words.end()
-        return RenameTable(table, new)
+        return RenameTable(table, words.name("a table"))
     if words.skip("EXECUTE"):
         return read_execute(words, table)
     layout = read_layout(words, table)
     if layout is not None:
         return layout
     if words.skip("SET TBLPROPERTIES") or words.skip("SET PROPERTIES"):
-        found = SetProperties(table, read_properties(words))
-        words.end()
-        return found
+        return SetProperties(table, read_properties(words))
     if words.skip("UNSET TBLPROPERTIES"):
         exists = words.skip("IF EXISTS")
-        keys = read_keys(words)
-        words.end()
-        return SetProperties(table, unset=keys, if_exists=exists)
+        return SetProperties(table, unset=read_keys(words), if_exists=exists)
     ref = read_ref_change(words, table)
     if ref is not None:
         return ref

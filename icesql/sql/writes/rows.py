@@ -50,12 +50,9 @@ def _branch(words: TokenCursor) -> str | None:
 
 
 def _name(words: TokenCursor) -> str:
-    token = words.token
-    if token is None or token.kind == NUMBER:
+    if words.kind(words.index) in ("", NUMBER):
         raise unsupported("writing to a snapshot", words.here, _HINT)
-    if token.kind == TEXT:
-        return words.text()
-    return words.identifier("the name of a branch")
+    return words.text_or_name("the name of a branch")
 
 
 _READERS: Final = {
@@ -98,7 +95,7 @@ def read_insert(words: TokenCursor) -> Insert:
         words.skip("BY POSITION")
     if by_name and columns is not None:
         raise syntax_error("a column list and BY NAME exclude each other", words.here)
-    if words.peek() == "REPLACE" and words.peek(1) == "WHERE":
+    if words.comes("REPLACE WHERE"):
         if overwrite or partition or columns is not None:
             what = "OVERWRITE" if overwrite else "PARTITION" if partition else "a column list"
             raise unsupported(f"REPLACE WHERE with {what}", words.here, "INSERT INTO t REPLACE …")
@@ -186,14 +183,18 @@ def read_copy_from(words: TokenCursor) -> Insert:
     evolves = options.pop(_EVOLVES, "false") == "true"
     if evolves and columns is not None:
         raise syntax_error("a column list and MERGE_SCHEMA exclude each other", path_token)
-    form = options.pop("format", None) or _form_of(path, path_token)
-    if form.lower() not in _READERS:
+    from icesql.sql.files import reader_of, take_files
+
+    form = options.pop("format", None)
+    if form and form.lower() not in _READERS:
         raise unsupported(f"COPY … FROM in the format {form}", path_token, "csv, json or parquet")
-    begun = words_at(f"SELECT * FROM {_READERS[form.lower()]} (", path_token.start)
+    reader = _READERS[form.lower()] if form else reader_of(path)
+    if reader is None:
+        raise unsupported("a file whose name says no format", path_token, "add (FORMAT csv)")
+    reader = reader.removesuffix("_auto")
+    begun = words_at(f"SELECT * FROM {reader} (", path_token.start)
     tokens = [*begun, path_token, word_at(")", path_token.start)]
     query = words.parse.any_query(tokens)
-    from icesql.sql.files import take_files
-
     # The query was composed here, whatever the dialect of the statement is.
     files = query.files or take_files(query.tree, [])
     query = replace(query, files=files, refused=None, translated="")
@@ -201,21 +202,9 @@ def read_copy_from(words: TokenCursor) -> Insert:
     given = tuple((_OPTIONS[name], value) for name, value in options.items())
     # The composed words are not in the user's text.
     query = replace(query, user_text=None, spark=None)
-    by_name = evolves or form.lower() == "json"
+    by_name = evolves or reader == "read_json"
     copied = replace(file, options=given)
     return Insert(table, query, columns, by_name, copied=copied, evolves=evolves)
-
-
-def _form_of(path: str, at: Token) -> str:
-    name = path.lower()
-    for ending in (".gz", ".zst"):
-        name = name.removesuffix(ending)
-    ending = name.rpartition(".")[2]
-    known = {"parquet": "parquet", "parq": "parquet", "csv": "csv", "tsv": "tsv"}
-    known |= dict.fromkeys(("json", "jsonl", "ndjson"), "json")
-    if ending not in known:
-        raise unsupported("a file whose name says no format", at, "add (FORMAT csv)")
-    return known[ending]
 
 
 def _copy_options(words: TokenCursor) -> dict[str, str]:

@@ -111,9 +111,7 @@ def read_alter_view(words: TokenCursor) -> Write:
 
 def read_drop_view(words: TokenCursor) -> DropStoredView | None:
     """Read the statement after DROP; None if it drops no view."""
-    start = words.index
     if not words.skip("VIEW"):
-        words.index = start
         return None
     exists = words.skip("IF EXISTS")
     view = read_name(words, "a view")

@@ -12,7 +12,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from icesql.errors import SqlSyntaxError
-from icesql.sql.lexer import TEXT
 from icesql.sql.parser.travel.changes import change_clause, ended, read_arguments
 from icesql.sql.positions import syntax_error, unsupported
 from icesql.sql.table_name import name_parts
@@ -43,7 +42,7 @@ def read_table_call(words: TravelCutter, index: int) -> FoundCall | None:
     if words.skip("APPENDS ( TABLE"):
         raise unsupported("APPENDS (TABLE …)", words.tokens[index], _CHANGES_HINT)
     if words.skip("TABLE_CHANGES ("):
-        return _table_changes(words) if words.kind(words.index) == TEXT else None
+        return _table_changes(words) if words.is_text else None
     if not words.skip("TABLE ("):
         return None
     while words.peek(1) == ".":  # catalog.system.table_changes
@@ -66,7 +65,7 @@ def _table_changes(words: TravelCutter) -> FoundCall:
 
 
 def _metadata(words: TravelCutter, place: int) -> FoundCall:
-    is_text, name = words.kind(words.index) == TEXT, words.word(place)
+    is_text, name = words.is_text, words.word(place)
     words.index += 1
     if not (is_text and words.skip(") )")):
         raise syntax_error(f"{name.lower()}() takes the name of a table", words.tokens[place])

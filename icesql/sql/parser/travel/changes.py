@@ -163,9 +163,7 @@ def _keys(words: TravelCutter) -> list[str]:
         return []
     words.need("BY")
     words.need("(")
-    keys = words.listed(words.text_or_name)
-    words.need(")")
-    return keys
+    return words.listed(words.text_or_name, ")")
 
 
 def _options(words: TravelCutter) -> dict[str, str]:
@@ -179,9 +177,7 @@ def _options(words: TravelCutter) -> dict[str, str]:
         words.need("=")
         return name, words.text_or_name()
 
-    found = dict(words.listed(option))
-    words.need(")")
-    return found
+    return dict(words.listed(option, ")"))
 
 
 def change_clause(start: End, end: End, keys: list[str], options: dict[str, str]) -> exp.Version:

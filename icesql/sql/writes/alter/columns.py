@@ -27,26 +27,23 @@ def read_column_changes(words: TokenCursor) -> tuple[ColumnChange, ...] | None:
     """Read column changes after the table's name; None if it is not a change of a column."""
     if words.peek() == "ADD" and words.peek(1) not in ("PARTITION", "CONSTRAINT"):
         words.index += 1
-        found = _several(words, lambda: _add(words))
-    elif words.peek() == "DROP" and words.peek(1) in ("COLUMN", "COLUMNS"):
+        return _several(words, lambda: _add(words))
+    if words.peek() == "DROP" and words.peek(1) in ("COLUMN", "COLUMNS"):
         words.index += 1
-        found = _several(words, lambda: ColumnChange("drop", words.name("a column")))
-    elif words.skip("RENAME COLUMN"):
+        return _several(words, lambda: ColumnChange("drop", words.name("a column")))
+    if words.skip("RENAME COLUMN"):
         exists = words.skip("IF EXISTS")
         path = words.name("a column")
         words.need("TO")
         at = words.here
         new = words.identifier("a column")
-        found = (ColumnChange("rename", path, text=new, lenient=exists, offset=at),)
-    elif words.peek() in ("ALTER", "CHANGE"):
+        return (ColumnChange("rename", path, text=new, lenient=exists, offset=at),)
+    if words.peek() in ("ALTER", "CHANGE"):
         words.index += 1
         words.skip("COLUMN")
         exists = words.skip("IF EXISTS")
-        found = (replace(_alter(words), lenient=exists),)
-    else:
-        return None
-    words.end()
-    return found
+        return (replace(_alter(words), lenient=exists),)
+    return None
 
 
 def read_comment(words: TokenCursor) -> AlterColumns | SetProperties:
@@ -81,10 +78,7 @@ def _several(words: TokenCursor, read: Callable[[], ColumnChange]) -> tuple[Colu
         lenient = _unless(words) or of_all
         return replace(read(), lenient=lenient)
 
-    found = words.listed(change)
-    if in_brackets:
-        words.need(")")
-    return tuple(found)
+    return tuple(words.listed(change, ")" if in_brackets else ""))
 
 
 def _unless(words: TokenCursor) -> bool:

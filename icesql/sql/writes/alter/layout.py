@@ -55,40 +55,36 @@ class SetIdentifierFields(Write, frozen=True):
 
 def read_layout(words: TokenCursor, table: TableName) -> ChangeLayout | SetIdentifierFields | None:
     """Read the layout change after ALTER TABLE and its name; None if it is none."""
-    found: ChangeLayout | SetIdentifierFields
     if words.skip("ADD PARTITION FIELD"):
         unless = words.skip("IF NOT EXISTS")
-        found = ChangeLayout(table, add=(_named_term(words),), lenient=unless)
-    elif words.skip("DROP PARTITION FIELD"):
+        return ChangeLayout(table, add=(_named_term(words),), lenient=unless)
+    if words.skip("DROP PARTITION FIELD"):
         exists = words.skip("IF EXISTS")
-        found = ChangeLayout(table, drop=(read_term(words),), lenient=exists)
-    elif words.skip("REPLACE PARTITION FIELD"):
+        return ChangeLayout(table, drop=(read_term(words),), lenient=exists)
+    if words.skip("REPLACE PARTITION FIELD"):
         gone = read_term(words)
         words.need("WITH")
-        found = ChangeLayout(table, add=(_named_term(words),), drop=(gone,))
-    elif words.skip("SET PARTITIONED BY") or words.skip("SET PARTITION SPEC"):
-        found = ChangeLayout(table, partitioning=read_partitioning(words))
-    elif words.skip("RESET PARTITIONED BY"):
-        found = ChangeLayout(table, partitioning=())
-    elif words.skip("SET SORTED BY"):
-        found = ChangeLayout(table, ordering=tuple(words.bracketed(read_sort_term)))
-    elif words.skip("RESET SORTED BY"):
-        found = ChangeLayout(table, ordering=())
-    elif words.peek() == "WRITE" and words.peek(1) in _WRITE:
+        return ChangeLayout(table, add=(_named_term(words),), drop=(gone,))
+    if words.skip("SET PARTITIONED BY") or words.skip("SET PARTITION SPEC"):
+        return ChangeLayout(table, partitioning=read_partitioning(words))
+    if words.skip("RESET PARTITIONED BY"):
+        return ChangeLayout(table, partitioning=())
+    if words.skip("SET SORTED BY"):
+        return ChangeLayout(table, ordering=tuple(words.bracketed(read_sort_term)))
+    if words.skip("RESET SORTED BY"):
+        return ChangeLayout(table, ordering=())
+    if words.peek() == "WRITE" and words.peek(1) in _WRITE:
         words.index += 1
-        found = _write_order(words, table)
-    elif words.peek() in ("SET", "DROP") and words.peek(1) == "IDENTIFIER":
+        return _write_order(words, table)
+    if words.peek() in ("SET", "DROP") and words.peek(1) == "IDENTIFIER":
         drop = words.peek() == "DROP"
         words.index += 1
         words.need("IDENTIFIER FIELDS")
         paths = words.listed(lambda: words.name("a column"))
-        found = SetIdentifierFields(table, tuple(paths), drop)
-    elif words.peek(2) != "(" and words.skip("SET PROPERTIES"):
-        found = _of_trino(words, table)
-    else:
-        return None
-    words.end()
-    return found
+        return SetIdentifierFields(table, tuple(paths), drop)
+    if words.peek(2) != "(" and words.skip("SET PROPERTIES"):
+        return _of_trino(words, table)
+    return None
 
 
 _WRITE = ("ORDERED", "UNORDERED", "LOCALLY", "DISTRIBUTED")

@@ -10,7 +10,7 @@ from typing import Final, Literal, cast
 from msgspec import Struct
 
 from icesql.sql.cursor import TokenCursor
-from icesql.sql.lexer import TEXT, words_at
+from icesql.sql.lexer import words_at
 from icesql.sql.positions import syntax_error, unsupported
 from icesql.sql.statement import Write
 from icesql.sql.time_travel import TimeTravel, VersionText
@@ -66,88 +66,77 @@ class FastForward(Write, frozen=True):
 def read_ref_change(words: TokenCursor, table: TableName) -> CreateRef | DropRef | None:
     """Read the ref change after ALTER TABLE and its name; None if it is none."""
     start = words.index
-    begun = _begin(words)
+    verb = words.either("CREATE", "REPLACE", "DROP")
+    begun = _begin(words, verb) if verb else None
     if begun is None:
         words.index = start
         return None
     verb, kind = begun
     if verb == "DROP":
         exists = words.skip("IF EXISTS")
-        name = _ref_name(words)
-        words.end()
-        return DropRef(table, kind, name, exists)
-    unless = words.skip("IF NOT EXISTS")
-    _check_unless(words, verb, unless)
+        return DropRef(table, kind, _ref_name(words), exists)
+    how = _how(words, verb)
     name = _ref_name(words)
     travel = _travel(words)
     retention = _retention(words, kind)
-    words.end()
-    how = _how(verb, unless)
     return CreateRef(table, kind, name, travel, how, verb == "REPLACE", retention)
 
 
 def read_ref_in_table(words: TokenCursor, verb: str) -> CreateRef | DropRef | FastForward | None:
     """Read Trino's statements about branches and tags, from the second word; None for others."""
-    start = words.index
-    replaces = verb == "CREATE" and words.skip("OR REPLACE")
-    if words.peek() not in KINDS:
-        words.index = start
+    begun = _begin(words, verb)
+    if begun is None:
         return None
-    kind = _kind(words)
-    unless = words.skip("IF NOT EXISTS")
-    verb = "CREATE OR REPLACE" if replaces else verb
-    _check_unless(words, verb, unless)
+    verb, kind = begun
+    how = _how(words, verb)
     exists = verb == "DROP" and words.skip("IF EXISTS")
     name = _ref_name(words)
     if verb.startswith("CREATE") and words.peek() == "WITH":
         raise unsupported("WITH (…) of a branch", words.here, "ALTER TABLE … RETAIN n DAYS")
     words.need("IN TABLE")
     table = read_name(words)
+    made: CreateRef | DropRef | FastForward
     if verb == "DROP":
-        words.end()
-        return DropRef(table, kind, name, exists)
-    if verb == "ALTER":
+        made = DropRef(table, kind, name, exists)
+    elif verb == "ALTER":
         words.need("FAST FORWARD TO")
-        to = _ref_name(words)
-        words.end()
-        return FastForward(table, name, to)
-    travel = VersionText(_ref_name(words)) if words.skip("FROM") else None
+        made = FastForward(table, name, _ref_name(words))
+    else:
+        travel = VersionText(_ref_name(words)) if words.skip("FROM") else None
+        made = CreateRef(table, kind, name, travel, how)
     words.end()
-    return CreateRef(table, kind, name, travel, _how(verb, unless))
+    return made
 
 
-def _begin(words: TokenCursor) -> tuple[str, Kind] | None:
-    """Read the verb, such as CREATE OR REPLACE, and the kind of ref."""
-    for verb in ("CREATE OR REPLACE", "CREATE", "REPLACE", "DROP"):
-        if words.skip(verb):
-            return (verb, _kind(words)) if words.peek() in KINDS else None
+def _begin(words: TokenCursor, verb: str) -> tuple[str, Kind] | None:
+    """Read OR REPLACE after the verb CREATE, and the kind of ref; None if none comes next."""
+    start = words.index
+    if verb == "CREATE" and words.skip("OR REPLACE"):
+        verb = "CREATE OR REPLACE"
+    kind = words.either(*KINDS).lower()
+    if kind:
+        return verb, cast("Kind", kind)
+    words.index = start
     return None
 
 
-def _kind(words: TokenCursor) -> Kind:
-    kind = words.peek().lower()
-    words.index += 1
-    return cast("Kind", kind)
-
-
-def _how(verb: str, unless: bool) -> Literal["fail", "keep", "replace"]:
-    if verb != "CREATE":
-        return "replace"
-    return "keep" if unless else "fail"
-
-
-def _check_unless(words: TokenCursor, verb: str, unless: bool) -> None:
-    if unless and verb != "CREATE":
+def _how(words: TokenCursor, verb: str) -> Literal["fail", "keep", "replace"]:
+    """Read IF NOT EXISTS; return what happens if the ref exists."""
+    unless = words.skip("IF NOT EXISTS")
+    if verb == "CREATE":
+        return "keep" if unless else "fail"
+    if unless:
         raise syntax_error(f"{verb} and IF NOT EXISTS exclude each other", words.here)
+    return "replace"
 
 
 def _ref_name(words: TokenCursor) -> str:
     """Read a name, which may be a string literal or have dots."""
-    token = words.token
-    if token is not None and token.kind == TEXT:
-        if not token.text.strip():
-            raise syntax_error("a name without a letter", token, ("the name of a branch or tag",))
-        return words.text()
+    if words.is_text:
+        at, text = words.here, words.text()
+        if not text.strip():
+            raise syntax_error("a name without a letter", at, ("the name of a branch or tag",))
+        return text
     return ".".join(words.name("the name of a branch or tag"))
 
 

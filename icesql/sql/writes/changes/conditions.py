@@ -8,7 +8,7 @@ from typing import Final
 from icesql.sql.lexer import CLOSING, OPENING, Token, phrase
 from icesql.sql.positions import syntax_error, unsupported
 from icesql.sql.statement import Query
-from icesql.sql.trees import exp
+from icesql.sql.trees import exp, parts_of
 
 # Clauses that may follow WHERE only in a query.
 BEHIND_WHERE: Final = (
@@ -51,6 +51,11 @@ def plain_words(tokens: Sequence[Token]) -> Iterator[tuple[int, str]]:
             yield index, word
 
 
+def before_word(tokens: Sequence[Token], *stops: str) -> int:
+    """Return the number of tokens before the first of these words outside brackets and CASE."""
+    return next((index for index, word in plain_words(tokens) if word in stops), len(tokens))
+
+
 def alias_of(tokens: Sequence[Token], expected: str) -> Token | None:
     """Return the alias between a table and what follows it. Raises SqlSyntaxError."""
     given = [token for token in tokens if token.word != "AS"]
@@ -67,8 +72,7 @@ def check_condition(
     ``word`` is the statement's first word, ``tokens`` are those of the condition, ``more`` the
     additional parts of the tree that are allowed.
     """
-    used = {part for part, value in rows.tree.args.items() if value}
-    if isinstance(rows.tree, exp.Select) and used <= _PLAIN.union(more):
+    if isinstance(rows.tree, exp.Select) and parts_of(rows.tree) <= _PLAIN.union(more):
         return
     for place, each in plain_words(tokens):
         if each in BEHIND_WHERE:

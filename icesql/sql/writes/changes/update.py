@@ -15,8 +15,8 @@ from icesql.sql.trees import exp
 from icesql.sql.writes.changes.conditions import (
     BEHIND_WHERE,
     alias_of,
+    before_word,
     check_condition,
-    plain_words,
     refuse_endings,
 )
 from icesql.sql.writes.rows import read_target
@@ -40,8 +40,7 @@ def read_update(words: TokenCursor) -> Update:
     words.need("SET")
     assigned = words.listed(lambda: _read_assignment(words))
     rest = words.rest
-    where = (place for place, word in plain_words(rest) if word == "WHERE")
-    place = next(where, len(rest))
+    place = before_word(rest, "WHERE")
     others, condition = rest[:place], rest[place:]
     refuse_endings(rest)
     if others and others[0].word != "FROM":

@@ -8,7 +8,7 @@ from typing import Final
 from icesql.sql.cursor import TokenCursor
 from icesql.sql.lexer import Token
 from icesql.sql.positions import syntax_error, unsupported
-from icesql.sql.writes.changes.conditions import plain_words
+from icesql.sql.writes.changes.conditions import before_word, plain_words
 from icesql.sql.writes.merge.composed import Span
 from icesql.sql.writes.merge.statement import (
     BY_SOURCE,
@@ -86,7 +86,7 @@ def _clause(words: TokenCursor) -> MergeClause:
 
 def _condition(words: TokenCursor) -> Span:
     rest = words.rest
-    until = next((index for index, word in plain_words(rest) if word == "THEN"), len(rest))
+    until = before_word(rest, "THEN")
     words.index += until
     if until == 0:
         raise words.unexpected("a condition")

@@ -12,7 +12,8 @@ from icesql.sql.cursor import TokenCursor
 from icesql.sql.lexer import Token
 from icesql.sql.positions import syntax_error, unsupported
 from icesql.sql.statement import Query
-from icesql.sql.writes.changes.conditions import plain_words
+from icesql.sql.trees import parts_of
+from icesql.sql.writes.changes.conditions import before_word, plain_words
 from icesql.sql.writes.merge.clauses import read_clauses, span_of
 from icesql.sql.writes.merge.composed import Composer, Span
 from icesql.sql.writes.merge.names import (
@@ -147,7 +148,7 @@ def _target(words: TokenCursor) -> tuple[TableName, Sequence[Token]]:
 
 def _until(words: TokenCursor, *stops: str) -> Sequence[Token]:
     rest = words.rest
-    count = next((index for index, word in plain_words(rest) if word in stops), len(rest))
+    count = before_word(rest, *stops)
     words.index += count
     return rest[:count]
 
@@ -176,8 +177,7 @@ def _parts(clauses: Sequence[MergeClause]) -> list[Part]:
 def _check_source(source: Query, tokens: Sequence[Token]) -> None:
     """Refuse clauses after the source, which must be one table or a query in brackets."""
     tree = source.tree
-    used = {part for part, value in tree.args.items() if value}
-    if isinstance(tree, exp.Select) and used <= {"expressions", "from_", "with_"}:
+    if isinstance(tree, exp.Select) and parts_of(tree) <= {"expressions", "from_", "with_"}:
         item = _item(tree)
         if not item.args.get("joins") and not item.args.get("laterals"):
             return
@@ -193,10 +193,9 @@ def _item(tree: exp.Expr) -> exp.Expr:
 
 def _joined(tree: exp.Expr, count: int, on: Sequence[Token]) -> tuple[exp.Expr, exp.Join]:
     """Return the table and the join with the source; refuse a query with any other part."""
-    used = {part for part, value in tree.args.items() if value}
     item = _item(tree)
     joins = [*(item.args.get("joins") or ()), *(tree.args.get("joins") or ())]
-    plain = used <= {"expressions", "from_", "joins"}
+    plain = parts_of(tree) <= {"expressions", "from_", "joins"}
     if plain and len(joins) == 1 and len(tree.expressions) == count:
         return item, joins[0]
     raise unsupported("a MERGE with more than conditions and values", on[0])

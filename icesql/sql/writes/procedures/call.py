@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Final, TypeAlias
+from collections.abc import Callable, Sequence
+from typing import Final, TypeAlias, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from icesql.sql.cursor import TokenCursor
-from icesql.sql.lexer import NUMBER, TEXT, Token, word_at
+from icesql.sql.lexer import CLOSING, NUMBER, OPENING, TEXT, Token, word_at
 from icesql.sql.positions import syntax_error, unsupported
 from icesql.sql.statement import Query, Write
-from icesql.sql.trees import exp
+from icesql.sql.trees import exp, parts_of
 from icesql.sql.writes.statements import TableName
+
+T = TypeVar("T")
 
 
 class Duration(Struct, frozen=True):
@@ -82,8 +84,7 @@ def read_arguments(words: TokenCursor) -> tuple[CallArgument, ...]:
 def _argument(words: TokenCursor) -> CallArgument:
     """Read ``value`` or ``name => value``."""
     at, name = words.here, ""
-    following = words.tokens[words.index + 1 : words.index + 2]
-    if following and following[0].text in ("=>", ":="):
+    if words.peek(1) in ("=>", ":="):
         name = words.identifier("a parameter")
         words.index += 1
     return CallArgument(name, read_value(words), at)
@@ -93,9 +94,7 @@ def read_value(words: TokenCursor) -> Value:
     """Read a constant, up to the next comma or closing bracket."""
     start = words.index
     value = _literal(words)
-    if value is not _NO_LITERAL and (words.token is None or words.peek() in (",", ")", "]", "}")):
-        return value  # type: ignore[return-value]
-    if value is not _NO_LITERAL and words.peek() == ":":
+    if value is not _NO_LITERAL and (words.token is None or words.peek() in (*CLOSING, ",", ":")):
         return value  # type: ignore[return-value]
     words.index = start
     tokens = words.until()
@@ -117,38 +116,33 @@ def _literal(words: TokenCursor) -> object:
         return words.text()
     if token.kind == NUMBER and token.text.isdigit():
         return words.number()
-    ahead = words.tokens[words.index + 1 : words.index + 2]
-    if token.text == "-" and ahead and ahead[0].text.isdigit():
+    if words.peek() == "-" and words.peek(1).isdigit():
         words.index += 1
         return -words.number()
     for word, constant in (("TRUE", True), ("FALSE", False), ("NULL", None)):
         if words.skip(word):
             return constant
-    if words.peek() == "TIMESTAMP" and ahead and ahead[0].kind == TEXT:
+    if words.peek() == "TIMESTAMP" and words.kind(words.index + 1) == TEXT:
         words.index += 1
         return words.text()
-    if words.peek() in ("MAP", "ARRAY") and ahead and ahead[0].text in ("(", "[", "{"):
+    if words.peek() in ("MAP", "ARRAY") and words.peek(1) in OPENING:
         words.index += 1
         is_map = token.word == "MAP"
         if words.peek() == "(":
-            items = _items(words, "(", ")")
+            items = _items(words, lambda: read_value(words), "(", ")")
             return _map_of(items, token) if is_map else items
         if is_map and words.peek() == "[":
             return _NO_LITERAL
     if words.peek() == "[":
-        return _items(words, "[", "]")
+        return _items(words, lambda: read_value(words), "[", "]")
     if words.peek() == "{":
-        return MapValue(tuple(_entries(words)))
+        return MapValue(tuple(_items(words, lambda: _entry(words), "{", "}")))
     return _NO_LITERAL
 
 
-def _items(words: TokenCursor, opening: str, closing: str) -> list[Value]:
+def _items(words: TokenCursor, read: Callable[[], T], opening: str, closing: str) -> list[T]:
     words.need(opening)
-    if words.skip(closing):
-        return []
-    found = words.listed(lambda: read_value(words))
-    words.need(closing)
-    return found
+    return [] if words.skip(closing) else words.listed(read, closing)
 
 
 def _map_of(items: list[Value], at: Token) -> MapValue:
@@ -161,21 +155,12 @@ def _map_of(items: list[Value], at: Token) -> MapValue:
     return MapValue(tuple(zip(items[::2], items[1::2], strict=True)))
 
 
-def _entries(words: TokenCursor) -> list[tuple[Value, Value]]:
-    """Read ``{'key': 'value', …}``; quotes around a key are optional."""
-    words.need("{")
-    if words.skip("}"):
-        return []
-
-    def entry() -> tuple[Value, Value]:
-        key = words.text_or_name("a key")
-        if not words.skip(":"):
-            words.need("=")
-        return key, read_value(words)
-
-    found = words.listed(entry)
-    words.need("}")
-    return found
+def _entry(words: TokenCursor) -> tuple[Value, Value]:
+    """Read ``'key': value`` or ``key = value``."""
+    key = words.text_or_name("a key")
+    if not words.skip(":"):
+        words.need("=")
+    return key, read_value(words)
 
 
 def constant_query(
@@ -187,9 +172,12 @@ def constant_query(
     """Return a query of an expression without columns; refuse anything else, named ``what``."""
     at = tokens[0].start
     query = words.parse.any_query([word_at("SELECT", at), *tokens])
-    used = {part for part, value in query.tree.args.items() if value}
     items = query.tree.expressions
-    if used != {"expressions"} or len(items) != 1 or items[0].find(exp.Column, exp.Query):
+    if (
+        parts_of(query.tree) != {"expressions"}
+        or len(items) != 1
+        or items[0].find(exp.Column, exp.Query)
+    ):
         raise unsupported(what, at, hint)
     # The engine runs the tree: the word SELECT is not in the user's text.
     return replace(query, user_text=None, spark=None)

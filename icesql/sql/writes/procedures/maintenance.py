@@ -8,7 +8,6 @@ from typing import Any, Final
 
 from icesql.errors import SqlSyntaxError
 from icesql.sql.cursor import TokenCursor
-from icesql.sql.lexer import TEXT
 from icesql.sql.positions import syntax_error, unsupported
 from icesql.sql.statement import Query
 from icesql.sql.writes.definitions import read_name
@@ -155,7 +154,7 @@ def _follow(words: TokenCursor, parts: Sequence[Any], given: list[CallArgument])
 def _snapshot(words: TokenCursor) -> int:
     """Read the id of a snapshot, which Dremio puts in quotes."""
     at = words.here
-    text = words.text() if words.kind(words.index) == TEXT else str(_version(words))
+    text = words.text() if words.is_text else str(_version(words))
     if not (text.isascii() and text.removeprefix("-").isdigit()):
         raise syntax_error(f"{text!r} is no id of a snapshot", at, ("a number",))
     return int(text)
@@ -174,13 +173,9 @@ def _where(words: TokenCursor) -> str:
     return words.sql[tokens[0].start : tokens[-1].stop]
 
 
-def _column(words: TokenCursor) -> str:
-    return ".".join(words.name("a column"))
-
-
 def _zorder(words: TokenCursor) -> str:
     is_open = words.peek() == "("
-    columns = words.bracketed(_column) if is_open else words.listed(lambda: _column(words))
+    columns = words.bracketed(TokenCursor.column) if is_open else words.listed(words.column)
     return f"zorder({','.join(columns)})"
 
 
@@ -214,7 +209,7 @@ _READERS: Final[Mapping[str, Callable[[TokenCursor], Value]]] = {
     "where": _where,
     "sort_order": _zorder,
     "options": _dremio_options,
-    "columns": lambda words: list[Value](words.listed(lambda: _column(words))),
+    "columns": lambda words: list[Value](words.listed(words.column)),
     "constant": _constant,
 }
 
@@ -250,7 +245,6 @@ def read_execute(words: TokenCursor, table: TableName) -> CallProcedure:
     for each in arguments.values():
         raise unsupported(f"the argument {each.name or 'without a name'} of {name}", each.offset)
     _follow(words, [["WHERE", "<where>"]] if name == "optimize" else [], given)
-    words.end()
     return CallProcedure(("system", procedure), tuple(given), at)
 
 

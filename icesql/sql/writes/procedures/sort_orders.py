@@ -26,9 +26,9 @@ def read_sort_text(text: str) -> SortText:
     words = TokenCursor(tokenize(text, reading(None)), text)
     if not words.tokens:
         raise ProgrammingError("it is empty")
-    if words.peek() == "HILBERT" and words.peek(1) == "(":
+    if words.comes("HILBERT ("):
         raise ProgrammingError("hilbert(…) is not here; zorder(…) keeps neighbours together, too")
-    if words.peek() == "ZORDER" and words.peek(1) == "(":
+    if words.comes("ZORDER ("):
         return SortText(z_columns=_z_columns(words))
     terms = read_ordering(words)
     words.end()
@@ -37,7 +37,7 @@ def read_sort_text(text: str) -> SortText:
 
 def _z_columns(words: TokenCursor) -> tuple[str, ...]:
     words.index += 1
-    names = words.bracketed(lambda inner: ".".join(inner.name("a column")))
+    names = words.bracketed(TokenCursor.column)
     if words.token is not None:
         raise ProgrammingError(
             "zorder(…) has to be alone in sort_order: no other column comes before or after it"
