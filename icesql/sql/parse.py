@@ -40,7 +40,14 @@ from icesql.sql.lexer import (
 from icesql.sql.parameters import Parameters
 from icesql.sql.parser.literal_list import Cut, take_lists, without_lists
 from icesql.sql.positions import of_files, syntax_error, unsupported
-from icesql.sql.show_statements.in_from import PREFIX, begins_comparison, statements_in_from
+from icesql.sql.show_statements.differences import (
+    COMPARED,
+    check_compared,
+    compared_at,
+    is_summary,
+    read_as_from,
+)
+from icesql.sql.show_statements.in_from import PREFIX, marked, statements_in_from
 from icesql.sql.statement import Explain, MacroStatement, Query, Shown, Statement
 from icesql.sql.statement_words import (
     CHANGES_ROWS,
@@ -68,8 +75,6 @@ _NUMBERS_ARE_SECONDS = ("spark", "spark2", "databricks")
 _OTHER = ("FLATTEN", "ROLLUP", "CUBE")
 # DuckDB's ago() reads its own clock, so that its conditions prune no file; see ``macro.AGO``.
 _OF_THE_CLOCK = "ago"
-# Words, besides SELECT and the like, that begin a query; see ``show_statements.differences``.
-_COMPARED = ("DIFF", "BLAME")
 # The kinds of objects that can be created, changed and dropped.
 _MADE = (
     "TABLE", "VIEW", "SCHEMA", "NAMESPACE", "DATABASE", "BRANCH", "TAG", "MACRO", "FUNCTION",
@@ -302,6 +307,13 @@ def _put(sql: str, start: int, stop: int, word: str) -> str:
     return sql[:start] + word.ljust(stop - start) + sql[stop:]
 
 
+def _local_only(query: Query, word: str, at: Token, hint: str) -> Query:
+    """Return a query that the Spark engine refuses for its first word."""
+    if query.spark is None:
+        return query
+    return replace(query, spark=unsupported(f"{word} on the Spark engine", at, hint))
+
+
 class Parse:
     """Reads the statements of one text, and the queries in them."""
 
@@ -375,8 +387,6 @@ class Parse:
 
                 found = other_spellings(self.sql, tokens)
             elif not words.isdisjoint(PIVOT_WORDS):
-                from icesql.sql.show_statements.in_from import marked
-
                 found = marked(self.sql, tokens)
             if found is not None:
                 return self._derived(*found, Parse._expanded)
@@ -434,9 +444,7 @@ class Parse:
         first = _first_word(tokens)
         if first in (*QUERY_WORDS, *TABLE_WORDS):
             return self.any_query(tokens)
-        if first in _COMPARED:
-            from icesql.sql.show_statements.differences import check_compared, is_summary
-
+        if first in COMPARED:
             if is_summary(tokens, 0):
                 from icesql.sql.commands import read_command
 
@@ -494,7 +502,7 @@ class Parse:
             expected = ("a table",) if word == "TABLE" else ("a table", "a query")
             raise syntax_error(f"nothing follows {word}", first.stop, expected)
         if word == "SUMMARIZE" and (
-            tokens[1].word in (*QUERY_WORDS, "TABLE", *PIVOT_WORDS) or begins_comparison(tokens[1:])
+            tokens[1].word in (*QUERY_WORDS, "TABLE", *PIVOT_WORDS) or 0 in compared_at(tokens[1:])
         ):
             query = self.any_query(tokens[1:])
         else:
@@ -508,17 +516,10 @@ class Parse:
         same.sql = _put(self.sql, first.start, first.stop, "FROM")
         opening = Token(WORD, "FROM", first.start, first.start + 4, "FROM")
         query = same.query([opening, *tokens[1:]])
-        if query.spark is None:
-            return query
-        hint = "write SELECT * FROM t"
-        return replace(query, spark=unsupported(f"{word} on the Spark engine", first, hint))
+        return _local_only(query, word, first, "write SELECT * FROM t")
 
     def query(self, tokens: Sequence[Token]) -> Query:
         """Parse a SELECT, PIVOT, DIFF or BLAME."""
-        if not any(token.word in _COMPARED for token in tokens):
-            return self._shown_query(tokens)
-        from icesql.sql.show_statements.differences import compared_at, read_as_from
-
         places = compared_at(tokens)
         if not places:
             return self._shown_query(tokens)
@@ -528,11 +529,7 @@ class Parse:
             same.sql = _put(same.sql, token.start, token.stop, "FROM")
         query = same._shown_query(read_as_from(tokens, places))
         query = replace(query, text=self.sql[tokens[0].start : tokens[-1].stop])
-        if query.spark is None:
-            return query
-        word = tokens[places[0]].word
-        hint = "SET engine = local"
-        return replace(query, spark=unsupported(f"{word} on the Spark engine", tokens[0], hint))
+        return _local_only(query, tokens[places[0]].word, tokens[0], "SET engine = local")
 
     def _shown_query(self, tokens: Sequence[Token]) -> Query:
         found = statements_in_from(tokens, self._in_from)

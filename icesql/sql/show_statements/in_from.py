@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from icesql.sql.lexer import CLOSING, OPENING, Token, closing, outer
 from icesql.sql.positions import unsupported
+from icesql.sql.show_statements.differences import is_summary
 from icesql.sql.sources import Sources, spliced
 from icesql.sql.statement import Query, Shown, Statement
 from icesql.sql.statement_words import ROWS_WORDS
@@ -54,23 +55,6 @@ def _check_places(before: Sequence[Token], inner: Sequence[Token]) -> None:
         raise unsupported(what, parameter, "number them: $1, $2")
 
 
-def begins_comparison(tokens: Sequence[Token]) -> bool:
-    """True if the tokens are ``DIFF t BETWEEN a AND b`` or ``BLAME t``."""
-    if not tokens or tokens[0].word not in ("DIFF", "BLAME"):
-        return False
-    from icesql.sql.show_statements.differences import compared_at
-
-    return compared_at(tokens)[:1] == [0]
-
-
-def _is_summary(tokens: Sequence[Token], index: int) -> bool:
-    if tokens[index].word != "DIFF":
-        return False
-    from icesql.sql.show_statements.differences import is_summary
-
-    return is_summary(tokens, index)
-
-
 def _places(tokens: Sequence[Token]) -> Iterator[tuple[int, int]]:
     """Yield the indexes of the brackets of each statement."""
     end = 0
@@ -80,7 +64,7 @@ def _places(tokens: Sequence[Token]) -> Iterator[tuple[int, int]]:
             index < end
             or tokens[index - 1].word != "("
             or tokens[index - 2].word not in _BEFORE
-            or not (word.word in _WORDS or _is_summary(tokens, index))
+            or not (word.word in _WORDS or is_summary(tokens, index))
             # The word is the name of a table or column.
             or tokens[index + 1].word in (")", ".", ",")
         ):
