@@ -79,12 +79,12 @@ class SelectScope(Struct, eq=False):
 
     def own_nodes(self, *parts: str) -> Iterator[exp.Expr]:
         """The nodes of this SELECT, or of these arguments of it, outside nested queries."""
-        for name, value in self.select.args.items():
-            if name == "with_" or (parts and name not in parts):
-                continue
-            for each in value if isinstance(value, list) else [value]:
-                if isinstance(each, exp.Expression):
-                    yield from _own(each)
+        return (each for each in _nodes(self.select, *parts) if not _is_query(each))
+
+    @property
+    def joins(self) -> list[exp.Join]:
+        """The joins of this SELECT, in order."""
+        return list(self.select.args.get("joins") or ())
 
     @property
     def aliases(self) -> frozenset[str]:
@@ -106,7 +106,7 @@ class Meaning(Struct, frozen=True):
 
     items: tuple[FromItem, ...]
     path: tuple[str, ...]
-    certain: bool = True
+    certain: bool
 
 
 def find_column(schema: Schema, name: str, node: exp.Expr) -> NestedField | None:
@@ -171,10 +171,10 @@ def top_level(node: exp.Expr, scope: SelectScope) -> tuple[FromItem, str] | None
     return meaning.items[0], meaning.path[0]
 
 
-def _joins_around(column: exp.Column) -> list[exp.Join]:
-    """The joins of the column's SELECT whose conditions contain the column."""
+def _joins_around(inner: exp.Expr) -> list[exp.Join]:
+    """The joins of its SELECT that contain a column or an item of FROM, inner first."""
     found = []
-    node = column.parent
+    node = inner.parent
     while node is not None and not isinstance(node, exp.Select):
         if isinstance(node, exp.Join):
             found.append(node)
@@ -190,25 +190,18 @@ def scan_index(node: exp.Expr) -> int | None:
     return int(found[1]) if found else None
 
 
-def _own(node: exp.Expr) -> Iterator[exp.Expr]:
-    # An explicit stack: an OR of 10,000 terms is a tree 10,000 levels deep.
-    stack = [node]
-    while stack:
-        each = stack.pop()
-        if not isinstance(each, exp.Select | exp.SetOperation):
-            yield each
-            stack.extend(each.iter_expressions(reverse=True))
+def _is_query(node: exp.Expr) -> bool:
+    return isinstance(node, exp.Select | exp.SetOperation)
 
 
-def nested_queries(node: exp.Expr) -> Iterator[exp.Query]:
-    """The outermost SELECTs and set operations below ``node``."""
-    stack = list(node.iter_expressions(reverse=True))
-    while stack:
-        each = stack.pop()
-        if isinstance(each, exp.Select | exp.SetOperation):
-            yield each
-        else:
-            stack.extend(each.iter_expressions(reverse=True))
+def _nodes(query: exp.Expr, *parts: str) -> Iterator[exp.Expr]:
+    """The nodes below a query, or in these arguments of it, but nothing inside nested queries."""
+    for name, value in query.args.items():
+        if name == "with_" or (parts and name not in parts):
+            continue
+        for each in value if isinstance(value, list) else [value]:
+            if isinstance(each, exp.Expression):
+                yield from each.dfs(prune=_is_query)
 
 
 class _Builder(Struct):
@@ -225,17 +218,12 @@ class _Builder(Struct):
             # A CTE sees the names around the SELECT, not its FROM.
             if isinstance(cte.this, exp.Query):
                 self.visit(cte.this, parent)
-        for name, value in query.args.items():
-            if name != "with_":
-                for each in value if isinstance(value, list) else [value]:
-                    if isinstance(each, exp.Select | exp.SetOperation):
-                        self.visit(each, scope)
-                    elif isinstance(each, exp.Expression):
-                        for nested in nested_queries(each):
-                            self.visit(nested, scope)
+        for nested in filter(_is_query, _nodes(query)):
+            self.visit(nested, scope)
         scope.items = list(self._items(query))
         for item in scope.items:
-            item.filter_join = _filter_join(item.node)
+            around = (each for each in _joins_around(item.node) if each.kind in ("SEMI", "ANTI"))
+            item.filter_join = next(around, None)
         self.outputs[id(query)] = self._output(scope)
         self.scopes.append(scope)
 
@@ -252,7 +240,7 @@ class _Builder(Struct):
                 self.visit(cte.this, parent)
         visited = {id(node): node for node in spine}
         for node in reversed(spine):
-            for nested in nested_queries(node):
+            for nested in filter(_is_query, _nodes(node)):
                 if not isinstance(nested.parent, exp.CTE) and id(nested) not in visited:
                     self.visit(nested, parent)
             if isinstance(node, exp.SetOperation):
@@ -335,16 +323,6 @@ _BARE = ("this", "alias")
 
 def _is_primitive(kind: t.IcebergType) -> bool:
     return isinstance(kind, t.PrimitiveType) and not isinstance(kind, t.VariantType | t.UnknownType)
-
-
-def _filter_join(item: exp.Expr) -> exp.Join | None:
-    """The SEMI or ANTI join whose right side contains an item of FROM, else None."""
-    node: exp.Expr | None = item
-    while node is not None and not isinstance(node, exp.Select):
-        if isinstance(node, exp.Join) and node.kind in ("SEMI", "ANTI"):
-            return node
-        node = node.parent
-    return None
 
 
 def _cte(table: exp.Table) -> exp.Query | None:

@@ -67,8 +67,7 @@ def _all_columns(
 
 def _merges(scope: SelectScope) -> bool:
     """True if USING or NATURAL merges two columns into one."""
-    joins = scope.select.args.get("joins") or ()
-    return any(join.args.get("using") or join.method == "NATURAL" for join in joins)
+    return any(join.args.get("using") or join.method == "NATURAL" for join in scope.joins)
 
 
 def _column(

@@ -128,7 +128,7 @@ def push_down(
 
         kept = with_extremes(tree, scopes, kept, query, pusher.wheres, spark=spark)
     if spark is None and query.settings.engine == "local" and lists_values(tree):
-        kept = with_values_only(tree, scopes, kept)
+        kept = with_values_only(scopes, kept)
     return kept, tuple(pusher.pushed)
 
 
@@ -146,10 +146,10 @@ class _Pusher(Struct):
     scans: Sequence[TableScan]
     query: QueryContext
     scope_of: dict[int, SelectScope]
-    spark: SparkConditions | None = None
-    for_explain: bool = True
-    evaluate: Evaluate | None = None
-    prunes_files: bool = True
+    spark: SparkConditions | None
+    for_explain: bool
+    evaluate: Evaluate | None
+    prunes_files: bool
     uses: Counter[int] = field(default_factory=Counter)
     filters: dict[int, list[Predicate]] = field(default_factory=dict)
     conditions: dict[int, list[FileCondition]] = field(default_factory=dict)
@@ -164,21 +164,18 @@ class _Pusher(Struct):
         outer = OuterJoins(scope)
         if outer.opaque:
             return
-        where = scope.select.args.get("where")
-        own = [self._condition(each) for each in conjuncts(where.this)] if where else []
+        own = [self._condition(each) for each in conjuncts(scope.select.args.get("where"))]
         if own:
             parts = [each.expression for each in own]
             self.wheres[id(scope.select)] = conjunction("and", parts)
-        having = scope.select.args.get("having")
         for condition in (*own, *self._of_uses(scope.select)):
             self._use(with_aliases(condition, scope), scope, outer.seen_by_where())
-        for conjunct in conjuncts(having.this) if having is not None else ():
+        for conjunct in conjuncts(scope.select.args.get("having")):
             plain = with_aliases(self._condition(conjunct), scope)
             if on_keys(plain, conjunct, scope.select):
                 self._use(plain, scope, outer.seen_by_where())
-        for join in scope.select.args.get("joins") or ():
-            on = join.args.get("on")
-            for conjunct in conjuncts(on) if on is not None else ():
+        for join in scope.joins:
+            for conjunct in conjuncts(join.args.get("on")):
                 self._use(self._condition(conjunct), scope, outer.seen_by_on(join))
         if own and len(scope.items) > 1 and self.spark is None:
             self._push_implied(own, scope, outer)
@@ -194,10 +191,9 @@ class _Pusher(Struct):
         from icesql.query.pushdown.transitive import equalities, implied
 
         found = list(equalities(own, None, scope, self.scans))
-        for join in _joins(scope):
-            on = join.args.get("on")
-            if on is not None and join.method != "ASOF":
-                parts = [self._condition(each) for each in conjuncts(on)]
+        for join in scope.joins:
+            if join.method != "ASOF":
+                parts = [self._condition(each) for each in conjuncts(join.args.get("on"))]
                 found += equalities(parts, join, scope, self.scans)
         seen = [item for item, _ in outer.seen_by_where()]
         for condition, item, of_join in implied(own, found, scope):
@@ -297,23 +293,18 @@ class _Pusher(Struct):
         if _is_recursive(query):
             return False
         branches = list(_branches(query))
-        lists = [self._select_list(branch) for branch in branches]
-        first = lists[0] if lists else None
-        if first is None or any(each is None for each in lists):
+        lists = [found for each in branches if (found := self._select_list(each)) is not None]
+        if len(lists) < len(branches) or len(set(map(len, lists))) > 1:
             return False
-        names = [name.lower() for name, _ in first]
-        handed: list[tuple[int, Condition]] = []
-        for branch, select_list in zip(branches, lists, strict=True):
-            if select_list is None or len(select_list) != len(names):
-                return False
-            inner = self._substitute(condition, scope, item, names, select_list)
-            if inner is None:
-                return False
-            handed.append((id(branch), inner))
+        names = [name.lower() for name, _ in lists[0]]
+        handed = [self._substitute(condition, scope, item, names, each) for each in lists]
+        inside = [each for each in handed if each is not None]
+        if len(inside) < len(handed):
+            return False
         if len(branches) > 1 and not self._types_agree(condition, names, branches, lists):
             return False
-        for key, inner in handed:
-            used = self.inherited.setdefault(key, {})
+        for branch, inner in zip(branches, inside, strict=True):
+            used = self.inherited.setdefault(id(branch), {})
             used.setdefault((id(query), id(item)), []).append(inner)
         return True
 
@@ -329,7 +320,7 @@ class _Pusher(Struct):
         for node in scope.select.expressions:
             match node:
                 case exp.Star() if not any(node.args.values()) and keys.group is None:
-                    if any(join.args.get("using") or join.method for join in _joins(scope)):
+                    if any(join.args.get("using") or join.method for join in scope.joins):
                         return None
                     for item in scope.items:
                         if item.scan is None or not item.name or item.is_filter_only:
@@ -340,9 +331,8 @@ class _Pusher(Struct):
                             for named in (exp.column(column.name, table=item.name, quoted=True),)
                         ]
                 case exp.Alias() | exp.Column() if not isinstance(node.this, exp.Star):
-                    name = node.alias if isinstance(node, exp.Alias) else node.name
-                    inner = node.this if isinstance(node, exp.Alias) else node
-                    found.append((name, inner if keys.passes(inner) else None))
+                    inner = node.unalias()
+                    found.append((node.alias_or_name, inner if keys.passes(inner) else None))
                 case _:
                     return None
         return found
@@ -379,22 +369,19 @@ class _Pusher(Struct):
         condition: Condition,
         names: Sequence[str],
         branches: Sequence[exp.Expr],
-        lists: Sequence[SelectList | None],
+        lists: Sequence[SelectList],
     ) -> bool:
         """Whether the columns are bare columns of one type in all branches of a UNION.
 
         Otherwise the union converts them, and the condition need not hold inside.
         """
-        used = {
-            names.index(c.parts[-1].name.lower())
-            for c in condition.columns
-            if c.parts[-1].name.lower() in names
-        }
-        for position in used:
+        used = {column.parts[-1].name.lower() for column in condition.columns}
+        if not used <= {*names}:
+            return False
+        for name in used:
             types = set()
             for branch, select_list in zip(branches, lists, strict=True):
-                assert select_list is not None
-                node = select_list[position][1]
+                node = select_list[names.index(name)][1]
                 if not isinstance(node, exp.Column):
                     return False
                 scope = self.scope_of[id(branch)]
@@ -406,7 +393,7 @@ class _Pusher(Struct):
                 types.add(None if column is None else column.type)
             if len(types) != 1 or None in types:
                 return False
-        return len(used) == len({c.parts[-1].name.lower() for c in condition.columns})
+        return True
 
 
 # ------------------------------------------------------------------ pieces
@@ -417,10 +404,12 @@ def _mentions(condition: Condition, scope: SelectScope, item: FromItem) -> bool:
     return not items or any(item in each for each in items)
 
 
-def conjuncts(node: exp.Expr) -> Iterator[exp.Expr]:
-    """The parts of an AND, each of which is implied by the whole."""
+def conjuncts(node: exp.Expr | None) -> Iterator[exp.Expr]:
+    """The parts of an AND, each of which is implied by the whole; none without a clause."""
     match node:
-        case exp.Paren():
+        case None:
+            return
+        case exp.Where() | exp.Having() | exp.Paren():
             yield from conjuncts(node.this)
         case exp.And():
             for part in node.flatten():
@@ -449,10 +438,6 @@ def _branches(query: exp.Expr) -> Iterator[exp.Expr]:
             yield query  # not a SELECT: it has no select list, so no condition passes
 
 
-def _joins(scope: SelectScope) -> list[exp.Join]:
-    return list(scope.select.args.get("joins") or ())
-
-
 def _is_recursive(query: exp.Expr) -> bool:
     cte = query.parent
     return isinstance(cte, exp.CTE) and bool(cte.parent and cte.parent.args.get("recursive"))
@@ -464,10 +449,8 @@ def with_names(predicate: Predicate, schema: Schema) -> Predicate:
         case Leaf(_, term):
             name = schema.name_by_id.get(term.field_id, term.name)
             return replace(predicate, term=replace(term, name=name))
-        case And(left, right):
-            return And(with_names(left, schema), with_names(right, schema))
-        case Or(left, right):
-            return Or(with_names(left, schema), with_names(right, schema))
+        case And(left, right) | Or(left, right):
+            return type(predicate)(with_names(left, schema), with_names(right, schema))
         case _:
             return predicate
 

@@ -6,9 +6,10 @@ or made distinct: it excludes whole groups and partitions.
 
 from __future__ import annotations
 
+from itertools import takewhile
 from typing import TYPE_CHECKING, Final
 
-from msgspec import Struct, field
+from msgspec import Struct
 from sqlglot import exp
 
 from icesql.query.names import FromItem, SelectScope, meaning_of
@@ -25,8 +26,8 @@ _MAKES_ROWS = (exp.UDTF, exp.Columns, exp.Query, exp.Explode, exp.Posexplode, ex
 class SelectKeys(Struct, frozen=True):
     """The keys of one SELECT; ``group`` is None without grouping."""
 
-    group: tuple[exp.Expr, ...] | None = None
-    windows: tuple[tuple[exp.Expr, ...], ...] = field(default_factory=tuple)
+    group: tuple[exp.Expr, ...] | None
+    windows: tuple[tuple[exp.Expr, ...], ...]
 
     def passes(self, output: exp.Expr) -> bool:
         """Whether a condition on an output, without its alias, is the same for each whole group."""
@@ -136,16 +137,15 @@ class OuterJoins:
     """The joins of one SELECT. ``opaque``: no rows may be filtered before them."""
 
     def __init__(self, scope: SelectScope) -> None:
-        self._items = scope.items
-        self._joins = list(scope.select.args.get("joins") or ())
+        self._items, self._joins = scope.items, scope.joins
         self.opaque = any(join.kind not in _JOIN_KINDS for join in self._joins) or bool(
             scope.select.args.get("sample")
         )
 
-    def _nullable_before(self, end: int) -> set[int]:
-        """Items that the joins before number ``end`` may fill with NULL."""
+    def _nullable_before(self, end: exp.Join | None) -> set[int]:
+        """Items that the joins before ``end``, or all joins, may fill with NULL."""
         nullable: set[int] = set()
-        for join in self._joins[:end]:
+        for join in takewhile(lambda each: each is not end, self._joins):
             if join.kind in ("SEMI", "ANTI"):
                 continue
             right = {id(item) for item in self._items if item.join is join}
@@ -156,15 +156,7 @@ class OuterJoins:
         return nullable
 
     def _left_of(self, join: exp.Join) -> list[FromItem]:
-        before = self._joins[: self._position(join)]
-        return [
-            item
-            for item in self._items
-            if item.join is None or any(item.join is each for each in before)
-        ]
-
-    def _position(self, join: exp.Join) -> int:
-        return next(index for index, each in enumerate(self._joins) if each is join)
+        return list(takewhile(lambda item: item.join is not join, self._items))
 
     def is_usable(self, item: FromItem) -> bool:
         """Whether conditions may exclude rows of an item at all."""
@@ -174,7 +166,7 @@ class OuterJoins:
 
     def seen_by_where(self) -> list[tuple[FromItem, bool]]:
         """Items that WHERE may filter, each with True if it may be all NULL there."""
-        nullable = self._nullable_before(len(self._joins))
+        nullable = self._nullable_before(None)
         return [
             (item, id(item) in nullable)
             for item in self._items
@@ -191,7 +183,7 @@ class OuterJoins:
             left = []
         elif join.kind != "SEMI" and join.side == "RIGHT":
             right = []
-        nullable = self._nullable_before(self._position(join))
+        nullable = self._nullable_before(join)
         return [
             (item, id(item) in nullable)
             for item in (*left, *right)

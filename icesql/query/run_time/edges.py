@@ -20,7 +20,7 @@ from icesql.query.bound import KeyEdge
 from icesql.query.names import FromItem, SelectScope, find_column, top_level
 from icesql.query.plain_calls import is_plain_call
 from icesql.query.pushdown.push_down import conjuncts
-from icesql.query.pushdown.select_keys import EXISTS_PARTS, OuterJoins, has_only
+from icesql.query.pushdown.select_keys import EXISTS_PARTS, SELECT_PARTS, OuterJoins, has_only
 from icesql.query.short_sql import short_sql
 
 if TYPE_CHECKING:
@@ -33,9 +33,6 @@ _COMPARABLE: Final = (
     t.TimestampNanoType, t.TimestamptzNanoType, t.DecimalType, t.StringType,
 )  # fmt: skip
 _WHOLE: Final = (t.IntegerType, t.LongType)
-# Clauses with which an aggregate returns one value of all rows of the table. Without GROUP BY an
-# aggregate always returns one row.
-_ONE_VALUE_PARTS: Final = frozenset({"kind", "hint", "expressions", "operation_modifiers", "from_"})
 _MOST_EDGES: Final = 200
 
 Targets = Sequence[tuple[FromItem, bool]]
@@ -70,15 +67,13 @@ class _Finder(Struct):
         outer = OuterJoins(scope)
         if outer.opaque:
             return
-        where = scope.select.args.get("where")
-        for each in conjuncts(where.this) if where is not None else ():
+        for each in conjuncts(scope.select.args.get("where")):
             yield from self._of_condition(each, scope, outer.seen_by_where())
-        for join in scope.select.args.get("joins") or ():
+        for join in scope.joins:
             if join.kind == "ANTI" or join.method:
                 continue
-            on = join.args.get("on")
             targets = outer.seen_by_on(join)
-            for each in conjuncts(on) if on is not None else ():
+            for each in conjuncts(join.args.get("on")):
                 yield from self._of_condition(each, scope, targets)
             for name in join.args.get("using") or ():
                 yield from self._of_using(name.name, scope, join, targets)
@@ -123,8 +118,7 @@ class _Finder(Struct):
     def _of_exists(
         self, node: exp.Exists, scope: SelectScope, targets: Targets
     ) -> Iterator[KeyEdge]:
-        query = node.this.unnest() if isinstance(node.this, exp.Subquery) else node.this
-        inner = self.scope_of.get(id(query))
+        inner = self.scope_of.get(id(node.this.unnest()))
         if inner is None or not has_only(inner.select, EXISTS_PARTS):
             return
         if OuterJoins(inner).opaque:
@@ -132,8 +126,7 @@ class _Finder(Struct):
         kinds = (exp.AggFunc, exp.Window, exp.UDTF, exp.Anonymous, exp.Query)
         if any(each.find(*kinds) is not None for each in inner.select.expressions):
             return
-        where = inner.select.args.get("where")
-        for each in conjuncts(where.this) if where is not None else ():
+        for each in conjuncts(inner.select.args.get("where")):
             if not isinstance(each, exp.EQ):
                 continue
             for one, other in ((each.this, each.expression), (each.expression, each.this)):
@@ -179,33 +172,32 @@ class _Finder(Struct):
 
     def _output(self, inner: SelectScope, name: str) -> _Place | None:
         """The column of a scan that contains all values of an output of a SELECT, else None."""
-        named, stars = [], 0
-        for node in inner.select.expressions:
-            if isinstance(node, exp.Star):
-                stars += 1
-            elif node.alias_or_name.lower() == name.lower():
-                named.append(node)
-        if len(named) + stars != 1:
+        found = [
+            each
+            for each in inner.select.expressions
+            if isinstance(each, exp.Star) or each.alias_or_name.lower() == name.lower()
+        ]
+        if len(found) != 1:
             return None
-        if named:
-            return self._source(named[0].unalias(), inner)
-        (star,) = [each for each in inner.select.expressions if isinstance(each, exp.Star)]
-        if any(star.args.values()):
-            return None
-        return self._source(exp.column(name, quoted=True), inner)
+        (node,) = found
+        if not isinstance(node, exp.Star):
+            return self._source(node.unalias(), inner)
+        return (
+            None if any(node.args.values()) else self._source(exp.column(name, quoted=True), inner)
+        )
 
     def _from_query(self, target: _Place, node: exp.Expr, condition: exp.Expr) -> Iterator[KeyEdge]:
         """The edge from the values of a subquery with one column."""
-        query = node.unnest() if isinstance(node, exp.Subquery) else node
-        inner = self.scope_of.get(id(query))
+        inner = self.scope_of.get(id(node.unnest()))
         if inner is None or len(inner.select.expressions) != 1:
             return
         (output,) = inner.select.expressions
         if isinstance(output, exp.Star):
             return
         value, only = output.unalias(), ""
-        # With a WHERE, the value may not be the greatest or least of the whole column.
-        whole = has_only(inner.select, _ONE_VALUE_PARTS) and len(inner.items) == 1
+        # With a WHERE, the value may not be the greatest or least of the whole column. Without
+        # GROUP BY an aggregate always returns one row.
+        whole = has_only(inner.select, SELECT_PARTS) and len(inner.items) == 1
         if is_plain_call(value, exp.Max, exp.Min) and whole:
             only = "max" if isinstance(value, exp.Max) else "min"
         yield from self._edge(target, self._source(value, inner), condition, only)

@@ -36,13 +36,13 @@ def lists_values(tree: exp.Expr) -> bool:
 
 
 def with_values_only(
-    tree: exp.Expr, scopes: Sequence[SelectScope], scans: tuple[TableScan, ...]
+    scopes: Sequence[SelectScope], scans: tuple[TableScan, ...]
 ) -> tuple[TableScan, ...]:
     """The scan, marked if the query needs only distinct values of its columns, or their counts."""
-    scope = next((scope for scope in scopes if scope.select is tree), None)
-    if scope is None or len(scans) != 1 or len(scope.items) != 1 or len(scopes) != 1:
+    if len(scopes) != 1 or len(scans) != 1 or len(scopes[0].items) != 1:
         return scans
-    item, scan = scope.items[0], scans[0]
+    (scope,), (scan,) = scopes, scans
+    (item,) = scope.items
     if item.scan != 0 or not item.plain or scan.metadata_table or scan.changes or scan.rows:
         return scans
     if _is_plain(scope.select):
@@ -62,12 +62,10 @@ def _is_plain(select: exp.Select) -> bool:
         return False
     if not distinct and not group and any(each.find(exp.Min, exp.Max) is None for each in plain):
         return False
-    if group is not None and not all(isinstance(each, exp.Expression) for each in _keys(group)):
-        return False
     where = select.args.get("where")
     order = select.args.get("order")
     ordered = [each.this for each in order.expressions] if order is not None else []
-    bare = (*ordered, *(_keys(group) or () if group is not None else ()))
+    bare = (*ordered, *(_keys(group) if group is not None else ()))
     return all(isinstance(each, exp.Column | exp.Literal) for each in bare) and (
         where is None or all(isinstance(node, _CONDITION) for node in where.walk())
     )
