@@ -26,7 +26,8 @@ from icesql.query.constants.constant import Constant, Kind
 from icesql.query.constants.current_time import stop_clock
 from icesql.query.constants.session_values import reads_session
 from icesql.query.names import SelectScope, column_of, resolver, select_scopes
-from icesql.query.pushdown.comparison import FLIPPED, all_of, compare_constant
+from icesql.query.pushdown.comparison import all_of, compare_constant
+from icesql.query.pushdown.computed.expression import FLIPPED
 from icesql.query.pushdown.computed.reading import expression_of
 from icesql.query.pushdown.implied import implied_by
 from icesql.query.pushdown.predicate import COMPARISONS
@@ -134,7 +135,7 @@ class PreparedQuery(Struct, frozen=True):
         assert text is not None
         return replace(
             self.bound,
-            tree=_tree_with_values(self.bound.tree, values),
+            tree=_with_literals(self.bound.tree, values),
             scans=scans,
             pushed=(),
             user_text=_with_values(text, values),
@@ -187,21 +188,19 @@ def prepare(
     # The metadata of a table may be large, and outdated at the next use.
     bare = tuple(replace(each, table=cast("Table", None)) for each in bound.scans)
     made = replace(bound, scans=bare)
-    if not kinds:
-        return PreparedQuery(statement, made, tables, nodes, query.settings, (), ())
-    conditions = _conditions(statement, bound, len(kinds), query)
+    conditions = _conditions(statement, bound, len(kinds), query) if kinds else ()
     if conditions is None:
         return None
-    assert isinstance(parameters, list | tuple)
-    # Recomputed from its own values, the query has to be equal to the bound one.
-    scan = bound.scans[0]
-    if _pushed(conditions, parameters, scan, query) != scan.row_filter:
-        return None
-    text = bound.user_text
-    if _with_values(text, parameters) != text:
-        return None
-    if _tree_with_values(bound.tree, parameters) != bound.tree:
-        return None
+    if kinds:
+        assert isinstance(parameters, list | tuple)
+        scan, text = bound.scans[0], bound.user_text
+        # Recomputed from its own values, the query has to be equal to the bound one.
+        if (
+            _pushed(conditions, parameters, scan, query) != scan.row_filter
+            or _with_values(text, parameters) != text
+            or _with_literals(bound.tree, parameters) != bound.tree
+        ):
+            return None
     return PreparedQuery(statement, made, tables, nodes, query.settings, kinds, conditions)
 
 
@@ -254,7 +253,7 @@ def _conditions(
     if not plain:
         return None
     (scope,) = select_scopes(tree, [scan.schema])
-    found = [_condition(each, scope, scan, query) for each in conjuncts(where.this)]
+    found = [_condition(each, scope, scan, query) for each in conjuncts(where)]
     places = [each.place for each in found if isinstance(each, Compared)]
     nodes = sum(1 for node in tree.dfs() if "parameter" in node.meta)
     if any(each is None for each in found) or nodes != count:
@@ -274,17 +273,16 @@ def _condition(
         return implied_by(expression_of(node), resolve, query, None).predicate
     if not isinstance(node, exp.EQ | exp.NEQ | exp.LT | exp.LTE | exp.GT | exp.GTE):
         return None
-    operation = COMPARISONS[expression_of(node).name]
-    column, value = node.this, node.expression
+    column, value, name = node.this, node.expression, expression_of(node).name
     if "parameter" in column.meta:
-        column, value, operation = value, column, FLIPPED[operation]
+        column, value, name = value, column, FLIPPED[name]
     field, place = column_of(column, resolve), value.meta.get("parameter")
     if field is None or not isinstance(place, int):
         return None
     is_text = isinstance(value, exp.Literal) and value.is_string
     if not isinstance(field.type, t.StringType if is_text else _INTEGERS):
         return None
-    return Compared(place - 1, operation, Term(field.field_id, field.name), field.type)
+    return Compared(place - 1, COMPARISONS[name], Term(field.field_id, field.name), field.type)
 
 
 def _pushed(
@@ -306,22 +304,19 @@ def _pushed(
     return with_names(all_of(parts), scan.schema) if parts else ALWAYS_TRUE
 
 
-def _tree_with_values(tree: exp.Expression, values: Sequence[Any]) -> exp.Expression:
-    """A copy of the tree with these values for its parameters."""
-    return cast("exp.Expression", _copied(tree, values))
-
-
-def _copied(node: Any, values: Sequence[Any]) -> Any:
+def _with_literals(node: Any, values: Sequence[Any]) -> Any:
+    """A copy of a tree, or of a part of one, with these values for its parameters."""
     # sqlglot's own copy takes three times as long, because it copies each dictionary deeply.
     if isinstance(node, list):
-        return [_copied(each, values) for each in node]
+        return [_with_literals(each, values) for each in node]
     if not isinstance(node, exp.Expression):
         return node
     place = node.meta.get("parameter")
     if place is not None:
         made = literal(values[place - 1])
     else:
-        made = type(node)(**{key: _copied(each, values) for key, each in node.args.items()})
+        parts = {key: _with_literals(each, values) for key, each in node.args.items()}
+        made = type(node)(**parts)
         made.comments = None if node.comments is None else list(node.comments)
         made.type = node.type
     made.meta.update(deepcopy(node.meta) if _is_deep(node.meta) else node.meta)

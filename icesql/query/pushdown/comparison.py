@@ -28,21 +28,13 @@ from icesql.iceberg.expressions.predicate import (
     Term,
 )
 from icesql.query.constants.canonical_times import read_for
-from icesql.query.constants.casts import to_timestamp, to_timestamptz
+from icesql.query.constants.casts import to_timestamptz
 from icesql.query.constants.constant import DAY, Constant, Kind
-from icesql.query.constants.session_zone import offset_is_steady, to_instant, to_local
+from icesql.query.constants.session_zone import offset_is_steady, to_local
 
 if TYPE_CHECKING:
     from icesql.context import QueryContext
 
-FLIPPED: Final = {
-    Operation.LT: Operation.GT,
-    Operation.LT_EQ: Operation.GT_EQ,
-    Operation.GT: Operation.LT,
-    Operation.GT_EQ: Operation.LT_EQ,
-    Operation.EQ: Operation.EQ,
-    Operation.NOT_EQ: Operation.NOT_EQ,
-}
 _NEVER_NAN: Final = (
     Operation.LT, Operation.LT_EQ, Operation.EQ, Operation.IN, Operation.NOT_NAN,
 )  # fmt: skip
@@ -50,6 +42,7 @@ _NEVER_NAN: Final = (
 _MOST_PARTS: Final = 2_000
 _NUMBERS: Final = (Kind.INTEGER, Kind.DECIMAL, Kind.FLOAT, Kind.DOUBLE)
 _TIMES: Final = (Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMPTZ)
+ZONED: Final = (t.TimestamptzType, t.TimestamptzNanoType)
 _COMPARABLE: Final[dict[type[t.IcebergType], tuple[Kind, ...]]] = {
     t.BooleanType: (Kind.BOOLEAN,),
     t.IntegerType: (*_NUMBERS, Kind.TEXT),
@@ -58,11 +51,9 @@ _COMPARABLE: Final[dict[type[t.IcebergType], tuple[Kind, ...]]] = {
     t.FloatType: _NUMBERS,
     t.DoubleType: _NUMBERS,
     t.StringType: (Kind.TEXT, Kind.STRING),
-    t.DateType: (*_TIMES, Kind.TEXT),
-    t.TimestampType: (*_TIMES, Kind.TEXT),
-    t.TimestampNanoType: (*_TIMES, Kind.TEXT),
-    t.TimestamptzType: (*_TIMES, Kind.TEXT),
-    t.TimestamptzNanoType: (*_TIMES, Kind.TEXT),
+    **dict.fromkeys(
+        (t.DateType, t.TimestampType, t.TimestampNanoType, *ZONED), (*_TIMES, Kind.TEXT)
+    ),
     t.TimeType: (Kind.TIME, Kind.TEXT),
     t.UUIDType: (Kind.UUID, Kind.TEXT),
     t.BinaryType: (Kind.BLOB,),
@@ -97,22 +88,16 @@ def _in_zone_of(
     column_type: t.IcebergType, constant: Constant, query: QueryContext
 ) -> Constant | None:
     """The constant converted to the column's kind of time, with or without zone."""
-    zoned = isinstance(column_type, t.TimestamptzType | t.TimestamptzNanoType)
     try:
-        match constant.kind:
-            case Kind.TEXT if zoned:
-                # Some engines truncate text finer than µs, others do not.
-                return to_timestamptz(constant, query)
-            case Kind.DATE | Kind.TIMESTAMP if zoned:
-                local = to_timestamp(constant, query)
-                return None if local is None else to_instant(local, query)
-            case Kind.TIMESTAMPTZ if not zoned:
-                local = to_local(constant, query)
-                # DuckDB converts the column; near a change of the offset wall clocks are not in the
-                # order of their instants.
-                return local if offset_is_steady(constant, query) else local.widened(DAY)
-            case _:
-                return constant
+        if isinstance(column_type, ZONED):
+            # Some engines truncate text finer than µs, others do not.
+            return to_timestamptz(constant, query)
+        if constant.kind is not Kind.TIMESTAMPTZ:
+            return constant
+        local = to_local(constant, query)
+        # DuckDB converts the column; near a change of the offset wall clocks are not in the order
+        # of their instants.
+        return local if offset_is_steady(constant, query) else local.widened(DAY)
     except (OverflowError, ValueError):
         return None
 

@@ -14,20 +14,19 @@ from icesql.iceberg.expressions.predicate import ALWAYS_FALSE, Operation, Predic
 from icesql.query.constants import casts, time_units
 from icesql.query.constants.constant import DAY, HOUR, Constant, Interval, Kind
 from icesql.query.constants.session_zone import to_local, zone_slack
-from icesql.query.pushdown.comparison import all_of, any_of
+from icesql.query.pushdown.comparison import ZONED, all_of, any_of
 from icesql.query.pushdown.computed.expression import Expression
 
 if TYPE_CHECKING:
     from icesql.query.pushdown.predicate import Translator
 
-_ZONED: Final = (t.TimestamptzType, t.TimestamptzNanoType)
-_TIMES: Final = (t.DateType, t.TimestampType, t.TimestampNanoType, *_ZONED)
+_TIMES: Final = (t.DateType, t.TimestampType, t.TimestampNanoType, *ZONED)
 _WHOLE, _NUMBERS = (t.IntegerType, t.LongType), (Kind.INTEGER, Kind.DECIMAL)
 # By the type of a cast: columns whose order it keeps, and constants compared with them.
 _CASTS: Final[dict[str, Any]] = {
     **dict.fromkeys(casts.INTEGERS, (_WHOLE, _NUMBERS)),
     "DOUBLE": ((*_WHOLE, t.DecimalType, t.FloatType), (Kind.DOUBLE,)),
-    "TIMESTAMP": ((t.DateType, *_ZONED), (Kind.DATE, Kind.TIMESTAMP)),
+    "TIMESTAMP": ((t.DateType, *ZONED), (Kind.DATE, Kind.TIMESTAMP)),
     "TIMESTAMPTZ": ((t.DateType, t.TimestampType), (Kind.TIMESTAMPTZ,)),
     "VARCHAR": ((t.StringType,), (Kind.TEXT, Kind.STRING)),
 }
@@ -41,10 +40,6 @@ def inverted(to: Translator, operation: Operation, each: Expression, constant: C
         return None
 
 
-def _is(each: Expression, *types: type) -> bool:
-    return each.name == "input" and isinstance(each.value.type, types)
-
-
 def _cast(to: Translator, operation: Operation, each: Expression, constant: Constant) -> Any:
     inner, name = each.arguments[0], each.value or "TIMESTAMPTZ"
     if name == "DATE":
@@ -52,18 +47,18 @@ def _cast(to: Translator, operation: Operation, each: Expression, constant: Cons
     types, kinds = _CASTS.get(name, ((), ()))
     if constant.kind is Kind.TEXT or name in ("DOUBLE", "TIMESTAMPTZ"):
         constant = casts.cast(constant, name, to.query) or constant
-    fits = _is(inner, *types) and constant.kind in kinds
+    fits = inner.is_column(*types) and constant.kind in kinds
     return to.compare(operation, inner, constant) if fits else None
 
 
 def _day(to: Translator, operation: Operation, inner: Expression, constant: Constant) -> Any:
     if constant.kind is Kind.TEXT:
         constant = casts.to_date(constant, to.query) or constant
-    if _is(inner, t.DateType):
+    if inner.is_column(t.DateType):
         return to.compare(operation, inner, constant)
     zoned = constant.kind is Kind.TIMESTAMPTZ
     clock = casts.to_timestamp(constant, to.query)
-    if clock is None or constant.kind is Kind.TEXT or not _is(inner, *_TIMES):
+    if clock is None or constant.kind is Kind.TEXT or not inner.is_column(*_TIMES):
         return None
     clock = clock.widened(zone_slack(to.query, DAY) if zoned else 0)
     # A day is compared as its midnight.
@@ -77,7 +72,7 @@ def _year(to: Translator, operation: Operation, each: Expression, constant: Cons
     if unit and time_units.unit_name(unit[0].text or "") != "year":
         return None
     is_whole = constant.kind in _NUMBERS and constant.value == int(constant.value)
-    if not is_whole or not 1 <= constant.value <= 9998 or not _is(inner, *_TIMES):
+    if not is_whole or not 1 <= constant.value <= 9998 or not inner.is_column(*_TIMES):
         return None
     start = time_units.epoch_days(date(int(constant.value), 1, 1)) * DAY
     return _buckets(to, operation, inner, start, time_units.next_bucket(start, "year"), True)
@@ -88,9 +83,10 @@ def _truncated(to: Translator, operation: Operation, each: Expression, constant:
     zoned = inner.name == "first_instant" or inner.value == "TIMESTAMPTZ"
     inner = inner.arguments[0] if zoned else inner
     # DuckDB compares only the day of a date.
-    if not _is(inner, *_TIMES) or (_is(inner, t.DateType) and unit in time_units.FINER_THAN_DAY):
+    is_fine = unit in time_units.FINER_THAN_DAY
+    if not inner.is_column(*_TIMES) or (inner.is_column(t.DateType) and is_fine):
         return None
-    zoned = zoned or _is(inner, *_ZONED)
+    zoned = zoned or inner.is_column(*ZONED)
     moment = (casts.to_timestamptz if zoned else casts.to_timestamp)(constant, to.query)
     if moment is None or (constant.kind is Kind.TIMESTAMPTZ and not zoned):
         return None
@@ -125,10 +121,10 @@ def _moved(to: Translator, operation: Operation, each: Expression, constant: Con
     inner, known = each.arguments[0], to.constant(each.arguments[1])
     if known is None and each.name == "+":
         inner, known = each.arguments[1], to.constant(inner)
-    if known is None or known.kind is not Kind.INTERVAL or not _is(inner, *_TIMES):
+    if known is None or known.kind is not Kind.INTERVAL or not inner.is_column(*_TIMES):
         return None
     step: Interval = known.value if each.name.startswith(("-", "instant_moved_b")) else -known.value
-    zoned = _is(inner, *_ZONED)
+    zoned = inner.is_column(*ZONED)
     target = (casts.to_timestamptz if zoned else casts.to_timestamp)(constant, to.query)
     if target is None or (constant.kind is Kind.TIMESTAMPTZ and not zoned):
         return None

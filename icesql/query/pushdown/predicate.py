@@ -19,7 +19,6 @@ from icesql.iceberg.expressions.evaluate import matches
 from icesql.iceberg.expressions.predicate import (
     ALWAYS_FALSE,
     ALWAYS_TRUE,
-    NEGATED,
     Leaf,
     Operation,
     Predicate,
@@ -29,13 +28,8 @@ from icesql.query.constants.casts import cast, moved, to_timestamp, unify
 from icesql.query.constants.constant import Constant, Kind, NotConstant, negative, total
 from icesql.query.constants.time_units import interval_of
 from icesql.query.names import constants_of, stored_values
-from icesql.query.pushdown.comparison import (
-    FLIPPED,
-    all_of,
-    any_of,
-    compare_constant,
-)
-from icesql.query.pushdown.computed.expression import Expression
+from icesql.query.pushdown.comparison import all_of, any_of, compare_constant
+from icesql.query.pushdown.computed.expression import FLIPPED, OPPOSITE, Expression
 from icesql.query.pushdown.inverses import inverted
 from icesql.query.pushdown.like import left_of, like, starts_with
 from icesql.sql.parser.literal_list import LiteralList
@@ -80,8 +74,7 @@ class Translator(Struct):
                 found = (self.implied(part, negated=negated) for part in parts)
                 return all_of(found) if (each.name == "and") != negated else any_of(found)
             case name if name in COMPARISONS:
-                operation = COMPARISONS[name]
-                return self._comparison(NEGATED[operation] if negated else operation, *parts)
+                return self._comparison(OPPOSITE[name] if negated else name, *parts)
             case "is distinct from" | "is not distinct from":
                 return self._distinct(each, distinct=(each.name == "is distinct from") != negated)
             case "between":
@@ -96,7 +89,7 @@ class Translator(Struct):
                 )
             case "starts_with" | "prefix" | "^@" if len(parts) == 2:
                 return self._starts_with(each, negated=negated)
-            case "isnan" if parts and _is_float(parts[0]):
+            case "isnan" if parts and parts[0].is_column(t.FloatType, t.DoubleType):
                 return Leaf(Operation.NOT_NAN if negated else Operation.IS_NAN, term_of(parts[0]))
             case _:
                 return self._boolean(each, negated=negated)
@@ -175,7 +168,7 @@ class Translator(Struct):
         parts = each.arguments
         if each.name not in ("left", "substring", "substr") or constant.kind not in _TEXTS:
             return None
-        if parts[0].name != "input" or not isinstance(parts[0].value.type, t.StringType):
+        if not parts[0].is_column(t.StringType):
             return None
         first = 1 if each.name == "left" else parts[1].whole_number
         length = parts[-1].whole_number or 0
@@ -183,14 +176,14 @@ class Translator(Struct):
             return None
         return left_of(operation, term_of(parts[0]), length, constant.value)
 
-    def _comparison(self, operation: Operation, left: Expression, right: Expression) -> Predicate:
+    def _comparison(self, name: str, left: Expression, right: Expression) -> Predicate:
         other, constant = self.constant(left), self.constant(right)
         if constant is not None and other is not None:
-            return _constants(operation, other, constant)
+            return _constants(COMPARISONS[name], other, constant)
         if constant is not None:
-            return self.compare(operation, left, constant)
+            return self.compare(COMPARISONS[name], left, constant)
         if other is not None:
-            return self.compare(FLIPPED[operation], right, other)
+            return self.compare(COMPARISONS[FLIPPED[name]], right, other)
         return self.opaque(left, right)
 
     def _distinct(self, each: Expression, *, distinct: bool) -> Predicate:
@@ -225,12 +218,9 @@ class Translator(Struct):
             each if known is None else Expression("constant", (), next(following))
             for each, known in zip(parts, constants, strict=True)
         )
-        from_low, to_high = Operation.GT_EQ, Operation.LT_EQ
-        if negated:
-            below = self._comparison(NEGATED[from_low], value, low)
-            return any_of([below, self._comparison(NEGATED[to_high], value, high)])
-        above = self._comparison(from_low, value, low)
-        return all_of([above, self._comparison(to_high, value, high)])
+        at_low, at_high = ("<", ">") if negated else (">=", "<=")
+        sides = [self._comparison(at_low, value, low), self._comparison(at_high, value, high)]
+        return any_of(sides) if negated else all_of(sides)
 
     # -------------------------------------------------------------- lists
 
@@ -281,9 +271,7 @@ class Translator(Struct):
     def _text(self, each: Expression) -> tuple[Expression, str] | None:
         """The text column and the constant text of a condition; None for others."""
         column, constant = each.arguments[0], self.constant(each.arguments[1])
-        if column.name != "input" or not isinstance(column.value.type, t.StringType):
-            return None
-        if constant is None or constant.kind not in _TEXTS:
+        if not column.is_column(t.StringType) or constant is None or constant.kind not in _TEXTS:
             return None
         return column, constant.value
 
@@ -313,7 +301,7 @@ class Translator(Struct):
 
     def _boolean(self, each: Expression, *, negated: bool) -> Predicate:
         """The predicate of a boolean value: a constant, or a bare boolean column."""
-        if each.name == "input" and isinstance(each.value.type, t.BooleanType):
+        if each.is_column(t.BooleanType):
             return Leaf(Operation.EQ, term_of(each), not negated)
         constant = self.constant(each)
         if constant is not None and constant.kind is Kind.NULL:
@@ -332,10 +320,6 @@ class Translator(Struct):
         if len(self.reasons) < _MOST_REASONS and reason not in self.reasons:
             self.reasons.append(reason)
         return ALWAYS_TRUE
-
-
-def _is_float(each: Expression) -> bool:
-    return each.name == "input" and t.is_floating(each.value.type)
 
 
 def term_of(each: Expression) -> Term:

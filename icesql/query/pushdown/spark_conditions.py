@@ -59,10 +59,10 @@ class SparkConditions:
                 return self._same(parts[0])
             case "~~" | "!~~" if len(parts) == 2:
                 text = parts[1].text
-                return text is not None and "\\" not in text and _is(parts[0], t.StringType)
+                return text is not None and "\\" not in text and parts[0].is_column(t.StringType)
             case "in" if len(parts) == 2 and parts[1].name == "list":
                 values: LiteralList = parts[1].value
-                return _is(parts[0], *_LISTS.get(values.kind, ()))
+                return parts[0].is_column(*_LISTS.get(values.kind, ()))
             case name if name in _COMPARED:
                 sides = [parts, parts[::-1]] if len(parts) == 2 else [parts]
                 return any(self._fits(side, values) for side, *values in sides)
@@ -123,10 +123,6 @@ class SparkConditions:
         return len(offsets) == 1 and moment.year >= 1970
 
 
-def _is(each: Expression, *types: type) -> bool:
-    return each.name == "input" and isinstance(each.value.type, types)
-
-
 def _side(each: Expression) -> t.IcebergType | None:
     """The type of a column, or of a date or year extracted from one, else None."""
     if each.name == "input":
@@ -136,7 +132,8 @@ def _side(each: Expression) -> t.IcebergType | None:
     is_year = each.name == "year" or [part.text.upper() for part in unit if part.text] == ["YEAR"]
     if is_year and inner.name == "cast" and inner.value == "DATE":
         inner = inner.arguments[0]
-    if not (is_date or (is_year and each.name in ("year", "date_part"))) or not _is(inner, *_TIMES):
+    is_part = is_date or (is_year and each.name in ("year", "date_part"))
+    if not is_part or not inner.is_column(*_TIMES):
         return None
     return t.DATE if is_date else t.INTEGER
 

@@ -10,8 +10,8 @@ from msgspec import Struct
 # Larger expressions are not evaluated for pruning.
 MOST_NODES: Final = 200
 
-COMPARISONS: Final = ("=", "<>", "<", "<=", ">", ">=")
 OPPOSITE: Final = {"=": "<>", "<>": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
+COMPARISONS: Final = tuple(OPPOSITE)
 FLIPPED: Final = {"=": "=", "<>": "<>", "<": ">", ">": "<", "<=": ">=", ">=": "<="}
 
 
@@ -49,6 +49,10 @@ class Expression(Struct, frozen=True):
             return [self]
         return [found for each in self.arguments for found in each.free_parts()]
 
+    def is_column(self, *types: type) -> bool:
+        """True for a column of the scan with one of these types."""
+        return self.name == "input" and isinstance(self.value.type, types)
+
     @property
     def inputs(self) -> list[Expression]:
         """Every column in the expression, once for each occurrence."""
@@ -74,19 +78,24 @@ class Expression(Struct, frozen=True):
         return None
 
 
+def literal(kind: str, text: str) -> Expression:
+    """A literal of this kind."""
+    return Expression("literal", (), (kind, text))
+
+
 OPAQUE: Final = Expression("opaque")
-TRUE: Final = Expression("literal", value=("BOOLEAN", "true"))
-FALSE: Final = Expression("literal", value=("BOOLEAN", "false"))
+TRUE: Final = literal("BOOLEAN", "true")
+FALSE: Final = literal("BOOLEAN", "false")
 
 
 def string(text: str) -> Expression:
     """A string literal."""
-    return Expression("literal", value=("STRING", text))
+    return literal("STRING", text)
 
 
 def whole(number: int) -> Expression:
     """An integer literal."""
-    return Expression("literal", value=("INTEGER", str(number)))
+    return literal("INTEGER", str(number))
 
 
 def call(name: str, *arguments: Expression) -> Expression:

@@ -11,6 +11,7 @@ from typing import Final
 
 from msgspec import Struct, field
 
+from icesql.query.constants.casts import INTEGERS
 from icesql.query.constants.constant import Constant, Kind
 from icesql.query.constants.time_units import FINER_THAN_DAY, unit_name
 from icesql.query.pushdown.computed.expression import Expression, call, string
@@ -18,10 +19,8 @@ from icesql.query.pushdown.computed.sql import type_sql
 
 NUMBERS: Final = ("number", "float")
 TIMES: Final = ("date", "time", "zoned")
-_INTEGERS: Final = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UTINYINT", "USMALLINT",
-                    "UINTEGER", "UBIGINT", "UHUGEINT")  # fmt: skip
 _CAST_KINDS: Final = {
-    **dict.fromkeys(_INTEGERS, "number"), "FLOAT": "float", "DOUBLE": "float", "DATE": "date",
+    **dict.fromkeys(INTEGERS, "number"), "FLOAT": "float", "DOUBLE": "float", "DATE": "date",
     "TIMESTAMP": "time", "TIMESTAMPTZ": "zoned", "VARCHAR": "text", "INTERVAL": "interval",
 }  # fmt: skip
 _CONSTANT_KINDS: Final = {
@@ -99,15 +98,12 @@ class Shape(Struct):
                 return _cast_kind(each.value)
             case name if name in _STEPS or name in ("to_months", "to_years", "to_quarters"):
                 return "interval"
-            case "-" | "+" if len(each.arguments) == 2:
+            case "-" | "+":
                 kinds = [self._free_kind(part) for part in each.arguments]
                 if "interval" in kinds and kinds[0] in TIMES:
                     self._on_clock(kinds[0])
                     return "time" if kinds[0] == "date" else kinds[0]
                 return self._sum(each, kinds)
-            case "-":
-                kind = self._free_kind(each.arguments[0])
-                return kind if kind in NUMBERS else ""
             case _:  # the engine evaluated the others
                 return ""
 
@@ -239,11 +235,11 @@ class Shape(Struct):
                 return "date"
             case ["date", "date"] if minus:
                 return "number"
-            case [("date" | "time" | "zoned") as one, ("date" | "time" | "zoned") as two] if minus:
+            case [one, two] if minus and {one, two} <= {*TIMES}:
                 if one != two:
                     self._on_clock(one, two)
                 return "interval"
-            case [("date" | "time" | "zoned") as one, "interval"] if parts[1].name in _STEPS:
+            case [one, "interval"] if one in TIMES and parts[1].name in _STEPS:
                 self._on_clock(one)
                 return "time" if one == "date" else one
             case _:

@@ -11,7 +11,7 @@ from sqlglot.errors import SqlglotError
 from icesql.errors import Error
 from icesql.query.constants.current_time import is_clock
 from icesql.query.constants.session_values import GETVARIABLE
-from icesql.query.pushdown.computed.expression import OPAQUE, Expression, call, string
+from icesql.query.pushdown.computed.expression import OPAQUE, Expression, call, literal, string
 from icesql.sql.acceptance import SESSION_CALLS
 from icesql.sql.parser.literal_list import MARK, held
 from icesql.sql.reading.data_types import DUCKDB_NAMES
@@ -44,13 +44,7 @@ _OPERATORS: Final = {
     "ARRAY_SLICE": "array_slice",
     "STRUCT_EXTRACT": "array_extract",
 }
-_LITERALS: Final = {
-    "INTEGER": "INTEGER",
-    "NUMERIC": "NUMERIC",
-    "STRING": "STRING",
-    "BOOLEAN": "BOOLEAN",
-    "NULL_LITERAL": "NULL",
-}
+_LITERALS: Final = ("INTEGER", "NUMERIC", "STRING", "BOOLEAN", "NULL")
 _ONE_KIND: Final = ({"INTEGER"}, {"STRING"})
 
 
@@ -144,14 +138,14 @@ def expression_of_value(node: exp.Expr) -> Expression:
         case exp.Literal():
             text = str(node.this)
             kind = "STRING" if node.is_string else "INTEGER" if text.isdigit() else "NUMERIC"
-            return Expression("literal", (), (kind, text))
+            return literal(kind, text)
         case exp.Null():
-            return Expression("literal", (), ("NULL", ""))
+            return literal("NULL", "")
         case exp.Boolean():
-            return Expression("literal", (), ("BOOLEAN", str(bool(node.this)).lower()))
+            return literal("BOOLEAN", str(bool(node.this)).lower())
         case exp.Neg(this=exp.Literal()):
             kind, text = expression_of_value(node.this).value
-            return Expression("literal", (), (kind, f"-{text}"))
+            return literal(kind, f"-{text}")
         case exp.Cast(this=exp.Literal() | exp.Neg() | exp.Null()):
             return Expression(
                 "cast", (expression_of_value(node.this),), node.to.sql(dialect="duckdb")
@@ -175,10 +169,9 @@ class _Converter:
             return Expression(_OPERATORS[kind], tuple(map(self.read, found["children"])))
         match kind:
             case "VALUE_CONSTANT":
-                literal = found.get("literal") or {}
-                known = _LITERALS.get(str(literal.get("kind")))
-                text = str(literal.get("text", ""))
-                return OPAQUE if known is None else Expression("literal", (), (known, text))
+                given = found.get("literal") or {}
+                known = str(given.get("kind")).removesuffix("_LITERAL")
+                return literal(known, str(given.get("text", ""))) if known in _LITERALS else OPAQUE
             case "COLUMN_REF":
                 names = tuple(map(str, found["column_names"]))
                 leaf = self._at(found, names)

@@ -16,6 +16,7 @@ from icesql.query.pushdown.computed.expression import (
     FALSE,
     FLIPPED,
     OPPOSITE,
+    TRUE,
     Expression,
     call,
     conjunction,
@@ -33,7 +34,10 @@ from icesql.query.pushdown.computed.prefixes import (
 _LISTS: Final = ("list_contains", "list_has", "array_contains", "array_has", "contains")
 _STARTS: Final = ("starts_with", "prefix", "^@")
 _PLACES: Final = ("position", "instr", "strpos")
-_NEGATED_LIKE: Final = {"~~": "!~~", "!~~": "~~"}
+_NEGATED: Final = {
+    **OPPOSITE, "and": "or", "or": "and", "is null": "is not null", "is not null": "is null",
+    "~~": "!~~", "!~~": "~~",
+}  # fmt: skip
 _TRUTHS: Final = frozenset({*COMPARISONS, "and", "or", "not", "between", "in", "is null",
                             "is not null", "~~", "!~~", "~~*", "starts_with"})  # fmt: skip
 _MOST_ITEMS: Final = 50
@@ -46,26 +50,24 @@ _PLAIN_CASTS: Final = ("DATE", "TIMESTAMP", "TIMESTAMPTZ")
 
 def simpler(condition: Expression, *, negated: bool = False) -> Expression:
     """A simpler condition implied if ``condition`` is true (``negated``: if it is false)."""
-    parts = condition.arguments
-    match condition.name:
+    name, parts = condition.name, condition.arguments
+    name = _NEGATED.get(name, name) if negated else name
+    match name:
         case "in" if not negated and _are_rows(*parts):
             return conjunction("or", [_rows("=", parts[0], each) for each in parts[1:]])
-        case name if name in _COMPARING and sum(map(_forms, parts)) > _MOST_FORMS:
+        case _ if name in _COMPARING and sum(map(_forms, parts)) > _MOST_FORMS:
             return _kept(condition, negated=negated)
         case "and" | "or":
-            name = condition.name if not negated else {"and": "or", "or": "and"}[condition.name]
             return conjunction(name, [simpler(each, negated=negated) for each in parts])
         case "not":
             return simpler(parts[0], negated=not negated)
         case "is null" | "is not null":
-            other = {"is null": "is not null", "is not null": "is null"}[condition.name]
-            return Expression(other if negated else condition.name, parts)
+            return Expression(name, parts)
         case "in":
             if len(parts) > _MOST_ITEMS or not have_one_type(parts[1:]):
                 return _kept(condition, negated=negated)
-            operation = "<>" if negated else "="
-            name = "and" if negated else "or"
-            return conjunction(name, [_compared(operation, parts[0], each) for each in parts[1:]])
+            operation, word = ("<>", "and") if negated else ("=", "or")
+            return conjunction(word, [_compared(operation, parts[0], each) for each in parts[1:]])
         case "between" if parts[1] == parts[2] and parts[1].is_free:
             return _compared("<>" if negated else "=", *parts[:2])
         case "between" if have_one_type(parts[1:]):
@@ -76,17 +78,15 @@ def simpler(condition: Expression, *, negated: bool = False) -> Expression:
             # A branch's value matters only if its condition is true.
             return conjunction("or", _branches(condition, lambda v: simpler(v, negated=negated)))
         case "literal" if condition.value[0] == "BOOLEAN":
-            is_true = (condition.value[1] == "true") != negated
-            return Expression("literal", (), ("BOOLEAN", "true" if is_true else "false"))
+            return TRUE if (condition.value[1] == "true") != negated else FALSE
         case "is not distinct from":
             return _is(condition, negated=negated)
         case "is distinct from" if not negated:
             return _is_not(condition)
         case "~~" | "!~~":
-            name = _NEGATED_LIKE[condition.name] if negated else condition.name
             return _like(name, parts)
-        case name if name in COMPARISONS:
-            return _compared(OPPOSITE[name] if negated else name, *parts)
+        case _ if name in COMPARISONS:
+            return _compared(name, *parts)
         case _:
             return _kept(condition, negated=True) if negated else _function(condition)
 
@@ -119,30 +119,31 @@ def _branches(case: Expression, of: Callable[[Expression], Expression]) -> list[
     ] + [of(otherwise)]
 
 
+def _truth(condition: Expression) -> tuple[Expression, str]:
+    """``x`` and the word of ``x IS [NOT] TRUE``; the word is "" for all other conditions."""
+    left, right = condition.arguments
+    inner = left.arguments[0] if left.name == "cast" and left.value == "BOOLEAN" else left
+    return inner, right.value[1] if right in (TRUE, FALSE) else ""
+
+
 def _is(condition: Expression, *, negated: bool) -> Expression:
     """``x IS TRUE`` and ``x IS FALSE``, which DuckDB parses as IS NOT DISTINCT FROM."""
-    left, right = condition.arguments
-    wanted = right.value if right.name == "literal" else None
-    if negated or wanted is None or wanted[0] != "BOOLEAN":
+    inner, word = _truth(condition)
+    if negated or not word or inner.name not in _TRUTHS:
         return _kept(condition, negated=negated)
-    inner = left.arguments[0] if left.name == "cast" and left.value == "BOOLEAN" else left
-    if inner.name not in _TRUTHS:
-        return condition
-    return simpler(inner, negated=wanted[1] == "false")
+    return simpler(inner, negated=word == "false")
 
 
 def _is_not(condition: Expression) -> Expression:
     """Conditions like ``x = 5 IS NOT FALSE``: true, or NULL because the column is NULL."""
-    left, right = condition.arguments
-    inner = left.arguments[0] if left.name == "cast" and left.value == "BOOLEAN" else left
-    wanted = right.value if right.name == "literal" else ("", "")
-    if wanted[0] != "BOOLEAN" or inner.name not in COMPARISONS:
+    inner, word = _truth(condition)
+    if not word or inner.name not in COMPARISONS:
         return condition
     columns = [each for each in inner.arguments if each.name == "input"]
     known = [each for each in inner.arguments if each.name == "literal" and each.value[0] != "NULL"]
     if len(columns) != 1 or len(known) != 1:
         return condition
-    return call("or", simpler(inner, negated=wanted[1] == "true"), call("is null", *columns))
+    return call("or", simpler(inner, negated=word == "true"), call("is null", *columns))
 
 
 # ------------------------------------------------------------------ comparisons
@@ -193,11 +194,9 @@ def _compared(operation: str, left: Expression, right: Expression) -> Expression
             return _written_as(parts[0], right.text) or whole_condition
         case "lower" | "upper" if len(parts) == 1 and operation == "=" and right.text is not None:
             return folded_prefixes(left.name, parts[0], right.text, whole=True) or whole_condition
-        case "array_extract" if len(parts) == 2 and parts[1].whole_number == 1:
-            return of(call("left", parts[0], whole(1))) if _is_text(parts[0]) else whole_condition
-        case "array_slice" if len(parts) == 3 and parts[1].whole_number == 1:
-            end = parts[2].whole_number
-            if end is None or end < 1 or not _is_text(parts[0]):
+        case "array_extract" | "array_slice" if 1 < len(parts) < 4 and parts[1].whole_number == 1:
+            end = parts[-1].whole_number
+            if end is None or end < 1 or not parts[0].is_column(t.StringType):
                 return whole_condition
             return of(call("left", parts[0], whole(end)))
         case name if name in _PLACES and len(parts) == 2 and operation == "=":
@@ -233,27 +232,20 @@ def _solved(operation: str, left: Expression, right: Expression) -> Expression |
     inner, known = (one, two) if two.is_free else (two, one)
     if not known.is_free:
         return None
-    day = _type_of(inner) == "DATE" and inner.name == "input"
-    exact = _is_exact(left) and _is_exact(right)
-    date = _as_date(right)
-    match left.name:
-        case "*":
-            return _divided(operation, inner, known.whole_number, right.whole_number)
-        case "+" if exact:
-            return _compared(operation, inner, call("-", right, known))
-        case "+" if day and date is not None and known.whole_number is not None:
-            return _compared(operation, inner, call("-", date, known))
-        case "-" if exact and two is known:
-            return _compared(operation, inner, call("+", right, known))
-        case "-" if exact:
-            return _compared(flipped, inner, call("-", known, right))
-        case "-" if day and two is known and date is not None and known.whole_number is not None:
-            return _compared(operation, inner, call("+", date, known))
-        case "-" if day and _type_of(known) == "DATE" and right.whole_number is not None:
-            if two is known:
-                return _compared(operation, inner, call("+", known, right))
-            return _compared(flipped, inner, call("-", known, right))
-    return None
+    if left.name == "*":
+        return _divided(operation, inner, known.whole_number, right.whole_number)
+    exact, day = _is_exact(left) and _is_exact(right), inner.is_column(t.DateType)
+    date = _as_date(right) if day and known.whole_number is not None else None
+    if date is not None and (left.name == "+" or two is known):
+        return _compared(operation, inner, call("-" if left.name == "+" else "+", date, known))
+    if left.name == "+":
+        return _compared(operation, inner, call("-", right, known)) if exact else None
+    days_between = day and _type_of(known) == "DATE" and right.whole_number is not None
+    if not exact and not days_between:
+        return None
+    if two is known:
+        return _compared(operation, inner, call("+", known, right))
+    return _compared(flipped, inner, call("-", known, right))
 
 
 def _as_date(part: Expression) -> Expression | None:
@@ -267,9 +259,7 @@ def _divided(
     operation: str, inner: Expression, factor: int | None, product: int | None
 ) -> Expression | None:
     """An integer column times ``factor``, compared with ``product``."""
-    if inner.name != "input" or not isinstance(inner.value.type, t.IntegerType | t.LongType):
-        return None
-    if not factor or product is None:
+    if not inner.is_column(t.IntegerType, t.LongType) or not factor or product is None:
         return None
     quotient, rest = divmod(product, factor)
     operation = FLIPPED[operation] if factor < 0 else operation
@@ -292,10 +282,6 @@ def _is_exact(part: Expression) -> bool:
             return _type_of(part) in ("INTEGER", "DECIMAL")
 
 
-def _is_text(part: Expression) -> bool:
-    return part.name == "input" and isinstance(part.value.type, t.StringType)
-
-
 def _coalesced(parts: tuple[Expression, ...], of: Callable[[Expression], Expression]) -> Expression:
     """The first argument that is not NULL satisfies the condition."""
     found: list[Expression] = []
@@ -307,18 +293,11 @@ def _coalesced(parts: tuple[Expression, ...], of: Callable[[Expression], Express
 
 
 def _absolute(operation: str, inner: Expression, right: Expression) -> Expression | None:
-    minus = call("-", right)
-    match operation:
-        case "=":
-            return call("or", _compared("=", inner, right), _compared("=", inner, minus))
-        case ">" | ">=":
-            below = _compared(FLIPPED[operation], inner, minus)
-            return call("or", _compared(operation, inner, right), below)
-        case "<" | "<=":
-            above = _compared(FLIPPED[operation], inner, minus)
-            return call("and", _compared(operation, inner, right), above)
-        case _:
-            return None
+    if operation == "<>":
+        return None
+    other = _compared(FLIPPED[operation], inner, call("-", right))
+    word = "and" if operation in ("<", "<=") else "or"
+    return call(word, _compared(operation, inner, right), other)
 
 
 def _extreme(operation: str, left: Expression, right: Expression) -> Expression:
@@ -376,7 +355,7 @@ def _rows(operation: str, left: Expression, right: Expression) -> Expression:
 
 def _written_as(inner: Expression, text: str) -> Expression | None:
     """The column as an integer whose text is ``text``, None if it cannot be."""
-    if inner.name != "input" or not isinstance(inner.value.type, t.IntegerType | t.LongType):
+    if not inner.is_column(t.IntegerType, t.LongType):
         return None
     if not re.fullmatch(r"(?a)0|-?[1-9]\d{0,17}", text):
         return None
@@ -450,9 +429,9 @@ def _joined(left: Expression, right: Expression) -> Expression | None:
     text = right.text
     if text is None:
         return None
-    if two.text is not None and _is_text(one):
+    if two.text is not None and one.is_column(t.StringType):
         inner, fits, rest = one, text.endswith(two.text), text[: len(text) - len(two.text)]
-    elif one.text is not None and _is_text(two):
+    elif one.text is not None and two.is_column(t.StringType):
         inner, fits, rest = two, text.startswith(one.text), text[len(one.text) :]
     else:
         return None

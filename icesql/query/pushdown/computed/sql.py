@@ -8,6 +8,7 @@ from typing import Final
 from icesql.iceberg import types as t
 from icesql.query.pushdown.computed.expression import COMPARISONS, Expression
 from icesql.query.pushdown.computed.functions import DOUBLING, KNOWN
+from icesql.quoting import literal as quoted_text
 
 _INFIX: Final = {*COMPARISONS, "is not distinct from", "is distinct from", "and", "or"}
 
@@ -70,7 +71,7 @@ def _write(expression: Expression, input_of: Callable[[Expression], str]) -> str
 def _literal(kind: str, text: str) -> str:
     match kind:
         case "STRING":
-            return "'" + text.replace("'", "''") + "'"
+            return quoted_text(text)
         case "NULL":
             return "NULL"
         case _:

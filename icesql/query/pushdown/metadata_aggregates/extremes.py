@@ -142,11 +142,9 @@ def _counted(call: exp.Count, scope: SelectScope, schema: Schema) -> Counted | N
     if not is_plain_call(call, exp.Count):
         return None
     match call.this:
-        case None:
+        case None | exp.Literal(is_string=False):
             return Counted()
         case exp.Star() as star if not any(star.args.values()):
-            return Counted()
-        case exp.Literal() as literal if not literal.is_string:
             return Counted()
         case _:
             column = _plain_column(call.this, scope, schema)
