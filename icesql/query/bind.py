@@ -29,8 +29,6 @@ from icesql.sql.time_travel import AsOf, BranchAt, VersionText
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from sqlglot import exp
-
     from icesql.catalog.search_path import SearchPath
     from icesql.catalog.table import Table
     from icesql.context import QueryContext
@@ -38,7 +36,6 @@ if TYPE_CHECKING:
     from icesql.query.names import SelectScope
     from icesql.query.session_state import SessionState
     from icesql.query.snapshot_selection import SelectedSnapshot
-    from icesql.sql.change_range import ChangeRange
     from icesql.sql.statement import Query, TableReference
     from icesql.sql.time_travel import TimeTravel
 
@@ -101,7 +98,9 @@ def bind(
         # DuckDB itself names the columns when it runs the user's text.
         name_nested_queries(tree, statement.references)
     if statement.translated and spark is None:
-        _translate(tree, statement, scans, session, query)
+        put_session_literals(tree, statement.translated, session, query)
+        zone = query.settings.timezone
+        translate(tree, schemas, statement.translated, zone, statement.temporary)
     edits = stop_clock(tree, query)
     if query.once is not None:
         from icesql.query.volatile import volatile_parts
@@ -174,19 +173,6 @@ def _edges(
     return key_edges(scopes, scans)
 
 
-def _translate(
-    tree: exp.Expr,
-    statement: Query,
-    scans: Sequence[TableScan],
-    session: SessionState,
-    query: QueryContext,
-) -> None:
-    """Translate the tree of another dialect to DuckDB's, in place."""
-    dialect, zone = statement.translated, query.settings.timezone
-    put_session_literals(tree, dialect, session, query)
-    translate(tree, [scan.schema for scan in scans], dialect, zone, statement.temporary)
-
-
 def _check_engine(statement: Query, query: QueryContext) -> None:
     """Refuse a statement that needs the local engine if another one is set."""
     only = statement.only_text or ("a temporary table" if statement.temporary else "")
@@ -199,14 +185,6 @@ def scan_of(reference: TableReference, session: SessionState, query: QueryContex
     """The scan of one table. Raises the errors of ``bind`` for its name and time."""
     (found,) = open_tables((reference,), session.names, query)
     return _scan(reference, at_instant(reference.travel, query), found, session, query)[0]
-
-
-def _changes(
-    table: Table, changes: ChangeRange, query: QueryContext
-) -> tuple[TableScan, SelectedSnapshot]:
-    from icesql.query.travel.change_scan import change_scan
-
-    return change_scan(table, changes, query)
 
 
 def _scan(
@@ -231,16 +209,13 @@ def _scan(
             what = f"WITH {reference.schema.upper()} SCHEMA on this table"
             raise unsupported(what, reference.offset, "it has columns of its own")
         if reference.changes is not None:
-            scan, selected = _changes(table, reference.changes, query)
+            from icesql.query.travel.change_scan import change_scan
+
+            scan, selected = change_scan(table, reference.changes, query)
         else:
             selected = by_schema(table, select_snapshot(table, travel, query), reference.schema)
-            scan = TableScan(
-                table=table,
-                snapshot=selected.snapshot,
-                schema=selected.schema,
-                projection=selected.schema,
-                ref=selected.ref,
-            )
+            snapshot, schema = selected.snapshot, selected.schema
+            scan = TableScan(table, snapshot, schema, schema, ref=selected.ref)
     if found.metadata_table is not None:
         scan = metadata_scan(scan, found.metadata_table, reference)
     return scan, selected

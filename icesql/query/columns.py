@@ -9,7 +9,7 @@ case-insensitively.
 
 from __future__ import annotations
 
-import re
+from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
@@ -31,9 +31,10 @@ from icesql.query.names import (
     scan_index,
 )
 from icesql.query.pushdown.select_keys import EXISTS_PARTS, has_only
+from icesql.quoting import quoted
 from icesql.sql.positions import offset_of, unsupported
 from icesql.sql.statement import TableReference
-from icesql.sql.user_text import NAME, SQL, Edit, quoted
+from icesql.sql.user_text import NAME, SQL, Edit
 
 if TYPE_CHECKING:
     from icesql.scan.table_scan import TableScan
@@ -41,8 +42,6 @@ if TYPE_CHECKING:
 # Names for columns computed by a nested query without an alias.
 #
 # The engine would use the text of the expression, which contains icesql's internal table names.
-
-_SCAN: Final = re.compile(r"__scan_(\d+)")
 
 
 def name_nested_queries(tree: exp.Expr, references: Sequence[TableReference]) -> None:
@@ -60,16 +59,16 @@ def name_nested_queries(tree: exp.Expr, references: Sequence[TableReference]) ->
 
 
 def _reads_a_scan(column: exp.Expr) -> bool:
-    return any(_SCAN.fullmatch(table.name) for table in column.find_all(exp.Table))
+    return any(scan_index(table) is not None for table in column.find_all(exp.Table))
 
 
 def _text(column: exp.Expr, references: Sequence[TableReference]) -> str:
     column = column.copy()
     for table in list(column.find_all(exp.Table)):
-        found = _SCAN.fullmatch(table.name)
-        if found is None:
+        index = scan_index(table)
+        if index is None:
             continue
-        reference = references[int(found[1])]
+        reference = references[index]
         written: exp.Expr = exp.Identifier(this=reference.name, quoted=False)
         if reference.path is not None:
             written = exp.Anonymous(
@@ -141,11 +140,9 @@ class _Exposed(Struct):
     clashing: frozenset[int] = frozenset()
 
     def __post_init__(self) -> None:
-        by_lower: dict[str, list[int]] = {}
-        for column in self.scan.schema.fields:
-            by_lower.setdefault(column.name.lower(), []).append(column.field_id)
-        clashes = [ids for ids in by_lower.values() if len(ids) > 1]
-        self.clashing = frozenset(field_id for ids in clashes for field_id in ids)
+        fields = self.scan.schema.fields
+        named = Counter(column.name.lower() for column in fields)
+        self.clashing = frozenset(each.field_id for each in fields if named[each.name.lower()] > 1)
 
     def find(self, name: str, node: exp.Expr) -> NestedField | None:
         """The column with this name: exact, else case-insensitive, else a metadata column."""
@@ -160,10 +157,10 @@ class _Exposed(Struct):
         return METADATA_COLUMNS.get(lower)
 
     @property
-    def metadata_names(self) -> tuple[str, ...]:
+    def metadata_columns(self) -> list[NestedField]:
         """The exposed metadata columns, which ``*`` must leave out."""
-        own = {column.field_id for column in self.scan.schema.fields}
-        return tuple(each.name for each in self.needed.values() if each.field_id not in own)
+        own = self.scan.schema.field_by_id
+        return [each for each in self.needed.values() if each.field_id not in own]
 
     def exposed_name(self, column: NestedField) -> str:
         return f"__col_{column.field_id}" if column.field_id in self.clashing else column.name
@@ -176,10 +173,9 @@ class _Exposed(Struct):
             for column in self.scan.schema.fields
             if self.whole or column.field_id in self.needed
         ]
-        own = {column.field_id for column in self.scan.schema.fields}
-        columns += [each for each in self.needed.values() if each.field_id not in own]
-        schema = self.scan.schema
-        return replace(self.scan, projection=Schema(tuple(columns), schema_id=schema.schema_id))
+        fields = (*columns, *self.metadata_columns)
+        projection = Schema(fields, schema_id=self.scan.schema.schema_id)
+        return replace(self.scan, projection=projection)
 
 
 class _Binder(Struct):
@@ -271,8 +267,6 @@ class _Binder(Struct):
 
     def _find(self, item: FromItem, name: str, node: exp.Expr) -> NestedField | None:
         if item.scan is None or item.columns is None:
-            if item.scan is not None:
-                self.exposed[item.scan].whole = True
             return None
         return self.exposed[item.scan].find(name, node)
 
@@ -340,7 +334,7 @@ class _Binder(Struct):
     def check_numbers(self, scope: SelectScope) -> None:
         """Refuse ``#2``, the number of a column in FROM, beside metadata columns."""
         for item in scope.items:
-            if item.scan is not None and self.exposed[item.scan].metadata_names:
+            if item.scan is not None and self.exposed[item.scan].metadata_columns:
                 raise unsupported(
                     "a column by its number (#1) beside metadata columns",
                     item.node,
@@ -348,8 +342,9 @@ class _Binder(Struct):
                 )
 
     def _rewrite_star(self, star: exp.Star, item: FromItem, exposed: _Exposed) -> None:
-        for name in exposed.metadata_names:
-            star.append("except_", exp.column(name, table=item.node.alias_or_name, quoted=True))
+        for each in exposed.metadata_columns:
+            hidden = exp.column(each.name, table=item.node.alias_or_name, quoted=True)
+            star.append("except_", hidden)
         if not exposed.clashing:
             return
         if star.args.get("except_") or star.args.get("rename") or star.args.get("replace"):

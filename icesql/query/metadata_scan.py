@@ -141,11 +141,4 @@ def metadata_scan(scan: TableScan, name: str, reference: TableReference) -> Tabl
             f"{', '.join(sorted(OF_A_SNAPSHOT & SUFFIXES))}",
         )
     schema = metadata_schema(name, scan.table.metadata)
-    return TableScan(
-        table=scan.table,
-        snapshot=scan.snapshot,
-        schema=schema,
-        projection=schema,
-        ref=scan.ref,
-        metadata_table=name,
-    )
+    return replace(scan, schema=schema, projection=schema, metadata_table=name)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec.structs import replace
 
 from icesql.errors import DataError
+from icesql.quoting import literal
 from icesql.sql.lexer import reading, tokenize
 from icesql.sql.parse import parse_expanded
 from icesql.sql.positions import unsupported
@@ -45,7 +46,7 @@ def with_pivot_values(query: Query, evaluate: Evaluate, *, files: bool) -> Query
         item = query.text[slice(*unread.item)]
         if len(values) > _MOST_VALUES:
             raise DataError(f"PIVOT finds over {_MOST_VALUES:,} values of {item}; {LISTED}")
-        listed = ", ".join("'" + each.replace("'", "''") + "'" for each in values or [_NO_VALUE])
+        listed = ", ".join(map(literal, values or [_NO_VALUE]))
         edits = [(unread.start, unread.end, f"({listed})")]
         if not values:  # only the group columns
             start, end = unread.pivot

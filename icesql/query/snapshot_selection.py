@@ -208,13 +208,18 @@ def snapshot_text(snapshot: Snapshot, ref: str | None, query: QueryContext) -> s
 
 def instant_text(timestamp_ms: int, query: QueryContext) -> str:
     """The text of an instant in the session's zone, with milliseconds unless they are zero."""
-    zone = query.settings.timezone
     try:
-        local = (_EPOCH + timedelta(milliseconds=timestamp_ms)).astimezone(time_zone(zone))
+        local = session_time(timestamp_ms, query)
     except (OverflowError, ValueError):
         return f"{timestamp_ms} ms after 1970"
     fraction = f".{local.microsecond // 1000:03d}" if local.microsecond else ""
-    return f"{local:%Y-%m-%d %H:%M:%S}{fraction} {zone}"
+    return f"{local:%Y-%m-%d %H:%M:%S}{fraction} {query.settings.timezone}"
+
+
+def session_time(timestamp_ms: int, query: QueryContext) -> datetime:
+    """An instant in the session's zone. Raises OverflowError and ValueError."""
+    at = _EPOCH + timedelta(milliseconds=timestamp_ms)
+    return at.astimezone(time_zone(query.settings.timezone))
 
 
 def _by_version(

@@ -52,7 +52,43 @@ class BoundSparkText(Struct, frozen=True):
 
     def checked(self, scans: Sequence[TableScan]) -> tuple[TableScan, ...]:
         """The scans with every column that the text may name. Raises UnsupportedSqlError."""
-        return _checked_scans(self.text, scans)
+        text = self.text
+        # A name missing from the tree could otherwise resolve to a column of an outer query.
+        found = []
+        for scan in scans:
+            exposed = {each.field_id for each in scan.projection.fields}
+            own = {each.field_id for each in scan.schema.fields}
+            lowered = [each.name.lower() for each in scan.schema.fields]
+            columns = [
+                each
+                for each in scan.schema.fields
+                if each.field_id in exposed or each.name.lower() in text.words
+            ]
+            for each in columns:
+                if lowered.count(each.name.lower()) > 1:
+                    raise unsupported(
+                        f'the column {each.name} of table "{scan.table.name}" in Spark\'s text',
+                        text.start,
+                        "its columns differ only in case",
+                    )
+                if _has_refused(each.type):
+                    raise unsupported(
+                        f"the column {each.name} of type {each.type} in Spark's text", text.start
+                    )
+            hidden = [each for each in scan.projection.fields if each.field_id not in own]
+            if hidden and text.tree.find(exp.Star) is not None:
+                raise unsupported(
+                    f"* beside the metadata column {hidden[0].name}",
+                    text.start,
+                    "name the columns of the table",
+                )
+            fields = (*columns, *hidden)
+            found.append(
+                replace(scan, projection=Schema(fields, schema_id=scan.projection.schema_id))
+            )
+        names = {each.name.lower() for scan in scans for each in scan.schema.fields}
+        text.check_names(frozenset(names | set(METADATA_COLUMNS) | {PARTITION}))
+        return tuple(found)
 
     def named(self, tables: Sequence[str]) -> str | None:
         """The text with clock functions, from which Spark names columns; None without any."""
@@ -91,43 +127,6 @@ def bind_text(statement: Query, query: QueryContext) -> BoundSparkText:
             case _:
                 raise AssertionError(name)
     return BoundSparkText(text, clocks)
-
-
-def _checked_scans(text: SparkText, scans: Sequence[TableScan]) -> tuple[TableScan, ...]:
-    # A name missing from the tree could otherwise resolve to a column of an outer query.
-    found = []
-    for scan in scans:
-        exposed = {each.field_id for each in scan.projection.fields}
-        own = {each.field_id for each in scan.schema.fields}
-        lowered = [each.name.lower() for each in scan.schema.fields]
-        columns = [
-            each
-            for each in scan.schema.fields
-            if each.field_id in exposed or each.name.lower() in text.words
-        ]
-        for each in columns:
-            if lowered.count(each.name.lower()) > 1:
-                raise unsupported(
-                    f'the column {each.name} of table "{scan.table.name}" in Spark\'s text',
-                    text.start,
-                    "its columns differ only in case",
-                )
-            if _has_refused(each.type):
-                raise unsupported(
-                    f"the column {each.name} of type {each.type} in Spark's text", text.start
-                )
-        hidden = [each for each in scan.projection.fields if each.field_id not in own]
-        if hidden and text.tree.find(exp.Star) is not None:
-            raise unsupported(
-                f"* beside the metadata column {hidden[0].name}",
-                text.start,
-                "name the columns of the table",
-            )
-        fields = (*columns, *hidden)
-        found.append(replace(scan, projection=Schema(fields, schema_id=scan.projection.schema_id)))
-    names = {each.name.lower() for scan in scans for each in scan.schema.fields}
-    text.check_names(frozenset(names | set(METADATA_COLUMNS) | {PARTITION}))
-    return tuple(found)
 
 
 def _has_refused(node: t.IcebergType) -> bool:

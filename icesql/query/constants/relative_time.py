@@ -6,7 +6,7 @@ import re
 from datetime import UTC, date, datetime, timedelta, tzinfo
 from typing import Final
 
-from icesql.query.constants.constant import DAY, Interval, NotConstant
+from icesql.query.constants.constant import Interval, NotConstant
 from icesql.query.constants.time_units import interval_of_text, shift
 
 _DAY: Final = r"(?i)\s*(today|yesterday)(?:\s+(?:at\s+)?(\d{1,2}):(\d{2})(?::(\d{2}))?)?\s*"
@@ -41,5 +41,5 @@ def relative_time(text: str, now: datetime, zone: tzinfo) -> datetime | date | N
         if not (span.months or span.days):
             return now.astimezone(UTC) - timedelta(microseconds=span.micros)
         micros = shift((earlier - _EPOCH) // timedelta(microseconds=1), back)
-        return _EPOCH + timedelta(days=micros // DAY, microseconds=micros % DAY)
+        return _EPOCH + timedelta(microseconds=micros)
     return None

@@ -19,7 +19,6 @@ from icesql.sql.user_text import VALUE, Edit
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from icesql.catalog.search_path import SearchPath
     from icesql.context import QueryContext
     from icesql.query.session_state import SessionState
 
@@ -97,18 +96,13 @@ def _value(node: exp.Expr, what: str, session: SessionState, query: QueryContext
         case "schema":
             found = ".".join(names.place[1]) or None
         case "catalog":
-            found = names.place[0] or query.wait_for(lambda: _own_catalog(names))
+            found = names.place[0] or query.wait_for(lambda: getattr(names.catalog, "name", None))
         case _:
             variable = session.variables.get(node.expressions[0].name.lower(), Constant("NULL", ""))
             return variable.node() if isinstance(variable, Constant) else variable.copy()
     if found is None:
         return exp.cast(exp.Null(), "VARCHAR", dialect="duckdb")
     return exp.Literal.string(found)
-
-
-def _own_catalog(names: SearchPath) -> str | None:
-    catalog = names.catalog
-    return None if catalog is None else catalog.name
 
 
 def _written(node: exp.Expr) -> str:

@@ -99,28 +99,28 @@ def information(
             yield catalog.name, ".".join(namespace), None
         return
     wanted, held = _wanted(row_filter, 3), with_views(catalog)
-    views = [] if held is None else _listed(held.views, catalog, schemas, query)
-    views = [each for each in views if _has(wanted, each[-1])]
+    views = [] if held is None else _listed(held.views, catalog, schemas, wanted, query)
     stored: Iterable[StoredView] = () if held is None else readable(held.load_view, views, query)
     if name == "views":
         for view in stored:
-            schema, last = ".".join(view.identifier[:-1]), view.identifier[-1]
-            yield catalog.name, schema, last, definition(view, None), "NONE", "NO"
+            yield *_named(catalog, view.identifier), definition(view, None), "NONE", "NO"
         return
-    found = _listed(catalog.tables, catalog, schemas, query)
-    found = [each for each in found if _has(wanted, each[-1])]
+    found = _listed(catalog.tables, catalog, schemas, wanted, query)
     if name == "tables":
         for kind, can, identifiers in (("BASE TABLE", "YES", found), ("VIEW", "NO", views)):
             for identifier in identifiers:
-                yield catalog.name, ".".join(identifier[:-1]), identifier[-1], kind, can, "NO"
+                yield *_named(catalog, identifier), kind, can, "NO"
         return
     tables: Iterable[Table | StoredView] = chain(readable(catalog.load, found, query), stored)
     for table in tables:
-        schema, last = ".".join(table.identifier[:-1]), table.identifier[-1]
         for place, column in enumerate(table.metadata.schema.fields, start=1):
             nullable = "NO" if column.required else "YES"
             described = (column.name, place, None, nullable, str(column.type), column.doc, None)
-            yield (catalog.name, schema, last, *described, *_numbers(column.type))
+            yield *_named(catalog, table.identifier), *described, *_numbers(column.type)
+
+
+def _named(catalog: Catalog, identifier: Identifier) -> tuple[str, str, str]:
+    return catalog.name, ".".join(identifier[:-1]), identifier[-1]
 
 
 def _numbers(kind: t.IcebergType) -> tuple[int | None, int | None, int | None, int | None]:
@@ -150,16 +150,17 @@ def _listed(
     listed: Callable[[tuple[str, ...] | None], Iterable[Identifier]],
     catalog: Catalog,
     schemas: frozenset[Any] | None,
+    names: frozenset[Any] | None,
     query: QueryContext,
 ) -> list[Identifier]:
-    """The names that ``listed`` has in these namespaces of the catalog; None for all."""
-    if schemas is None:
-        return list(listed(None))
+    """These names of those that ``listed`` has in these namespaces; None for all."""
+    namespaces: list[tuple[str, ...] | None] = [None]
+    if schemas is not None:
+        namespaces = [each for each in catalog.namespaces() if ".".join(each) in schemas]
     found: list[Identifier] = []
-    for namespace in catalog.namespaces():
-        if ".".join(namespace) in schemas:
-            query.check()
-            found.extend(listed(namespace))
+    for namespace in namespaces:
+        query.check()
+        found += [each for each in listed(namespace) if _has(names, each[-1])]
     return found
 
 

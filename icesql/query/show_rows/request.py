@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from msgspec import Struct
 
-from icesql.config import time_zone
 from icesql.context import QueryContext
 from icesql.errors import found_at
 from icesql.query.like import is_like
-from icesql.query.snapshot_selection import by_schema, select_snapshot
+from icesql.query.snapshot_selection import by_schema, select_snapshot, session_time
 from icesql.sql.positions import unsupported
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from icesql.catalog.search_path import SearchPath
     from icesql.catalog.table import Table
     from icesql.iceberg.partitioning import PartitionSpec
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 # Names and kinds: varchar, bigint, integer, boolean, timestamp, timestamptz or varchar[].
 Columns: TypeAlias = Sequence[tuple[str, str]]
 Rows: TypeAlias = list[tuple[Any, ...]]
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def columns(text: str) -> Columns:
@@ -100,8 +99,7 @@ class ShowRequest(Struct):
 
     def instant(self, milliseconds: int) -> datetime:
         """A time since 1970 in the zone of the session."""
-        at = _EPOCH + timedelta(milliseconds=milliseconds)
-        return at.astimezone(time_zone(self.query.settings.timezone))
+        return session_time(milliseconds, self.query)
 
 
 # The names and kinds of columns with commas between, and the function that makes the rows.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import UTC
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
@@ -15,6 +15,7 @@ from icesql.iceberg import types as t
 from icesql.iceberg.metadata.table_metadata import TableMetadata
 from icesql.iceberg.partitioning import PartitionSpec
 from icesql.iceberg.schema import Schema
+from icesql.query.constants.time_units import micros_of
 from icesql.query.show_rows.information import COLUMNS, information
 from icesql.query.show_rows.request import Columns
 from icesql.query.views.temporary import SCHEMA, SparkFrame
@@ -30,8 +31,6 @@ if TYPE_CHECKING:
 
 Row = tuple[Any, ...]
 
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-_MICROSECOND: Final = timedelta(microseconds=1)
 _TYPES: Final[dict[str, t.IcebergType]] = {
     "varchar": t.STRING,
     "bigint": t.LONG,
@@ -141,5 +140,5 @@ def _type(kind: str, number: int) -> t.IcebergType:
 def _stored(value: Any, kind: str) -> Any:
     """A value in the internal form of ``iceberg.types``."""
     if kind.startswith("timestamp") and value is not None:
-        return (value.replace(tzinfo=value.tzinfo or UTC) - _EPOCH) // _MICROSECOND
+        return micros_of(value.replace(tzinfo=value.tzinfo or UTC))
     return value

@@ -58,15 +58,7 @@ def change_scan(
     elif wanted.blame:
         columns = (*CHANGE_COLUMNS, *BLAME_COLUMNS)
     schema = change_schema(end.schema, columns)
-    scan = TableScan(
-        table=table,
-        snapshot=last,
-        schema=schema,
-        projection=schema,
-        ref=end.ref,
-        changes=changes,
-    )
-    return scan, end
+    return TableScan(table, last, schema, schema, ref=end.ref, changes=changes), end
 
 
 def _commits(

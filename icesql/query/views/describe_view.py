@@ -10,8 +10,8 @@ from msgspec import Struct
 from icesql.query.like import is_like
 from icesql.query.show_rows.request import Rows
 from icesql.query.views.temporary import TemporaryTable, View
+from icesql.quoting import quoted
 from icesql.sql.positions import unsupported
-from icesql.sql.user_text import quoted
 from icesql.storage.credentials import redact_urls
 
 if TYPE_CHECKING:

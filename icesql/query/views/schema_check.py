@@ -9,6 +9,7 @@ from typing import Final
 from icesql.errors import ProgrammingError
 from icesql.iceberg import types as t
 from icesql.iceberg.schema import Schema
+from icesql.quoting import quoted
 
 # The property in which Spark stores the query's column names of a view that renames them.
 _QUERY_COLUMNS: Final = "spark.query-column-names"
@@ -112,7 +113,7 @@ def engine_name(node: t.IcebergType) -> str:
 
 
 def _quoted(name: str) -> str:
-    return name if re.fullmatch(r"[a-z_][a-z0-9_]*", name) else '"' + name.replace('"', '""') + '"'
+    return name if re.fullmatch(r"[a-z_][a-z0-9_]*", name) else quoted(name)
 
 
 def _holds(wanted: str, kind: str) -> bool:

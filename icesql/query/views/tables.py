@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from typing import Final
 
@@ -12,9 +11,8 @@ from sqlglot import exp
 from icesql.query.views.temporary import SparkFrame, TemporaryTable
 from icesql.sql.positions import unsupported
 from icesql.sql.statement import Query, TableReference
-from icesql.sql.user_text import TABLE, Edit
+from icesql.sql.user_text import TABLE
 
-_SCAN: Final = re.compile(r"__scan_(\d+)")
 _HINT: Final = "SET engine = local"
 
 
@@ -55,7 +53,11 @@ def with_tables(query: Query, find: Callable[[TableReference], TemporaryTable | 
             node.set("this", exp.to_identifier(names[node.name], quoted=True))
     text = query.user_text
     if text is not None:
-        text = replace(text, edits=tuple(_renamed(edit, names) for edit in text.edits))
+        edits = tuple(
+            replace(edit, text=names.get(edit.text, edit.text)) if edit.kind == TABLE else edit
+            for edit in text.edits
+        )
+        text = replace(text, edits=edits)
     spark = query.spark
     if spark is not None and first is not None:
         spark = unsupported("a temporary table on the Spark engine", first.offset, _HINT)
@@ -67,9 +69,3 @@ def with_tables(query: Query, find: Callable[[TableReference], TemporaryTable | 
         spark=spark,
         temporary=tuple(held),
     )
-
-
-def _renamed(edit: Edit, names: dict[str, str]) -> Edit:
-    if edit.kind != TABLE or _SCAN.fullmatch(edit.text) is None:
-        return edit
-    return replace(edit, text=names[edit.text])
