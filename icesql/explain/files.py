@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from icesql.iceberg.expressions.predicate import ALWAYS_FALSE, ALWAYS_TRUE, Predicate
+from icesql.iceberg.expressions.predicate import ALWAYS_FALSE, ALWAYS_TRUE
 from icesql.iceberg.expressions.render import render_partition_value
 from icesql.iceberg.manifest.entries import ManifestEntries
 from icesql.iceberg.manifest.manifest import ManifestContent, ManifestFile
@@ -151,8 +151,3 @@ def _partition_text(spec: SpecScan, values: Sequence[object]) -> str:
         for field, value in zip(spec.spec.fields, values, strict=False)
     ]
     return ", ".join(texts) or NO_PARTITION
-
-
-def residual_of(file: ExplainedFile) -> Predicate:
-    """The residual of the filter for a kept file."""
-    return ALWAYS_TRUE if file.task is None else file.task.residual

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from icesql.engine.duckdb.relations.grouping import group_files
 from icesql.errors import ProgrammingError
 from icesql.explain.estimate import plural
-from icesql.explain.files import ExplainedFile, ExplainedManifest, explained_manifests, residual_of
+from icesql.explain.files import ExplainedFile, ExplainedManifest, explained_manifests
 from icesql.iceberg.bounds import decode_bound
 from icesql.iceberg.expressions.predicate import leaves
 from icesql.iceberg.expressions.render import render_predicate, render_value
@@ -74,7 +74,7 @@ def _lines(
     yield f"decision: {file.decision}"
     if file.task is None:
         return
-    yield f"residual: {render_predicate(residual_of(file), plan.scan.schema)}"
+    yield f"residual: {render_predicate(file.task.residual, plan.scan.schema)}"
     for delete in file.task.deletes:
         yield f"delete file: {_delete_text(delete)}"
     (group,) = group_files((file.task,), plan.context, query.settings, stores=True)

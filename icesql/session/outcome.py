@@ -48,6 +48,12 @@ class Outcome(Struct, frozen=True):
     modified: Modified | None = None
 
     @property
+    def rows(self) -> Result:
+        """The result of a statement that has rows."""
+        assert self.result is not None
+        return self.result
+
+    @property
     def reports(self) -> tuple[ScanReport, ...]:
         """The scan reports, one for each scan."""
         return tuple(each.report for each in self.plans)

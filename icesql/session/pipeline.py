@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
+from contextlib import closing, nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, TypeAlias, cast
 
@@ -267,8 +267,7 @@ class Pipeline:
 
     def columns_of(self, read: Query, query: QueryContext) -> list[tuple[str, str]]:
         """Names and engine types of the columns of a query."""
-        result = self.run(replace(read, about="DESCRIBE"), query).result
-        assert result is not None
+        result = self.run(replace(read, about="DESCRIBE"), query).rows
         return [(str(row[0]), str(row[1])) for row in result.fetch(None)]
 
     def bind(
@@ -311,12 +310,8 @@ class Pipeline:
         from icesql.query.pivot_values import with_pivot_values
 
         def first_rows(probe: Query, most: int) -> list[tuple[Any, ...]]:
-            result = self.run(probe, query).result
-            assert result is not None
-            try:
+            with closing(self.run(probe, query).rows) as result:
                 return result.fetch(most)
-            finally:
-                result.close()
 
         outer, query.opened = query.opened, {} if query.opened is None else query.opened
         try:
@@ -423,12 +418,9 @@ class Pipeline:
         def two_rows(sql: str) -> list[tuple[Any, ...]]:
             with placing(sql):
                 (read,) = self.read(sql)
-                result = self.execute(cast("QueryText", read), query).result
-            assert result is not None
-            try:
+                outcome = self.execute(cast("QueryText", read), query)
+            with closing(outcome.rows) as result:
                 return result.fetch(2)
-            finally:
-                result.close()
 
         return with_answers(statement, two_rows, query)
 
@@ -475,8 +467,7 @@ class Pipeline:
         if isinstance(shown, kinds.Query):
             # EXPLAIN only needs the columns, so their values are not computed.
             described = replace(shown, about="DESCRIBE") if for_explain else shown
-            result = self.run(described, query).result
-            assert result is not None
+            result = self.run(described, query).rows
         elif shown.what == "PROCEDURES" or (
             shown.reference is not None
             and (stored or named(shown, self.state.temporary) is not None)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
+from contextlib import closing, nullcontext
 from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
@@ -37,8 +37,7 @@ class Services:
     def run(self, read: Query) -> tuple[Result, Scans]:
         """The rows of a query, and its scans, in the order of its text."""
         outcome = self._pipeline.run(read, self.query)
-        assert outcome.result is not None
-        return outcome.result, outcome.scans
+        return outcome.rows, outcome.scans
 
     def run_here(
         self, read: Query, tables: Mapping[str, TemporaryTable], narrow: Narrow
@@ -48,8 +47,7 @@ class Services:
         statement, bound = self._pipeline.bind(read, query)
         bound = replace(bound, scans=narrow(bound.scans))
         outcome = self._pipeline.run_bound(statement, bound, query)
-        assert outcome.result is not None
-        return outcome.result, outcome.scans
+        return outcome.rows, outcome.scans
 
     def plan_here(
         self, read: Query, tables: Mapping[str, TemporaryTable], narrow: Narrow
@@ -65,12 +63,8 @@ class Services:
         """The result columns of a query, from metadata of its tables: no file is opened."""
         statement, bound = self._pipeline.bind(read, self.query, for_explain=True)
         bound = replace(bound, scans=tuple(replace(each, limit=0) for each in bound.scans))
-        result = self._pipeline.run_bound(statement, bound, self.query).result
-        assert result is not None
-        try:
+        with closing(self._pipeline.run_bound(statement, bound, self.query).rows) as result:
             return result.columns
-        finally:
-            result.close()
 
     def scans_of(self, read: Query) -> Scans:
         """The scans of a query. Runs nothing."""
@@ -81,14 +75,14 @@ class Services:
 
         Raises ProgrammingError for a text with anything more than that.
         """
+        from icesql.query.pushdown.select_keys import has_only
         from icesql.sql.statement import Query
 
         read = self._pipeline.parse(text)
-        if len(read) != 1 or not isinstance(read[0], Query):
-            raise ProgrammingError("it is more than a condition")
-        if {part for part, value in read[0].tree.args.items() if value} - _OF_CONDITION:
-            raise ProgrammingError("it is more than a condition")
-        return self.scans_of(read[0])
+        match read:
+            case [Query(tree=tree) as condition] if has_only(tree, _OF_CONDITION):
+                return self.scans_of(condition)
+        raise ProgrammingError("it is more than a condition")
 
     def _here(self, tables: Mapping[str, TemporaryTable]) -> QueryContext:
         # Only the local engine reads tables in memory, also with ``auto``.

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -161,9 +161,14 @@ class Session:
         self.engines.close()
         self.state.close()
 
-    def without_secrets(self) -> AbstractContextManager[None]:
+    @contextmanager
+    def without_secrets(self) -> Iterator[None]:
         """A context that applies ``clean`` to its errors."""
-        return _Cleaning(self)
+        try:
+            yield
+        except Exception as error:
+            self.clean(error)
+            raise
 
     def clean(self, error: Exception) -> None:
         """Remove every secret of this connection's catalogs and stores from an error, in place.
@@ -181,17 +186,3 @@ class Session:
     def _secrets(self) -> dict[str, Any]:
         sources = [self._properties, *self.state.names.storage_properties]
         return {str(number): each for number, each in enumerate(sources)}
-
-
-class _Cleaning:
-    """A context whose errors a session cleans."""
-
-    def __init__(self, session: Session) -> None:
-        self._session = session
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, Exception):
-            self._session.clean(error)

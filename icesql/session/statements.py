@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import nullcontext
+from contextlib import closing, nullcontext
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
@@ -99,12 +99,8 @@ def copy(session: Session, statement: kinds.Copy, query: QueryContext) -> Outcom
     allowed = session.state.access.copy_to
     with OutputFile(statement.path, overwrite=statement.overwrite, allowed=allowed) as file:
         outcome = session.pipeline.run(statement.query, query)
-        result = outcome.result
-        assert result is not None
-        try:
+        with closing(outcome.rows) as result:
             count = write(result, session.engines, statement.format, file, query)
-        finally:
-            result.close()
     notes = (*outcome.notes, *result.notes)
     counted = StaticResult([("Count", "bigint")], [(count,)])
     return Outcome(counted, outcome.plans, notes, scans=outcome.scans)
@@ -186,8 +182,7 @@ def create_temporary(session: Session, statement: kinds.Created, query: QueryCon
     def materialize(table: kinds.CreateTemporary) -> TemporaryTable:
         from icesql.engine.temporary import keep_rows
 
-        result, limit = pipeline.run(table.query, query).result, query.settings.memory_limit
-        assert result is not None
+        result, limit = pipeline.run(table.query, query).rows, query.settings.memory_limit
         columns, data = keep_rows(
             result,
             table.columns,
