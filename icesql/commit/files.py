@@ -44,7 +44,7 @@ class FileChanges(Struct, frozen=True, dict=True):
     @cached_property
     def added_data(self) -> tuple[DataFile, ...]:
         """The data files to add, each path once."""
-        return _once(each for each in self.added if each.content is FileContent.DATA)
+        return _once(data_of(self.added))
 
     @cached_property
     def added_deletes(self) -> tuple[DataFile, ...]:
@@ -76,6 +76,11 @@ def file_key(file: DataFile) -> FileKey:
     if file.is_deletion_vector:
         return file.path, file.content_offset, file.content_size_in_bytes
     return file.path, None, None
+
+
+def data_of(files: Iterable[DataFile]) -> tuple[DataFile, ...]:
+    """The data files among these files."""
+    return tuple(each for each in files if each.content is FileContent.DATA)
 
 
 def _once(files: Iterable[DataFile]) -> tuple[DataFile, ...]:

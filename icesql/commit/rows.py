@@ -6,7 +6,7 @@ the checks that Spark's writers enable.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final, Literal
 
@@ -15,8 +15,9 @@ from msgspec.structs import replace
 from icesql.catalog.table import Catalog, Table
 from icesql.commit.append import commit_files
 from icesql.commit.change import CommitResult
-from icesql.commit.files import FileChanges
+from icesql.commit.files import FileChanges, data_of
 from icesql.commit.schema_change import SchemaChange
+from icesql.commit.snapshot_operation import Plan
 from icesql.commit.snapshots.branches import Branch
 from icesql.commit.validation.checks import validate
 from icesql.commit.validation.since import Since
@@ -24,7 +25,7 @@ from icesql.commit.validation.validation import Isolation, Validation, unchanged
 from icesql.context import QueryContext
 from icesql.errors import CommitConflictError, ProgrammingError
 from icesql.iceberg.expressions.predicate import ALWAYS_TRUE, Predicate
-from icesql.iceberg.manifest.data_file import DataFile, FileContent
+from icesql.iceberg.manifest.data_file import DataFile
 from icesql.iceberg.metadata.snapshot import Snapshot
 from icesql.iceberg.metadata.table_metadata import MAIN
 from icesql.scan.deletes.delete_index import partition_key
@@ -80,7 +81,7 @@ def commit_overwrite(
         start_id,
         row_filter,
         no_added_data=isolation == "serializable",
-        undeleted=_data(removed),
+        undeleted=data_of(removed),
         only_updates=not added,
     )
     operation = overwrite_operation(added, removed)
@@ -121,16 +122,16 @@ def commit_row_delta(
         row_filter,
         no_added_data=isolation == "serializable",
         no_new_deletes=not is_delete,
-        undeleted=_data(removed),
+        undeleted=data_of(removed),
         only_updates=is_delete,
         existing=frozenset(referenced),
         skip_deletes=is_delete,
         vectors_of=frozenset(each for each in vectors if each is not None),
     )
-    both = {each.path for each in _data(removed)} & {*referenced}
+    both = {each.path for each in data_of(removed)} & {*referenced}
     if both:
         raise ProgrammingError(f"{min(both)} is removed, and rows of it are deleted, in one commit")
-    operation = overwrite_operation(added, (*deletes, *_data(removed)))
+    operation = overwrite_operation(added, (*deletes, *data_of(removed)))
     files = (*added, *deletes)
     changes = FileChanges(operation, files, (*removed,), branch, rows=rows, schema=schema)
     return _commit(catalog, table, changes, wanted, query)
@@ -171,10 +172,6 @@ def commit_replace_partitions(
     return commit_files(catalog, table, changes, context, validate=check, plan=plan)
 
 
-# Called with the table and the branch's head at each attempt. Raises CommitConflictError.
-Meanwhile = Callable[[Table, Snapshot | None], FileChanges]
-
-
 def commit_rewrite(
     catalog: Catalog,
     table: Table,
@@ -186,7 +183,7 @@ def commit_rewrite(
     own: Mapping[int, int | None] = NO_SNAPSHOTS,
     branch: Branch = MAIN,
     query: QueryContext | None = None,
-    meanwhile: Meanwhile | None = None,
+    meanwhile: Plan | None = None,
 ) -> CommitResult:
     """Replace files by others with the same rows: compaction.
 
@@ -200,13 +197,15 @@ def commit_rewrite(
     """
     start = table.metadata.snapshots[start_id]
     keeps_age = keeps_age and table.metadata.format_version > 1
-    made = tuple(each for each in added if each.content is FileContent.DATA)
     wanted = Validation(
-        start_id, undeleted=_data(removed), same_age=made if keeps_age else None, own=own
+        start_id,
+        undeleted=data_of(removed),
+        same_age=data_of(added) if keeps_age else None,
+        own=own,
     )
     number = start.sequence_number if keeps_age else None
     changes = FileChanges("replace", (*added,), (*removed,), branch, sequence_number=number, rows=0)
-    held = [each.record_count for each in _data(removed)]
+    held = [each.record_count for each in data_of(removed)]
     if min(held, default=0) >= 0 and sum(f.record_count for f in changes.added_data) > sum(held):
         raise ProgrammingError("a rewrite adds more rows than it removes")
     if meanwhile is None:
@@ -259,7 +258,3 @@ def overwrite_operation(added: Sequence[DataFile], removed: Sequence[DataFile]) 
     if not removed:
         return "append"
     return "overwrite" if added else "delete"
-
-
-def _data(files: Sequence[DataFile]) -> tuple[DataFile, ...]:
-    return tuple(each for each in files if each.content is FileContent.DATA)

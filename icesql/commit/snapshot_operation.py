@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from typing import Literal
 
 from icesql.catalog.table import Table
 from icesql.commit.change import CommitResult
-from icesql.commit.files import FileChanges, file_key
+from icesql.commit.files import FileChanges, data_of, file_key
 from icesql.commit.manifests.carried import check_carried
 from icesql.commit.manifests.filtering import ManifestFilter
 from icesql.commit.manifests.held import AddedManifests, HeldManifest
@@ -24,7 +25,7 @@ from icesql.commit.snapshots.branches import (
     new_snapshot_id,
     start_of,
 )
-from icesql.commit.snapshots.summary import SummaryCounts, totals
+from icesql.commit.snapshots.summary import counts, totals
 from icesql.commit.validation.live_rows import LiveRows
 from icesql.commit.validation.planned import check_planned
 from icesql.context import QueryContext
@@ -71,7 +72,6 @@ class SnapshotOperation:
         self._ever_added: dict[str, None] = {}
         self._oldest_data = 0
         self._take(changes)
-        self._filtered_for: tuple[object, ...] | None = None
         self._merge_data, self._merge_deletes = ManifestMerge(), ManifestMerge()
         self._removed: list[DataFile] = []
         self.summary: dict[str, str] = {}
@@ -83,7 +83,7 @@ class SnapshotOperation:
         self._changes = changes
         if not changes.borrowed:
             self._ever_added.update(dict.fromkeys(each.path for each in changes.added))
-        data = [each for each in changes.removed if each.content is FileContent.DATA]
+        data = data_of(changes.removed)
         deletes = [each for each in changes.removed if each.content is not FileContent.DATA]
         self._gone = {each.path for each in data}
         self._data = ManifestFilter(data)
@@ -225,18 +225,13 @@ class SnapshotOperation:
         if self._is_nothing:
             return None
         store, old, metadata = self._store, self._store.manifests_of(parent), base.metadata
-        written_as = metadata.format_version, metadata.current_schema_id
-        if written_as != self._filtered_for:
-            for each in (self._data, self._deletes, self._merge_data, self._merge_deletes):
-                each.forget()
-            self._filtered_for = written_as
         data = self._data.apply(store, _of(old, ManifestContent.DATA))
         self._drop_deletes_older_than(data, metadata)
         deletes = self._deletes.apply(
             store, _of(old, ManifestContent.DELETES), self._may_hold_useless
         )
-        duplicates = self._check_removed([*data, *deletes])
         self._removed = [file for each in (*data, *deletes) for file in each.removed]
+        duplicates = self._check_removed()
         kept = []
         for content, filtered, merge in (
             (ManifestContent.DATA, data, self._merge_data),
@@ -299,28 +294,23 @@ class SnapshotOperation:
             return True
         return 0 < file.sequence_number < self._oldest_data
 
-    def _check_removed(self, filtered: Sequence[HeldManifest]) -> int:
+    def _check_removed(self) -> int:
         """The number of repeated removals of a file. Raises if a file to remove is gone."""
-        found: dict[object, int] = {}
-        for each in filtered:
-            for file in each.removed:
-                key = file_key(file)
-                found[key] = found.get(key, 0) + 1
+        found = Counter(map(file_key, self._removed))
         missing = self._changes.removed_keys - found.keys()
         if missing:
             raise rows_changed(
                 f"the file {min(missing)[0]} is no longer part of the table: another commit "
                 "rewrote or deleted it; run the statement again"
             )
-        data = [each for each in self._changes.removed if each.content is FileContent.DATA]
-        read = Counter(map(file_key, data))
+        read = Counter(map(file_key, data_of(self._changes.removed)))
         for key, times in read.items():
             if found[key] > times:
                 raise rows_changed(
                     f"the file {key[0]} is part of the table {found[key]} times, and this change "
                     f"has read it {times} times; run the statement again"
                 )
-        return sum(found.values()) - len(found)
+        return len(self._removed) - len(found)
 
     # ------------------------------------------------------------------ summary
 
@@ -332,14 +322,13 @@ class SnapshotOperation:
         replaced: int,
         duplicates: int,
     ) -> dict[str, str]:
-        counts = SummaryCounts(self._store.settings.partition_limit)
-        for each in (*self._changes.added_data, *self._changes.added_deletes):
-            counts.count(each, self._path(each), "added")
-        # A file that was listed twice counts twice, as it did in the totals.
-        for each in self._removed:
-            counts.count(each, self._path(each), "removed")
-        counts.add_duplicates(duplicates)
-        counted = counts.written()
+        # A removed file that was listed twice counts twice, as it did in the totals.
+        changed: tuple[tuple[Literal["added", "removed"], Sequence[DataFile]], ...] = (
+            ("added", (*self._changes.added_data, *self._changes.added_deletes)),
+            ("removed", self._removed),
+        )
+        files = ((verb, each, self._path(each)) for verb, some in changed for each in some)
+        counted = counts(files, duplicates, self._store.settings.partition_limit)
         created = sum(each.added_snapshot_id == self._id for each in listed)
         branch = self._changes.branch
         return {

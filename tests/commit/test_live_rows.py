@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-import icesql.commit.manifests.filtering as filtering
 import icesql.commit.manifests.store as store
 import icesql.commit.snapshot_operation as operation
 from icesql.catalog.table import Table
@@ -35,25 +34,25 @@ def unchanged(catalog: Any, table: Table) -> None:
 
 @pytest.mark.parametrize("version", [2, 3])
 @pytest.mark.parametrize(
-    ("module", "wrong"),
+    ("merges", "wrong"),
     [
-        (store, lambda made: replace(made, sequence_number=made.sequence_number + 1)),
-        (store, lambda made: replace(made, file=replace(made.file, record_count=5))),
-        (store, lambda made: replace(made, file=replace(made.file, first_row_id=77))),
-        (store, lambda made: replace(made, file=replace(made.file, path="/other.parquet"))),
-        (filtering, lambda made: replace(made, sequence_number=None)),
-        (filtering, lambda made: replace(made, file=replace(made.file, first_row_id=77))),
+        (True, lambda made: replace(made, sequence_number=made.sequence_number + 1)),
+        (True, lambda made: replace(made, file=replace(made.file, record_count=5))),
+        (True, lambda made: replace(made, file=replace(made.file, first_row_id=77))),
+        (True, lambda made: replace(made, file=replace(made.file, path="/other.parquet"))),
+        (False, lambda made: replace(made, sequence_number=None)),
+        (False, lambda made: replace(made, file=replace(made.file, first_row_id=77))),
     ],
 )
 def test_what_is_carried_over_is_what_was_there(
-    catalog: Any, monkeypatch, version: int, module: Any, wrong: Any
+    catalog: Any, monkeypatch, version: int, merges: bool, wrong: Any
 ) -> None:
-    table = create(catalog, version=version, **(AT_ONCE if module is store else {}))
+    table = create(catalog, version=version, **(AT_ONCE if merges else {}))
     table = commit_append(catalog, table, [fake("a"), fake("b")]).table
-    real = module.existing_entry
-    monkeypatch.setattr(module, "existing_entry", lambda *given: wrong(real(*given)))
+    real = store.existing_entry
+    monkeypatch.setattr(store, "existing_entry", lambda *given: wrong(real(*given)))
     given: dict[str, Any] = {"added": [fake("c")]}
-    if module is filtering:
+    if not merges:
         given["removed"] = files_of(table, "a")
     start = table.metadata.current_snapshot_id
     with pytest.raises(InternalError, match=r"by this commit the file .* would"):

@@ -161,7 +161,7 @@ class Ward(Doctored):
             ):
                 own = [e for e in entries if (e.file.content is FileContent.DATA) == (content == 0)]
                 if own:
-                    made.append(store.write(own, store.form(0, content)))
+                    made.append(store.write(own, store.form(0, content)).manifest)
         if row_ids:
             made[-1] = replace(made[-1], first_row_id=self.files[row_ids][0].first_row_id)
         sequence = metadata.last_sequence_number + 1

@@ -10,12 +10,11 @@ from typing import Any
 
 from icesql.commit.files import FileKey, file_key
 from icesql.commit.manifests.held import HeldManifest
-from icesql.commit.manifests.store import ManifestStore
+from icesql.commit.manifests.store import ManifestStore, existing_entries
 from icesql.iceberg.bounds import decode_bound
 from icesql.iceberg.manifest.data_file import DataFile
-from icesql.iceberg.manifest.entries import DELETED
 from icesql.iceberg.manifest.manifest import FieldSummary, ManifestFile
-from icesql.iceberg.manifest.writing.manifest_writer import deleted_entry, existing_entry
+from icesql.iceberg.manifest.writing.manifest_writer import deleted_entry
 from icesql.iceberg.types import IcebergType, UUIDType
 
 # True for a file to remove, whatever its key.
@@ -33,14 +32,14 @@ class ManifestFilter:
         self,
         removed: Sequence[DataFile],
         *,
-        also: AlsoRemoved | None = None,
+        also: AlsoRemoved = lambda file: False,
     ) -> None:
         self._keys: frozenset[FileKey] = frozenset(map(file_key, removed))
         self._partitions: dict[int, set[tuple[Any, ...]]] = {}
         for each in removed:
             self._partitions.setdefault(each.spec_id, set()).add(each.partition)
         self._also = also
-        self._known: dict[ManifestFile, HeldManifest] = {}
+        self._known: dict[tuple[object, ManifestFile], HeldManifest] = {}
 
     def apply(
         self,
@@ -52,31 +51,30 @@ class ManifestFilter:
         unknown = [
             each
             for each in manifests
-            if each not in self._known and (self._may_hold(store, each) or also_open(each))
+            if (store.written_as, each) not in self._known
+            and (self._may_hold(store, each) or also_open(each))
         ]
         for manifest, entries in store.read(unknown):
-            gone: list[DataFile] = []
-            made = []
-            for index, status in enumerate(entries.status):
-                if status == DELETED:
-                    continue  # an older snapshot's manifest already records this removal
-                file = entries.data_file(index)
-                if file_key(file) in self._keys or (self._also is not None and self._also(file)):
-                    gone.append(file)
-                    made.append(deleted_entry(file, store.snapshot_id))
-                else:
-                    made.append(existing_entry(file, manifest.added_snapshot_id or 0))
-            if not gone:
-                self._known[manifest] = HeldManifest(manifest)
-                continue
-            store.note(manifest, entries)
-            form = store.form(manifest.partition_spec_id, manifest.content)
-            written = store.write(made, form)
-            self._known[manifest] = HeldManifest(written, tuple(made), tuple(gone))
-        return [self._known.get(each) or HeldManifest(each) for each in manifests]
+            made = [
+                deleted_entry(each.file, store.snapshot_id) if self._removes(each.file) else each
+                for each in existing_entries(manifest, entries)
+            ]
+            gone = tuple(each.file for each in made if not each.is_live)
+            found = HeldManifest(manifest)
+            if gone:
+                store.note(manifest, entries)
+                form = store.form(manifest.partition_spec_id, manifest.content)
+                found = store.write(made, form, gone)
+            self._known[store.written_as, manifest] = found
+        return [
+            self._known.get((store.written_as, each)) or HeldManifest(each) for each in manifests
+        ]
+
+    def _removes(self, file: DataFile) -> bool:
+        return file_key(file) in self._keys or self._also(file)
 
     def forget(self) -> None:
-        """Forget the results: the files to remove, or the form of manifests, have changed."""
+        """Forget the results: the files to remove have changed."""
         self._known.clear()
 
     def _may_hold(self, store: ManifestStore, manifest: ManifestFile) -> bool:

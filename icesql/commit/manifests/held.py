@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from icesql.commit.files import FileChanges
-from icesql.commit.manifests.store import ManifestStore
 from icesql.iceberg.manifest.data_file import DataFile
 from icesql.iceberg.manifest.manifest import ManifestContent, ManifestFile
 from icesql.iceberg.manifest.writing.manifest_writer import ManifestEntry, added_entry
+
+if TYPE_CHECKING:
+    from icesql.commit.manifests.store import ManifestStore
 
 
 class HeldManifest(Struct, frozen=True):
@@ -25,11 +28,6 @@ class HeldManifest(Struct, frozen=True):
     manifest: ManifestFile
     entries: tuple[ManifestEntry, ...] | None = None
     removed: tuple[DataFile, ...] = ()
-
-
-def held(pairs: Sequence[tuple[ManifestFile, Sequence[ManifestEntry]]]) -> list[HeldManifest]:
-    """Newly written manifests with their entries."""
-    return [HeldManifest(manifest, tuple(entries)) for manifest, entries in pairs]
 
 
 # Manifests of the files that a commit adds; written once for all its attempts.
@@ -48,8 +46,7 @@ class AddedManifests:
 
     def of(self, store: ManifestStore, content: ManifestContent) -> list[HeldManifest]:
         """The new manifests of one content, highest spec id first."""
-        metadata = store.metadata
-        key = content, metadata.format_version, metadata.current_schema_id
+        key = content, store.written_as
         if key not in self._made:
             is_data = content is ManifestContent.DATA
             files = self._changes.added_data if is_data else self._changes.added_deletes
@@ -62,13 +59,13 @@ class AddedManifests:
         by_spec: dict[int, list[DataFile]] = {}
         for each in files:
             by_spec.setdefault(each.spec_id, []).append(each)
-        found = []
+        found: list[HeldManifest] = []
         for spec_id in sorted(by_spec, reverse=True):
             entries = [
                 added_entry(each, store.snapshot_id, self._age(each, content))
                 for each in by_spec[spec_id]
             ]
-            found += held([*store.write_rolled(entries, store.form(spec_id, content))])
+            found += store.write_rolled(entries, store.form(spec_id, content))
         return found
 
     def _age(self, file: DataFile, content: ManifestContent) -> int | None:

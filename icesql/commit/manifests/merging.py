@@ -9,7 +9,6 @@ from collections.abc import Sequence
 
 from icesql.commit.manifests.held import HeldManifest
 from icesql.commit.manifests.store import ManifestStore
-from icesql.iceberg.manifest.manifest import ManifestFile
 from icesql.iceberg.manifest.writing.manifest_writer import ManifestEntry
 
 
@@ -21,7 +20,7 @@ class ManifestMerge:
     """
 
     def __init__(self) -> None:
-        self._merged: dict[tuple[ManifestFile, ...], HeldManifest] = {}
+        self._merged: dict[tuple[object, ...], HeldManifest] = {}
 
     def apply(self, store: ManifestStore, manifests: Sequence[HeldManifest]) -> list[HeldManifest]:
         """The manifests, merged in bins of the target size for each spec, highest spec id first.
@@ -46,12 +45,8 @@ class ManifestMerge:
                     found.append(self._merge(store, members))
         return found
 
-    def forget(self) -> None:
-        """Forget merged manifests: the form of manifests has changed."""
-        self._merged.clear()
-
     def _merge(self, store: ManifestStore, members: Sequence[HeldManifest]) -> HeldManifest:
-        key = tuple(each.manifest for each in members)
+        key = store.written_as, *(each.manifest for each in members)
         if key not in self._merged:
             entries: list[ManifestEntry] = []
             for each in members:
@@ -62,7 +57,7 @@ class ManifestMerge:
                     entries += each.entries
             first = members[0].manifest
             form = store.form(first.partition_spec_id, first.content)
-            self._merged[key] = HeldManifest(store.write(entries, form), tuple(entries))
+            self._merged[key] = store.write(entries, form)
         return self._merged[key]
 
 

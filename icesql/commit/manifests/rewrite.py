@@ -100,8 +100,7 @@ class _ManifestRewrite(SnapshotOperation):
         self._given_spec, self._sort_by = spec_id, sort_by
         self._fields(table.metadata)
         # The key has all fields of the manifests, since entries inherit row ids and numbers.
-        self._written: dict[ManifestGroup, list[HeldManifest]] = {}
-        self._written_as: tuple[int, int] | None = None
+        self._written: dict[tuple[object, ManifestGroup], list[HeldManifest]] = {}
 
     def _spec_id(self, metadata: TableMetadata) -> int:
         wanted = self._given_spec
@@ -133,14 +132,9 @@ class _ManifestRewrite(SnapshotOperation):
     def _manifests(
         self, base: Table, parent: Snapshot | None
     ) -> tuple[list[ManifestFile], int, int] | None:
-        metadata = base.metadata
-        groups, _ = self.groups(metadata)
+        groups, _ = self.groups(base.metadata)
         if not groups:
             return None
-        written_as = metadata.format_version, metadata.current_schema_id
-        if self._written_as != written_as:
-            self._written.clear()
-            self._written_as = written_as
         written = [each for group in groups for each in self._rewritten(group)]
         gone = {each.manifest_path for group in groups for each in group.manifests}
         old = self._store.manifests_of(parent)
@@ -153,9 +147,10 @@ class _ManifestRewrite(SnapshotOperation):
         return sorted(listed, key=lambda each: each.content), len(gone), 0
 
     def _rewritten(self, group: ManifestGroup) -> list[HeldManifest]:
-        if group not in self._written:
-            self._written[group] = [*self._write(group)]
-        return self._written[group]
+        key = self._store.written_as, group
+        if key not in self._written:
+            self._written[key] = [*self._write(group)]
+        return self._written[key]
 
     def _write(self, group: ManifestGroup) -> Iterator[HeldManifest]:
         entries: list[ManifestEntry] = []
@@ -171,8 +166,7 @@ class _ManifestRewrite(SnapshotOperation):
         form = self._store.form(group.manifests[0].partition_spec_id, group.content)
         size = max(-(-len(entries) // group.count), 1)
         for start in range(0, len(entries), size):
-            part = tuple(entries[start : start + size])
-            yield HeldManifest(self._store.write(part, form), part)
+            yield self._store.write(entries[start : start + size], form)
 
 
 def _key(value: Any) -> tuple[bool, Any]:

@@ -12,8 +12,10 @@ from msgspec.structs import replace
 
 from icesql.catalog.table import Table
 from icesql.commit.manifests.carried import Carried, live_of
+from icesql.commit.manifests.held import HeldManifest
 from icesql.context import QueryContext
 from icesql.errors import CommitConflictError
+from icesql.iceberg.manifest.data_file import DataFile
 from icesql.iceberg.manifest.entries import ADDED, DELETED, EXISTING, ManifestEntries
 from icesql.iceberg.manifest.manifest import ManifestContent, ManifestFile
 from icesql.iceberg.manifest.writing.container import manifest_codec
@@ -59,6 +61,8 @@ class ManifestStore:
         """Use other metadata of the table from now on."""
         self.metadata = metadata
         self.settings = ManifestSettings.of(metadata.properties)
+        # Manifests are written again if this has changed.
+        self.written_as = metadata.format_version, metadata.current_schema_id
         self._folder = metadata_folder(metadata.location, metadata.properties)
         self._specs: dict[int, tuple[PartitionSpec, tuple[IcebergType, ...]]] = {}
 
@@ -86,7 +90,7 @@ class ManifestStore:
         self, manifests: Sequence[ManifestFile]
     ) -> Iterator[tuple[ManifestFile, ManifestEntries]]:
         """Each manifest with its entries, inherited values filled in."""
-        return self._reader.entries_of(manifests, self.spec_of)
+        return self._reader.entries_of(manifests, lambda each: self.spec(each.partition_spec_id))
 
     def existing(
         self, manifests: Sequence[ManifestFile]
@@ -94,9 +98,7 @@ class ManifestStore:
         """Each manifest, which will be replaced, with its live files as EXISTING entries."""
         for manifest, entries in self.read(manifests):
             self.note(manifest, entries)
-            added_by = manifest.added_snapshot_id or 0
-            files = (entries.data_file(index) for index, live in enumerate(entries.live) if live)
-            yield manifest, [existing_entry(each, added_by) for each in files]
+            yield manifest, existing_entries(manifest, entries)
 
     def note(self, manifest: ManifestFile, entries: ManifestEntries) -> None:
         """Remember the live files of a manifest that will be replaced."""
@@ -108,10 +110,6 @@ class ManifestStore:
             ((_, entries),) = self.read([manifest])
             self.note(manifest, entries)
         return self._live[manifest]
-
-    def spec_of(self, manifest: ManifestFile) -> tuple[PartitionSpec, Sequence[IcebergType]]:
-        """The spec of a manifest and the types of its partition values."""
-        return self.spec(manifest.partition_spec_id)
 
     def spec(self, spec_id: int) -> tuple[PartitionSpec, tuple[IcebergType, ...]]:
         """A spec and the types of its partition values, even if source columns were dropped.
@@ -166,24 +164,28 @@ class ManifestStore:
             metadata.format_version, spec, metadata.schema, types, content, self.settings.codec
         )
 
-    def write(self, entries: Sequence[ManifestEntry], form: ManifestForm) -> ManifestFile:
-        """Write one manifest with these entries."""
+    def write(
+        self,
+        entries: Sequence[ManifestEntry],
+        form: ManifestForm,
+        removed: tuple[DataFile, ...] = (),
+    ) -> HeldManifest:
+        """Write one manifest with these entries; see ``HeldManifest``."""
         path = f"{self._folder}/{self._unique}-m{next(self._numbers)}.avro"
         data, made = write_manifest(entries, form, path=path, snapshot_id=self.snapshot_id)
         self._own.write(path, data)
         self._bytes_per_entry = max(len(data) / len(entries), 1)
-        return made
+        return HeldManifest(made, tuple(entries), removed)
 
     def write_rolled(
         self, entries: Sequence[ManifestEntry], form: ManifestForm
-    ) -> Iterator[tuple[ManifestFile, Sequence[ManifestEntry]]]:
-        """Write manifests of about the target size; yield each with its entries."""
+    ) -> Iterator[HeldManifest]:
+        """Write manifests of about the target size."""
         start = 0
         while start < len(entries):
             fitting = int(self.settings.target_bytes / self._bytes_per_entry)
             end = start + max(fitting // _CHECKED_EVERY * _CHECKED_EVERY, _CHECKED_EVERY)
-            part = entries[start:end]
-            yield self.write(part, form), part
+            yield self.write(entries[start:end], form)
             start = end
 
     def write_list(
@@ -194,6 +196,12 @@ class ManifestStore:
         data, listed, rows = write_manifest_list([*manifests], header)
         self._own.write(path, data)
         return path, listed, rows
+
+
+def existing_entries(manifest: ManifestFile, entries: ManifestEntries) -> list[ManifestEntry]:
+    """The live files of a manifest as EXISTING entries."""
+    files = (entries.data_file(index) for index, live in enumerate(entries.live) if live)
+    return [existing_entry(each, manifest.added_snapshot_id or 0) for each in files]
 
 
 def _is_whole(manifest: ManifestFile, version: int) -> bool:
@@ -248,11 +256,11 @@ _PARTITIONS: Final = "write.summary.partition-limit"
 class ManifestSettings(Struct, frozen=True):
     """Settings for manifests; the newest bin is merged if it has ``least_to_merge`` members."""
 
-    target_bytes: int = 8 << 20
-    least_to_merge: int = 100
-    merges: bool = True
-    codec: str = "deflate"
-    partition_limit: int = 0
+    target_bytes: int
+    least_to_merge: int
+    merges: bool
+    codec: str
+    partition_limit: int
 
     @classmethod
     def of(cls, properties: Mapping[str, str]) -> ManifestSettings:

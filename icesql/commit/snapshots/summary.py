@@ -6,7 +6,7 @@ Source: Java ``SnapshotSummary`` and ``SnapshotProducer.updateTotal``.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final, Literal
 
 from icesql.iceberg.manifest.data_file import DataFile, FileContent
@@ -23,37 +23,32 @@ _TOTALS: Final = {
 _PARTITION_PREFIX: Final = "partitions."
 
 
-class SummaryCounts:
-    """Counts of the files that a snapshot adds and removes.
+def counts(
+    files: Iterable[tuple[Literal["added", "removed"], DataFile, str]],
+    duplicates: int,
+    partition_limit: int,
+) -> dict[str, str]:
+    """The counts of added and removed files as summary keys; zeros are left out.
 
-    ``partition_limit`` is the largest number of partitions that get their own counts.
+    Each file comes with the path of its partition. ``duplicates`` are removed files that the table
+    listed more than once, ``partition_limit`` is the largest number of partitions that get their
+    own counts.
     """
-
-    def __init__(self, partition_limit: int) -> None:
-        self._limit = partition_limit
-        self._counts: Counter[str] = Counter()
-        self._partitions: dict[str, Counter[str]] = {}
-
-    def count(self, file: DataFile, partition: str, verb: Literal["added", "removed"]) -> None:
-        """Count a file; ``partition`` is its path."""
-        for counts in (self._counts, self._partitions.setdefault(partition, Counter())):
-            counts.update(_counted(file, verb))
-
-    def add_duplicates(self, count: int) -> None:
-        """Count removed files that the table listed more than once."""
-        self._counts["deleted-duplicate-files"] += count
-
-    def written(self) -> dict[str, str]:
-        """The counts as summary keys; zeros are left out."""
-        found = {key: str(number) for key, number in self._counts.items() if number > 0}
-        found["changed-partition-count"] = str(len(self._partitions))
-        if 0 < len(self._partitions) <= self._limit:
-            found["partition-summaries-included"] = "true"
-            for path, counts in self._partitions.items():
-                if path:
-                    text = ",".join(f"{key}={number}" for key, number in counts.items() if number)
-                    found[_PARTITION_PREFIX + path] = text
-        return found
+    whole: Counter[str] = Counter()
+    partitions: dict[str, Counter[str]] = {}
+    for verb, file, partition in files:
+        for each in (whole, partitions.setdefault(partition, Counter())):
+            each.update(_counted(file, verb))
+    whole["deleted-duplicate-files"] = duplicates
+    found = {key: str(number) for key, number in whole.items() if number > 0}
+    found["changed-partition-count"] = str(len(partitions))
+    if 0 < len(partitions) <= partition_limit:
+        found["partition-summaries-included"] = "true"
+        for path, each in partitions.items():
+            if path:
+                text = ",".join(f"{key}={number}" for key, number in each.items() if number)
+                found[_PARTITION_PREFIX + path] = text
+    return found
 
 
 def totals(previous: Mapping[str, str] | None, counted: Mapping[str, str]) -> dict[str, str]:
