@@ -284,15 +284,13 @@ def _undeleted_keys(
     """
     if not keys:
         return
-    metadata = history.table.metadata
     went: dict[tuple[str, int | None], list[Snapshot]] = {}
     for after, deletes in keys:
         for each in deletes:
             went.setdefault(_key(each), []).append(after)
     dropped = {_key(each): each for _, deletes in keys for each in deletes}.values()
-    same = history.table.storage.same_file_key
     try:
-        gone = DeleteIndex(dropped, metadata.specs, metadata.file_schema, same)
+        gone = DeleteIndex.of(history.table, dropped)
     except CorruptFileError:
         return
     newest = max(each.sequence_number for each in dropped)

@@ -122,12 +122,7 @@ class History:
             if len(self._indexes) > 1:  # a snapshot and its parent are compared
                 self._indexes.pop(next(iter(self._indexes)))
             try:
-                self._indexes[number] = DeleteIndex(
-                    self.deletes_of(snapshot),
-                    self.table.metadata.specs,
-                    self.table.metadata.file_schema,
-                    self.table.storage.same_file_key,
-                )
+                self._indexes[number] = DeleteIndex.of(self.table, self.deletes_of(snapshot))
             except CorruptFileError:
                 self._indexes[number] = None
         return self._indexes[number]

@@ -7,6 +7,7 @@ Maintenance that runs beside writers uses this at each attempt to commit, in ``r
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from hashlib import blake2b
 from typing import Final, NoReturn
 
@@ -73,16 +74,17 @@ class Others:
         number = start.sequence_number
         since = Since(start.snapshot_id, base, head, query, number=number, own=own)
         self._since, self._key_of = since, since.key_of
-        new = since.new_deletes
-        self.added_deletes, self.removed_deletes = {*map(file_key, new)}, since.removed_deletes
+        new, self.removed_deletes = since.deletes()
+        self.added_deletes = {*map(file_key, new)}
         self._vectors = {
             self._key_of(each.referenced_data_file or "") for each in new if each.is_deletion_vector
         }
-        self._new_positions = since.index(
+        index_of = partial(DeleteIndex.of, base, compare_bounds=False)
+        self._new_positions = index_of(
             each for each in new if not each.equality_ids and not each.is_deletion_vector
         )
         # Rewritten deletes keep their old sequence number and delete no further rows.
-        self._new_equality = since.index(
+        self._new_equality = index_of(
             each for each in new if each.equality_ids and each.sequence_number > number
         )
         self._live: DeleteIndex | None = None
@@ -129,7 +131,8 @@ class Others:
     def positions_of(self, task: FileScanTask) -> tuple[DataFile, ...]:
         """The vector or position delete files of a file in the head."""
         if self._live is None:
-            self._live = self._since.index(self._live_positions())
+            live = self._live_positions()
+            self._live = DeleteIndex.of(self.base, live, compare_bounds=False)
         return self._live.deletes_of(task.data_file)
 
     def _live_positions(self) -> Iterator[DataFile]:

@@ -431,12 +431,9 @@ class _Walk:
             return None
         from icesql.scan.deletes.delete_index import DeleteIndex
 
-        metadata = self.scan.table.metadata
-        return DeleteIndex(
+        return DeleteIndex.of(
+            self.scan.table,
             self._delete_files(manifests),
-            metadata.specs,
-            metadata.file_schema,
-            self.scan.table.storage.same_file_key,
             compare_bounds=self._prunes,
         )
 

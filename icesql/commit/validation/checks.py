@@ -15,6 +15,7 @@ from icesql.iceberg.expressions.predicate import ALWAYS_TRUE
 from icesql.iceberg.manifest.data_file import DataFile
 from icesql.iceberg.manifest.entries import ManifestEntries
 from icesql.iceberg.manifest.manifest import ManifestContent
+from icesql.scan.deletes.delete_index import DeleteIndex
 from icesql.scan.deletes.delete_pruning import may_delete_matching_rows
 from icesql.scan.pruning.metrics_evaluator import metrics_mask
 from icesql.scan.pruning.partition_evaluator import partition_mask
@@ -128,7 +129,7 @@ class _Checks:
             if vectors and key_of(each.path) in vectors:
                 self._refuse(f"rows of {each.path}, which it rewrites, were deleted")
         others = [each for each in new if not each.is_deletion_vector]
-        index = self._since.index(others, compare_bounds=True)
+        index = DeleteIndex.of(self._since.base, others)
         lost = self._since.lost_delete(index, self._wanted.undeleted, self._wanted.same_age)
         if lost is not None:
             self._refuse(lost)

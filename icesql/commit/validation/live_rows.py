@@ -29,13 +29,12 @@ from typing import Any
 from msgspec.structs import replace
 
 from icesql.catalog.table import Table
-from icesql.commit.files import FileChanges, FileKey, file_key
+from icesql.commit.files import FileChanges, FileKey, data_of, file_key
 from icesql.commit.manifests.filtering import may_hold
 from icesql.commit.manifests.held import HeldManifest
-from icesql.commit.manifests.store import ManifestStore
+from icesql.commit.manifests.store import ManifestStore, existing_entries
 from icesql.errors import Error, InternalError, rows_changed
 from icesql.iceberg.manifest.data_file import DataFile, FileContent
-from icesql.iceberg.manifest.entries import DELETED
 from icesql.iceberg.manifest.manifest import ManifestContent, ManifestFile
 from icesql.scan.deletes.delete_index import DeleteIndex, partition_key
 from icesql.scan.deletes.vectors import rows_of_vector
@@ -61,9 +60,7 @@ class LiveRows:
         self._old, self._kept = old, kept
         self._key_of = table.storage.same_file_key
         self._is_certain = len({file_key(each) for each in removed}) == len(removed)
-        self._gone = {
-            self._key_of(each.path): each for each in removed if each.content is FileContent.DATA
-        }
+        self._gone = {self._key_of(each.path): each for each in data_of(removed)}
         # If bounds identify a single data file, the planner has set referenced_data_file.
         self._named = {file_key(each): each.referenced_data_file for each in changes.removed}
         self._removed = [each for each in removed if each.content is not FileContent.DATA]
@@ -180,7 +177,7 @@ class LiveRows:
             for each in self._live(self._kept if going else (), ManifestContent.DELETES)
             if each.is_deletion_vector
         ]
-        index = self._index([*going.values(), *staying])
+        index = DeleteIndex.of(self._table, [*going.values(), *staying], compare_bounds=False)
         for file in self._live(self._holding(deletes), ManifestContent.DATA):
             if vectors and (vector := vectors.get(self._key_of(file.path))) is not None:
                 return vector
@@ -231,11 +228,9 @@ class LiveRows:
     def _range(self, exact: int) -> tuple[int, int]:
         """The bounds of the change if deletes with an unknown number of rows apply."""
         least = most = exact
-        index = self._index(
-            each
-            for each in self._live(map(HeldManifest, self._old), ManifestContent.DELETES)
-            if not each.is_deletion_vector
-        )
+        deletes = self._live(map(HeldManifest, self._old), ManifestContent.DELETES)
+        files = (each for each in deletes if not each.is_deletion_vector)
+        index = DeleteIndex.of(self._table, files, compare_bounds=False)
         for path, file in self._gone.items():
             known = self._in_vector(path)
             applied = index.deletes_of(file)
@@ -263,16 +258,6 @@ class LiveRows:
 
     # ------------------------------------------------------------------ files
 
-    def _index(self, deletes: Iterable[DataFile]) -> DeleteIndex:
-        metadata = self._table.metadata
-        return DeleteIndex(
-            deletes,
-            metadata.specs,
-            metadata.file_schema,
-            self._key_of,
-            compare_bounds=False,
-        )
-
     def _live(
         self, manifests: Iterable[HeldManifest], content: ManifestContent
     ) -> Iterator[DataFile]:
@@ -289,9 +274,7 @@ class LiveRows:
                         yield replace(each.file, sequence_number=new if number is None else number)
                 continue
             ((_, entries),) = self._store.read([manifest])
-            for index, status in enumerate(entries.status):
-                if status != DELETED:
-                    yield entries.data_file(index)
+            yield from (each.file for each in existing_entries(manifest, entries))
 
     def _oldest(self) -> int:
         """The lowest sequence number of the remaining data."""

@@ -5,7 +5,7 @@ Source: Java ``MergingSnapshotProducer.validationHistory``.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property
 from types import MappingProxyType
 from typing import Final
@@ -105,35 +105,14 @@ class Since:
             for index in each.removed
         )
 
-    @cached_property
-    def new_deletes(self) -> tuple[DataFile, ...]:
-        """The delete files and vectors that were added."""
-        return self._deletes[0]
-
-    @cached_property
-    def removed_deletes(self) -> frozenset[FileKey]:
-        """The keys of the delete files and vectors that were removed."""
-        return self._deletes[1]
-
-    @cached_property
-    def _deletes(self) -> tuple[tuple[DataFile, ...], frozenset[FileKey]]:
+    def deletes(self) -> tuple[list[DataFile], set[FileKey]]:
+        """The delete files and vectors that were added, and the keys of those that were removed."""
         new: list[DataFile] = []
         removed: set[FileKey] = set()
         for each in self.changed(ManifestContent.DELETES):
             new += map(each.entries.data_file, each.added)
             removed.update(file_key(each.entries.data_file(index)) for index in each.removed)
-        return tuple(new), frozenset(removed)
-
-    def index(self, deletes: Iterable[DataFile], *, compare_bounds: bool = False) -> DeleteIndex:
-        """An index of deletes by the data files to which they apply."""
-        metadata = self.base.metadata
-        return DeleteIndex(
-            deletes,
-            metadata.specs,
-            metadata.file_schema,
-            self.key_of,
-            compare_bounds=compare_bounds,
-        )
+        return new, removed
 
     def as_old(self, file: DataFile) -> DataFile:
         """The file with its sequence number, but at most that of the start, as for new files."""

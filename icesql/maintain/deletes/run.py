@@ -264,14 +264,14 @@ class _Conversion:
         """The equality deletes that can be removed, and the number of the others."""
         if head is None:
             return [], 0
-        metadata, reader = base.metadata, ManifestReader(base, self._query)
+        reader = ManifestReader(base, self._query)
         listed = reader.manifests_of(head)
         equality = [
             entries.data_file(index)
             for entries, index in reader.live(listed, ManifestContent.DELETES)
             if entries.content[index] == FileContent.EQUALITY_DELETES
         ]
-        index_of = DeleteIndex(equality, metadata.specs, metadata.file_schema, self._key_of)
+        index_of = DeleteIndex.of(base, equality)
         needed: set[FileKey] = {
             file_key(each) for each in equality if file_key(each) in others.added_deletes
         }

@@ -20,7 +20,7 @@ def dangling_deletes(table: Table, snapshot: Snapshot, query: QueryContext) -> l
 
     Ignores the bounds of delete files. Reads all manifests.
     """
-    metadata, reader = table.metadata, ManifestReader(table, query)
+    reader = ManifestReader(table, query)
     listed = reader.manifests_of(snapshot)
     live = reader.live(listed, ManifestContent.DELETES)
     deletes = [entries.data_file(index) for entries, index in live]
@@ -29,13 +29,7 @@ def dangling_deletes(table: Table, snapshot: Snapshot, query: QueryContext) -> l
     data = (
         entries.data_file(index) for entries, index in reader.live(listed, ManifestContent.DATA)
     )
-    index = DeleteIndex(
-        deletes,
-        metadata.specs,
-        metadata.file_schema,
-        table.storage.same_file_key,
-        compare_bounds=False,
-    )
+    index = DeleteIndex.of(table, deletes, compare_bounds=False)
     # Files share tuples of many deletes. Each tuple is held, so that its id is not reused.
     applied = {id(each): each for each in map(index.deletes_of, data)}
     needed = {file_key(delete) for each in applied.values() for delete in each}

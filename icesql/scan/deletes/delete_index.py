@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Mapping
 from struct import pack
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote
 
 from msgspec.structs import replace
@@ -18,6 +18,9 @@ from icesql.iceberg.partitioning import PartitionSpec
 from icesql.iceberg.schema import Schema
 from icesql.scan.deletes.delete_overlap import ColumnFacts, Overlap
 from icesql.scan.tasks.task import without_metrics
+
+if TYPE_CHECKING:
+    from icesql.catalog.table import Table
 
 Deletes = tuple[DataFile, ...]
 # Bounds of text are cut to 16 characters by default; a writer that forgets to raise the cut upper
@@ -81,6 +84,16 @@ class DeleteIndex:
             ]
             for scope, groups in equality.items()
         }
+
+    @classmethod
+    def of(
+        cls, table: Table, deletes: Iterable[DataFile], *, compare_bounds: bool = True
+    ) -> DeleteIndex:
+        """The index of some deletes of a table."""
+        metadata, same = table.metadata, table.storage.same_file_key
+        return cls(
+            deletes, metadata.specs, metadata.file_schema, same, compare_bounds=compare_bounds
+        )
 
     def deletes_of(self, data_file: DataFile) -> Deletes:
         """The deletes to apply to ``data_file``: equality deletes first, then positions.
