@@ -14,7 +14,7 @@ from icesql.catalog.current_metadata import forget_metadata, is_metadata_name
 from icesql.catalog.table import Catalog, Table
 from icesql.catalog.targets import load_to_change
 from icesql.catalog.writes.change import Conflict, Done, Swap, TableChange, Unknown
-from icesql.commit.outcomes.requests import OpenRequests, Sent, files_of
+from icesql.commit.outcomes.requests import OpenRequests, Sent, files_of, is_same_table
 from icesql.commit.retries import RetryPolicy
 from icesql.commit.turns import Turn
 from icesql.context import COMMITTING, NOT_COMMITTED, Progress, QueryContext
@@ -331,7 +331,7 @@ def refreshed(catalog: Catalog, table: Table) -> Table:
 
 
 def _same_table(table: Table, found: Table) -> Table:
-    if (found.metadata.table_uuid or "").lower() != (table.metadata.table_uuid or "").lower():
+    if not is_same_table(table, found):
         raise CommitConflictError(
             f"the table {table.name} was replaced by another one of its name meanwhile"
         )

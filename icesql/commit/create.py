@@ -25,8 +25,10 @@ from icesql.iceberg.metadata.changes import updates as u
 from icesql.iceberg.metadata.changes.apply import RESERVED_PROPERTIES, apply_updates
 from icesql.iceberg.metadata.changes.requirements import AssertCreate
 from icesql.iceberg.metadata.json_writer import metadata_bytes
+from icesql.iceberg.metadata.sort_order import SortOrder
 from icesql.iceberg.metadata.table_metadata import NEWEST_FORMAT, parse_metadata
 from icesql.iceberg.new_spec import PartitionRequest, SortRequest, new_sort_order, new_spec
+from icesql.iceberg.partitioning import PartitionSpec
 from icesql.iceberg.schema import Schema
 from icesql.storage.open import Storage
 
@@ -65,12 +67,7 @@ def stage_table(
     made: tuple[u.Update, ...] = (
         u.AssignUuid(str(uuid.uuid4())),
         u.UpgradeFormatVersion(version),
-        u.AddSchema(fresh),
-        u.SetCurrentSchema(),
-        u.AddPartitionSpec(new_spec(fresh, partitioning)),
-        u.SetDefaultSpec(),
-        u.AddSortOrder(new_sort_order(fresh, ordering)),
-        u.SetDefaultSortOrder(),
+        *definition(fresh, new_spec(fresh, partitioning), new_sort_order(fresh, ordering)),
         u.SetProperties({_CODEC: "zstd", **own}),
     )
     updates_sent = made if location is None else (*made, u.SetLocation(location))
@@ -79,6 +76,18 @@ def stage_table(
     place = catalog.place_new(identifier, _change(updates_sent, Storage()))
     updates = (*made, u.SetLocation(place.location))
     return StagedTable(_staged(identifier, updates, place.storage), updates)
+
+
+def definition(schema: Schema, spec: PartitionSpec, order: SortOrder) -> tuple[u.Update, ...]:
+    """The updates that give a table its columns, partitioning and order."""
+    return (
+        u.AddSchema(schema),
+        u.SetCurrentSchema(),
+        u.AddPartitionSpec(spec),
+        u.SetDefaultSpec(),
+        u.AddSortOrder(order),
+        u.SetDefaultSortOrder(),
+    )
 
 
 def own_properties(properties: Mapping[str, str]) -> dict[str, str]:

@@ -47,13 +47,14 @@ def create_ref(
 
     def updates(base: TableMetadata) -> Sequence[Update]:
         known = base.refs.get(name)
-        if known is None and must_exist:
-            raise ProgrammingError(f"there is no {kind} {name!r} to replace")
-        if known is not None and known.kind != kind:
+        if known is None:
+            if must_exist:
+                raise ProgrammingError(f"there is no {kind} {name!r} to replace")
+        elif known.kind != kind:
             raise ProgrammingError(f"{name!r} is a {known.kind}, not a {kind}")
-        if known is not None and if_exists == "keep":
+        elif if_exists == "keep":
             return ()
-        if known is not None and if_exists == "fail" and not must_exist:
+        elif if_exists == "fail" and not must_exist:
             raise ProgrammingError(f"{kind} {name!r} already exists")
         wanted = base.current_snapshot_id if snapshot_id is None else snapshot_id
         if wanted is None:
@@ -140,10 +141,15 @@ def step_back(branch: str, head: int, snapshot_id: int) -> MakeUpdates:
     return updates
 
 
+def head_of(metadata: TableMetadata, name: str) -> int | None:
+    """The snapshot id of a branch or tag; None if the ref does not exist."""
+    ref = metadata.refs.get(name)
+    return None if ref is None else ref.snapshot_id
+
+
 def check_head(metadata: TableMetadata, branch: str, head: int) -> None:
     """Raise CommitConflictError if a branch is at another snapshot than ``head``, or at none."""
-    known = metadata.refs.get(branch)
-    now = None if known is None else known.snapshot_id
+    now = head_of(metadata, branch)
     if now != head:
         raise CommitConflictError(
             f"{branch} is not at snapshot {head}, which was to be taken back, but at {now}; "
@@ -280,7 +286,6 @@ def _snapshot(metadata: TableMetadata, snapshot_id: int) -> Snapshot:
 
 
 def _to(metadata: TableMetadata, branch: str, snapshot_id: int) -> Sequence[Update]:
-    known = metadata.refs.get(branch)
-    if known is not None and known.snapshot_id == snapshot_id:
+    if head_of(metadata, branch) == snapshot_id:
         return ()
     return (SetSnapshotRef(branch, moved_ref(metadata, branch, snapshot_id)),)

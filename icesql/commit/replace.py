@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from icesql.catalog.table import Catalog, Table
 from icesql.commit.attempts import commit
 from icesql.commit.change import CommitResult
-from icesql.commit.create import own_properties
+from icesql.commit.create import definition, own_properties
 from icesql.commit.files import FileChanges
 from icesql.commit.snapshot_operation import SnapshotOperation
 from icesql.commit.validation.checks import validate
@@ -140,14 +140,7 @@ class _Replace(SnapshotOperation):
         found: list[u.Update] = []
         if staged.format_version > metadata.format_version:
             found.append(u.UpgradeFormatVersion(staged.format_version))
-        found += [
-            u.AddSchema(staged.schema),
-            u.SetCurrentSchema(),
-            u.AddPartitionSpec(staged.spec),
-            u.SetDefaultSpec(),
-            u.AddSortOrder(staged.order),
-            u.SetDefaultSortOrder(),
-        ]
+        found += definition(staged.schema, staged.spec, staged.order)
         if staged.properties:
             found.append(u.SetProperties(staged.properties))
         if MAIN in metadata.refs:

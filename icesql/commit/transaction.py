@@ -142,7 +142,7 @@ class Transaction:
             moment = max(now_ms(), *(each.working.metadata.last_updated_ms for each in held))
             parts = [_part(each, moment) for each in held]
             return commit_fixed(held[0].catalog, parts, query)
-        return commit(held[0].catalog, held[0].base, _Whole(held[0]), query)
+        return commit(held[0].catalog, held[0].base, held[0], query)
 
     def rollback(self) -> None:
         """Discard the changes and delete their files."""
@@ -158,19 +158,22 @@ def takes_several(catalog: Catalog) -> bool:
 
 
 def _part(held: _HeldTable, moment: int) -> Part:
-    updates = tuple(held.updates)
+    updates = tuple(held.made)
     needed = requirements_for(held.base.metadata, updates)
     change = TableChange(updates, needed, held.base.storage, moment)
-    return Part(held.base, change, _Whole(held))
+    return Part(held.base, change, held)
 
 
 class _HeldTable:
-    """A table in a transaction: its original state, and its state after the changes so far."""
+    """A table in a transaction: its original state, and its state after the changes so far.
+
+    All changes together are an ``Operation`` of ``commit.attempts``.
+    """
 
     def __init__(self, catalog: Catalog, table: Table) -> None:
         self.catalog, self.base, self.working = catalog, table, table
         self.operations: list[Operation] = []
-        self.updates: list[Update] = []
+        self.made: list[Update] = []
 
     def take(self, operation: Operation, query: QueryContext) -> Table:
         try:
@@ -191,7 +194,7 @@ class _HeldTable:
             operation.failed()
             raise
         self.operations.append(operation)
-        self.updates += updates
+        self.made += updates
         self.working = working
         return working
 
@@ -216,10 +219,37 @@ class _HeldTable:
         return before in (_given_ids(self.working.metadata), _given_ids(metadata))
 
     @property
+    def snapshot_id(self) -> int | None:
+        """The id of the last snapshot that the changes add."""
+        ids = [each.snapshot_id for each in self.operations]
+        return next((each for each in reversed(ids) if each is not None), None)
+
+    def updates(self, base: Table, attempt: int, now_ms: int) -> Sequence[Update]:
+        """As ``Operation.updates``."""
+        if is_same(base, self.base):
+            return self.made
+        if not self.reapplies_to(base.metadata):
+            raise self.conflict()
+        found: list[Update] = []
+        for each in self.operations:
+            # Attempt 1 was made when the statement ran, and its manifest list has that number.
+            made = tuple(each.updates(base, attempt + 1, now_ms))
+            found += made
+            base = applied(base, made, now_ms) if made else base
+        return found
+
+    def succeeded(self, table: Table) -> None:
+        """As ``Operation.succeeded``."""
+        for each in self.operations:
+            each.succeeded(table)
+
+    @property
     def files(self) -> tuple[str, ...]:
+        """As ``Operation.files``."""
         return tuple(path for each in self.operations for path in files_of(each))
 
     def failed(self) -> None:
+        """As ``Operation.failed``."""
         for each in reversed(self.operations):
             each.failed()
 
@@ -232,48 +262,6 @@ def _given_ids(metadata: TableMetadata) -> tuple[object, ...]:
         frozenset(metadata.specs),
         frozenset(metadata.sort_orders),
     )
-
-
-class _Whole:
-    """All changes of a transaction as one operation."""
-
-    def __init__(self, held: _HeldTable) -> None:
-        self._held = held
-
-    @property
-    def snapshot_id(self) -> int | None:
-        """The id of the last snapshot that the changes add."""
-        ids = [each.snapshot_id for each in self._held.operations]
-        return next((each for each in reversed(ids) if each is not None), None)
-
-    def updates(self, base: Table, attempt: int, now_ms: int) -> Sequence[Update]:
-        """As ``Operation.updates``."""
-        held = self._held
-        if is_same(base, held.base):
-            return held.updates
-        if not held.reapplies_to(base.metadata):
-            raise held.conflict()
-        found: list[Update] = []
-        for each in held.operations:
-            # Attempt 1 was made when the statement ran, and its manifest list has that number.
-            made = tuple(each.updates(base, attempt + 1, now_ms))
-            found += made
-            base = applied(base, made, now_ms) if made else base
-        return found
-
-    def succeeded(self, table: Table) -> None:
-        """As ``Operation.succeeded``."""
-        for each in self._held.operations:
-            each.succeeded(table)
-
-    @property
-    def files(self) -> tuple[str, ...]:
-        """As ``Operation.files``."""
-        return self._held.files
-
-    def failed(self) -> None:
-        """As ``Operation.failed``."""
-        self._held.failed()
 
 
 class CatalogInTransaction:

@@ -47,7 +47,7 @@ class Sent:
             return metadata.table_uuid in made or any(
                 each in metadata.snapshots for each in self.snapshot_ids
             )
-        if not _is_same(self.base, table):
+        if not is_same_table(self.base, table):
             return False
         # Compared with its time, because a folder can reuse the name of a version.
         named = {(each.metadata_file, each.timestamp_ms) for each in metadata.metadata_log}
@@ -72,7 +72,7 @@ class Sent:
         if self.base is None:
             return True
         base, now = self.base.metadata, table.metadata
-        if not _is_same(self.base, table) or has_lost_snapshots(base, now):
+        if not is_same_table(self.base, table) or has_lost_snapshots(base, now):
             return False
         return any(_cannot_hold(each, now) for each in self.change.requirements)
 
@@ -142,7 +142,8 @@ def changes_nothing(table: Table, updates: Sequence[u.Update], now_ms: int) -> b
     return not is_changed(document, apply_updates(document, updates, now_ms=now_ms))
 
 
-def _is_same(base: Table, table: Table) -> bool:
+def is_same_table(base: Table, table: Table) -> bool:
+    """True if both are states of one table."""
     mine, theirs = base.metadata.table_uuid, table.metadata.table_uuid
     return (mine or "").lower() == (theirs or "").lower()
 

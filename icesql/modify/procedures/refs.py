@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
 
 from icesql.catalog.table import Catalog, Table
 from icesql.commit import refs
@@ -12,7 +11,7 @@ from icesql.iceberg.metadata.changes.updates import SetSnapshotRef, Update
 from icesql.iceberg.metadata.property_numbers import whole_number
 from icesql.iceberg.metadata.snapshot import Snapshot
 from icesql.iceberg.metadata.table_metadata import MAIN, TableMetadata
-from icesql.modify.procedures.call import Call
+from icesql.modify.procedures.call import Call, moment
 from icesql.modify.procedures.procedure import Plan, Rows, Step
 
 
@@ -73,19 +72,12 @@ def changed(
     return seen[-1], done.table
 
 
-def head_of(metadata: TableMetadata, name: str) -> int | None:
-    """The snapshot id of a branch or tag; None if the ref does not exist."""
-    ref = metadata.refs.get(name)
-    return None if ref is None else ref.snapshot_id
-
-
 def moment_of(metadata: TableMetadata, snapshot_id: int | None) -> str:
     """The time of a snapshot, as " of …"; "" for an unknown one."""
     snapshot = None if snapshot_id is None else metadata.snapshot(snapshot_id)
     if snapshot is None:
         return ""
-    moment = datetime.fromtimestamp(snapshot.timestamp_ms / 1000, UTC)
-    return f" of {moment.isoformat(sep=' ', timespec='milliseconds')}"
+    return f" of {moment(snapshot.timestamp_ms)}"
 
 
 def from_to(before: int | None, after: int | None, more: str) -> str:

@@ -20,17 +20,17 @@ if TYPE_CHECKING:
 def fast_forward(call: Call) -> Plan:
     """Move a branch to the head of another one, of which it is an ancestor."""
     from icesql.commit import refs
-    from icesql.modify.procedures.refs import changed, from_to, head_of, nothing_to_do
+    from icesql.modify.procedures.refs import changed, from_to, nothing_to_do
 
     catalog, table = call.target()
     branch, to = call["branch"], call["to"]
     make = refs.fast_forward(branch, to)
     make(table.metadata)
-    before, after = head_of(table.metadata, branch), head_of(table.metadata, to)
+    before, after = (refs.head_of(table.metadata, each) for each in (branch, to))
     step = Step("set", "branch", branch, from_to(before, after, f", the head of {to}"))
 
     def run() -> Rows:
         seen, done = changed(call, catalog, table, make)
-        return Rows([(branch, head_of(seen, branch), head_of(done.metadata, branch))])
+        return Rows([(branch, *(refs.head_of(each, branch) for each in (seen, done.metadata)))])
 
     return Plan([step] if before != after else [], run, nothing_to_do(before == after))
