@@ -156,6 +156,11 @@ class NestedField(Struct, frozen=True):
     initial_default: Any = MISSING
     write_default: Any = MISSING
 
+    @property
+    def written_default(self) -> Any:
+        """The value of the field where a writer gives none: its write default, or None."""
+        return None if self.write_default is MISSING else self.write_default
+
     def __str__(self) -> str:
         need = "required" if self.required else "optional"
         return f"{self.field_id}: {self.name}: {need} {self.type}"

@@ -76,11 +76,6 @@ class Expired(Struct, frozen=True):
     kept: Unneeded = Unneeded()
     left: frozenset[str] = frozenset()
 
-    @property
-    def deleted(self) -> int:
-        """The number of deleted files."""
-        return len(self.files.paths) - len(self.left)
-
     def count(self, kind: str) -> int:
         """How many files of a kind were deleted."""
         return sum(each not in self.left for each in self.files.files.get(kind, ()))

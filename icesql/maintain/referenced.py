@@ -59,9 +59,7 @@ class Referenced:
         self._by_path: dict[str, list[tuple[str, str, str]]] = {}
         self._places: set[str] = set()
         folders: dict[str, str] = {}
-        self.count = 0
         for path in paths:
-            self.count += 1
             scheme, authority, inner = prefixes.of(path)
             self._by_path.setdefault(inner, []).append((scheme, authority, path))
             if storage.reroot is not None:

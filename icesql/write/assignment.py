@@ -47,8 +47,8 @@ def _python(value: Any, type: t.IcebergType) -> Any:
             made = {}
             for each in fields:
                 given = value.get(each.field_id, t.MISSING)
-                default = None if each.write_default is t.MISSING else each.write_default
-                made[each.name] = _python(default if given is t.MISSING else given, each.type)
+                given = each.written_default if given is t.MISSING else given
+                made[each.name] = _python(given, each.type)
             return made
         case t.ListType():
             return [_python(each, type.element) for each in value]
@@ -114,7 +114,7 @@ class Assignment(Struct, frozen=True):
             raise self._error(field, first_row, misfit)
 
     def _default(self, field: t.NestedField, count: int) -> pa.Array:
-        value = None if field.write_default is t.MISSING else field.write_default
+        value = field.written_default
         if value is None and field.required and count:
             raise IntegrityError(
                 f'column "{field.name}" is required and the statement gives it no value'
@@ -237,9 +237,8 @@ def _struct(
     present = values.is_valid()
     for field, place in zip(fields, places, strict=True):
         if place is None:
-            default = None if field.write_default is t.MISSING else field.write_default
-            inner = constant_array(default, field.type, len(values))
-            if field.required and default is None and pc.any(present).as_py():
+            inner = constant_array(field.written_default, field.type, len(values))
+            if field.required and field.written_default is None and pc.any(present).as_py():
                 raise Misfit(pc.index(present, True).as_py(), f" (field {field.name})", null=True)
             inner = without_nulls(inner) if field.required else inner
         else:

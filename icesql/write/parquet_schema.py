@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from itertools import count
 
 import pyarrow as pa
 from msgspec.structs import replace
@@ -22,6 +23,12 @@ def stored_fields(fields: tuple[t.NestedField, ...]) -> tuple[t.NestedField, ...
     Raises UnsupportedTableError for a list or map of type unknown.
     """
     return tuple(found for each in fields if (found := _stored(each, each.name)) is not None)
+
+
+def stored_places(schema: Schema) -> tuple[int | None, ...]:
+    """The index of each column among those that files store, None for one that they do not."""
+    places = count()
+    return tuple(next(places) if stored_fields((each,)) else None for each in schema.fields)
 
 
 def _stored(field: t.NestedField, name: str) -> t.NestedField | None:

@@ -111,7 +111,7 @@ def _write(
 ) -> DataFile:
     """Write a delete file in the partition of a data file; ``groups`` are paths and positions."""
     options = write_options(metadata.properties, deletes=True)
-    modes = {DELETE_FILE_PATH.field_id: FULL, DELETE_POS.field_id: FULL}
+    modes = dict.fromkeys(SCHEMA.field_by_id, FULL)
     shape = FileShape.of(SCHEMA, modes, options, {"delete-type": "position"})
     spec = metadata.specs[data_file.spec_id]
     types = partition_types(spec, metadata.file_schema)

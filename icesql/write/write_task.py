@@ -7,10 +7,12 @@ import threading
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from typing import Any, Final, Literal, TypeAlias, cast
 
 import pyarrow as pa
 from msgspec import Struct
+from msgspec.structs import asdict
 
 from icesql.context import Progress, QueryContext
 from icesql.errors import UnsupportedTableError
@@ -211,7 +213,7 @@ class _Writing:
             try:
                 if schema is not None:
                     self._task.assignment.check(schema)
-                spilled = self._write(self._converted(batches))
+                self._write(self._converted(batches))
                 written = self._writers.finish()
             except BaseException:
                 self._writers.abandon()
@@ -220,7 +222,6 @@ class _Writing:
         return Written(
             files,
             rows=self._read,
-            spilled_bytes=spilled,
             origins=self._origins_of([each for _, each in written]),
         )
 
@@ -254,17 +255,17 @@ class _Writing:
                 self._read += part.num_rows
                 self._query.report(Progress("writing rows", self._read))
 
-    def _write(self, batches: Iterator[pa.RecordBatch]) -> int:
-        """Pass the rows to the writers; return how many bytes were spilled to disk."""
+    def _write(self, batches: Iterator[pa.RecordBatch]) -> None:
+        """Pass the rows to the writers."""
         task = self._task
         if not task.spec.fields and not task.sort_keys:
             self._tuples.append(())
             for table in _gathered(batches, self._piece_bytes):
                 self._writers.put(Rows(0, table))
-            return 0
+            return
         if task.clustered:
             self._write_clustered(batches)
-            return 0
+            return
         clusters = Clusters(
             task.spec,
             task.schema,
@@ -272,7 +273,7 @@ class _Writing:
             self._query.settings.temp_directory,
             self._pool,
         )
-        try:
+        with closing(clusters):
             for batch in batches:
                 clusters.add(batch)
             # Sorted pieces become one file each, so they are larger.
@@ -285,9 +286,6 @@ class _Writing:
                     rows = sorted_rows(rows, task.schema, task.sort_keys)
                 alone = bool(task.sort_keys)
                 self._writers.put(Rows(len(self._tuples) - 1, rows, alone))
-            return clusters.spilled_bytes
-        finally:
-            clusters.close()
 
     def _write_clustered(self, batches: Iterator[pa.RecordBatch]) -> None:
         task = self._task
@@ -321,7 +319,6 @@ class _Writing:
         return f"{task.number:05d}-{task.attempt}-{task.operation}-{count:05d}.parquet"
 
     def _data_file(self, partition: int, file: WrittenFile) -> DataFile:
-        metrics = file.metrics
         return DataFile(
             FileContent.DATA,
             file.path,
@@ -330,14 +327,8 @@ class _Writing:
             self._tuples[partition],
             file.rows,
             file.size,
-            column_sizes=metrics.column_sizes,
-            value_counts=metrics.value_counts,
-            null_value_counts=metrics.null_value_counts,
-            nan_value_counts=metrics.nan_value_counts,
-            lower_bounds=metrics.lower_bounds,
-            upper_bounds=metrics.upper_bounds,
-            split_offsets=metrics.split_offsets,
             sort_order_id=self._task.sort_order_id,
+            **asdict(file.metrics),
         )
 
 

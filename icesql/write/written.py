@@ -43,7 +43,6 @@ class Written(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=Tru
     referenced: tuple[str, ...] = ()
     rows: int = 0
     gone: int = 0
-    spilled_bytes: int = 0
     origins: tuple[EncodedOrigins, ...] = ()
     apart: tuple[str, ...] = ()
     notes: tuple[Note, ...] = ()

@@ -187,7 +187,7 @@ class Run:
                 case "swaps":
                     assert rest == [str(catalog.swaps)]
                 case "deleted":
-                    assert rest == [str(done.deleted)]
+                    assert rest == [str(len(done.files.paths) - len(done.left))]
                 case "expired":
                     for kind, count in (each.split("=") for each in rest):
                         of_kind = done.files.files.get(kind.replace("_", " ").removesuffix("s"), ())

@@ -58,7 +58,7 @@ def described(partition: tuple[Any, ...] = ()) -> Written:
         split_offsets=(4, 2**33),
         sort_order_id=1,
     )
-    return Written((file,), rows=3, spilled_bytes=9)
+    return Written((file,), rows=3, gone=9)
 
 
 def decoded(data: bytes, *types: t.IcebergType) -> Written:

@@ -227,7 +227,7 @@ def _modes(table: Table, leaves: Sequence[FileField]) -> dict[int, MetricsMode]:
             continue
         wanted = arrow_type(schema.type_of(each.field_id))
         if not _same_bytes(each.type, wanted) and modes[each.field_id].has_bounds:
-            modes[each.field_id] = replace(COUNTS)
+            modes[each.field_id] = COUNTS
     return modes
 
 

@@ -7,7 +7,7 @@ file is written last: until then a reader sees the previous copy, or nothing.
 from __future__ import annotations
 
 import threading
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
@@ -106,7 +106,6 @@ class Copied(Struct, frozen=True):
     rewritten: int
     present: int
     storage: Storage
-    document: dict[str, Any]
 
 
 def copy_table(table: Table, request: CopyRequest, query: QueryContext) -> Copied:
@@ -155,7 +154,7 @@ class _Copy:
         self._longer: dict[str, list[tuple[bool, int | None, int]]] = {}
         self._held: Mapping[int, Snapshot] = {}
         self._sizes: dict[int, Mapping[str, str]] = {}
-        self.copied = self.copied_bytes = self.rewritten = self.present = 0
+        self._counts: Counter[str] = Counter()
 
     # ------------------------------------------------------------------ the whole
 
@@ -193,9 +192,10 @@ class _Copy:
         self._write_metadata(final, document, self._version.gzipped)
         self._write_hint(final)
         self._copy_log(final)
+        counts = self._counts
         return Copied(
-            final, metadata.current_snapshot_id, self.copied, self.copied_bytes, self.rewritten,
-            self.present, folder.storage, document,
+            final, metadata.current_snapshot_id, counts["copied"], counts["bytes"],
+            counts["rewritten"], counts["present"], folder.storage,
         )  # fmt: skip
 
     def _check_unchanged(self, final: str) -> None:
@@ -334,7 +334,7 @@ class _Copy:
         self._query.check()
         length = self._folder.lengths.get(new)
         if length is not None and self._since is not None:
-            self._count(present=1)
+            self._count("present")
             self._manifests[new] = length
             self._passed.append(manifest)
             return
@@ -344,7 +344,7 @@ class _Copy:
             self._rewrite_deletes(data, location)
         edited = edit_manifest(data, location, manifest.content, self._copy_listed)
         if length is not None:
-            self._count(present=1)
+            self._count("present")
             self._needed[new] = length
         else:
             length = len(edited)
@@ -421,13 +421,13 @@ class _Copy:
             except CorruptFileError:
                 folder.remove(new)  # incomplete, in a store that shows interrupted writes
             else:
-                self._count(present=1)
+                self._count("present")
                 return facts
 
         def fill(file: NewFile) -> None:
             write_relocated(self._source, listed.path, listed.file_format, self._named, file)
 
-        self._count(rewritten=1, size=folder.fill(new, fill))
+        self._count("rewritten", folder.fill(new, fill))
         return facts_of(folder.storage, new, listed.file_format)
 
     def _copy_file(self, path: str, new: str, length: int, file_format: str) -> None:
@@ -436,7 +436,7 @@ class _Copy:
         there = self._folder.lengths.get(new)
         if there is not None:
             if there == length or there == self._source.size(path):
-                self._count(present=1)
+                self._count("present")
                 self._needed[new] = there
                 return
             self._folder.remove(new)  # incomplete, in a store that shows interrupted writes
@@ -460,8 +460,9 @@ class _Copy:
 
         written = self._folder.fill(new, fill)
         self._needed[new] = written
-        self._count(copied=1, size=written)
-        self._query.report(Progress("copying", self.copied, None, self.copied_bytes))
+        self._count("copied", written)
+        counts = self._counts
+        self._query.report(Progress("copying", counts["copied"], None, counts["bytes"]))
 
     def _copy_statistics(self, each: StatisticsFile) -> None:
         path = each.statistics_path
@@ -473,24 +474,21 @@ class _Copy:
         length = self._folder.lengths.get(new)
         if length is None:
             return False
-        self._count(present=1)
+        self._count("present")
         self._needed[new] = length
         return True
 
     def _write(self, new: str, data: bytes) -> int:
         length = self._folder.write(new, data)
         self._needed[new] = length
-        self._count(rewritten=1, size=length)
+        self._count("rewritten", length)
         return length
 
-    def _count(
-        self, *, copied: int = 0, rewritten: int = 0, present: int = 0, size: int = 0
-    ) -> None:
+    def _count(self, what: str, size: int = 0) -> None:
+        """Count a file that was copied, rewritten or present, and the bytes that were written."""
         with self._lock:
-            self.copied += copied
-            self.rewritten += rewritten
-            self.present += present
-            self.copied_bytes += size
+            self._counts[what] += 1
+            self._counts["bytes"] += size
 
     # ------------------------------------------------------------------ metadata
 
@@ -512,7 +510,7 @@ class _Copy:
         folder = self._folder
         if path not in folder.lengths:
             length = folder.write(path, metadata_bytes(document, gzipped=gzipped))
-            self._count(rewritten=1, size=length)
+            self._count("rewritten", length)
         data = folder.storage.read(path, most=METADATA_BYTES)
         if metadata_document(data, path) != document:
             raise CatalogError(

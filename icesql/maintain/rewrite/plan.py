@@ -73,7 +73,7 @@ def plan_rewrite(table: Table, request: RewriteRequest, query: QueryContext) -> 
     schema = written_schema(metadata)
     scan = TableScan(
         # The catalog's scan planning gives no sequence numbers, which a rewrite keeps.
-        replace(table, planning=None) if table.planning is not None else table,
+        replace(table, planning=None),
         start,
         metadata.schema,
         schema,

@@ -19,7 +19,7 @@ from icesql.errors import ProgrammingError, UnsupportedTableError
 from icesql.iceberg import types as t
 from icesql.iceberg.schema import Schema
 from icesql.write.partition.partition_values import internal_array
-from icesql.write.partition.sorting import SortKey, key_values, source_column
+from icesql.write.partition.sorting import SortKey, key_values, ordered_floats, source_column
 
 Bytes = npt.NDArray[np.uint8]
 
@@ -134,12 +134,7 @@ def ordered_bytes(values: pa.Array, type: t.IcebergType, text_bytes: int = 8) ->
         case t.DecimalType():
             made = _decimal_bytes(values)
         case t.FloatType() | t.DoubleType():
-            doubles = pc.fill_null(values.cast(pa.float64()), 0.0)
-            numbers = doubles.to_numpy(zero_copy_only=False).copy()
-            numbers[np.isnan(numbers)] = np.nan  # one NaN, above all
-            bits = numbers.view(np.int64)
-            flipped = bits ^ ((bits >> 63) & np.int64(0x7FFFFFFFFFFFFFFF))
-            made = _signed_bytes(flipped)
+            made = _signed_bytes(ordered_floats(values))
         case t.BooleanType():
             made = np.zeros((len(values), _WORD), np.uint8)
             truth = pc.fill_null(values, False).to_numpy(zero_copy_only=False)

@@ -71,14 +71,11 @@ def rewrite(
         work = _Rewrite(catalog, plan, query, new)
         if not plan.groups:
             return work.done()
-        try:
-            with closing(run(work.of_tasks())) as results:
-                for task, made in results:
-                    work.take(task, made)
-                    query.check()
+        with closing(work), closing(run(work.of_tasks())) as results:
+            for task, made in results:
+                work.take(task, made)
+                query.check()
             work.finish()
-        finally:
-            work.close()
     return work.done()
 
 

@@ -5,7 +5,6 @@ Picklable, and the same on this machine and in a remote worker.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator
 from typing import Final
 
@@ -24,8 +23,12 @@ from icesql.read.columns.arrow_schema import arrow_schema
 from icesql.scan.tasks.packing import pack
 from icesql.scan.tasks.split import merge_adjacent, split_file
 from icesql.scan.tasks.task import CombinedScanTask, FileScanTask, without_metrics
-from icesql.write.assignment import Assignment
-from icesql.write.parquet_schema import parquet_schema, stored_fields, with_binary_variants
+from icesql.write.parquet_schema import (
+    parquet_schema,
+    stored_fields,
+    stored_places,
+    with_binary_variants,
+)
 from icesql.write.row_origins import FIELDS, with_origins
 from icesql.write.write_task import WriteTask, write_task, write_task_for
 from icesql.write.written import Written
@@ -53,7 +56,9 @@ class RewriteTask(Struct, frozen=True):
         write = replace(self.write, attempt=attempt)
         if self.order is None:
             return write_task(write, read_live_rows(self.scan, query), query)
-        stored = replace(write, assignment=_of_stored(write.assignment))
+        # The rows have only the columns that files store.
+        places = stored_places(self.write.schema)
+        stored = replace(write, assignment=replace(write.assignment, sources=places))
         return write_task(stored, _ordered(self, self.order, query), query)
 
 
@@ -123,13 +128,6 @@ def _write_task(plan: RewritePlan, group: FileGroup) -> WriteTask:
         parallel_files=1,
         origins=True,
     )
-
-
-def _of_stored(assignment: Assignment) -> Assignment:
-    """The assignment for rows that have only the columns that files store."""
-    places = itertools.count()
-    sources = (next(places) if stored_fields((f,)) else None for f in assignment.schema.fields)
-    return replace(assignment, sources=tuple(sources))
 
 
 def _ordered(task: RewriteTask, order: RowOrder, query: QueryContext) -> Iterator[pa.RecordBatch]:

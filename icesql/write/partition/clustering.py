@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import tempfile
 from collections import deque
 from collections.abc import Iterator, Sequence
@@ -109,7 +108,6 @@ class Clusters:
         self._values: dict[tuple[Any, ...], tuple[Any, ...]] = {}
         self._held: dict[tuple[Any, ...], list[pa.Table]] = {}
         self._runs: list[_Run] = []
-        self.spilled_bytes = 0
 
     def add(self, batch: pa.RecordBatch) -> None:
         """Add rows, in the table's Parquet schema."""
@@ -148,9 +146,7 @@ class Clusters:
         self._hold_all()
         make_temporary_folder(self._folder)
         with spilling_to(self._folder):
-            run = _Run(self._folder, self._held)
-        self.spilled_bytes += run.size
-        self._runs.append(run)
+            self._runs.append(_Run(self._folder, self._held))
         self._held, self._bytes = {}, 0
 
     def pieces(self, most_bytes: int) -> Iterator[Piece]:
@@ -205,7 +201,6 @@ class _Run:
                 self._batches[key] = range(count, count + len(batches))
                 count += len(batches)
         self._file.flush()
-        self.size = os.fstat(self._file.fileno()).st_size
         self._reader: Any = None
 
     def tables(self, key: tuple[Any, ...]) -> Iterator[pa.Table]:

@@ -90,15 +90,16 @@ def key_values(values: pa.Array, schema: Schema, key: SortKey) -> pa.Array:
         return made.cast(pa.int8())
     if pa.types.is_fixed_size_binary(made.type):
         return made.cast(pa.binary())
-    return _ordered(made) if t.is_floating(transform.result_type(type)) else made
+    if not t.is_floating(transform.result_type(type)):
+        return made
+    nulls = made.is_null().to_numpy(zero_copy_only=False)
+    return pa.array(ordered_floats(made), mask=np.asarray(nulls))
 
 
-def _ordered(values: pa.Array) -> pa.Array:
-    """Floats as integers that sort in the IEEE total order."""
-    doubles = values.cast(pa.float64())
-    filled = pc.fill_null(doubles, 0.0)
-    numbers: npt.NDArray[np.float64] = filled.to_numpy(zero_copy_only=False).copy()
-    numbers[np.isnan(numbers)] = np.nan  # one positive NaN for all
-    bits = numbers.view(np.int64)
-    flipped = np.where(bits < 0, bits ^ np.int64(0x7FFFFFFFFFFFFFFF), bits)
-    return pa.array(flipped, mask=np.asarray(doubles.is_null().to_numpy(zero_copy_only=False)))
+def ordered_floats(values: pa.Array) -> npt.NDArray[np.int64]:
+    """Floats as integers that sort in the IEEE total order; NULL as zero."""
+    doubles = pc.fill_null(values.cast(pa.float64()), 0.0)
+    numbers = doubles.to_numpy(zero_copy_only=False).copy()
+    numbers[np.isnan(numbers)] = np.nan  # one NaN, above all
+    bits: npt.NDArray[np.int64] = numbers.view(np.int64)
+    return np.where(bits < 0, bits ^ np.int64(0x7FFFFFFFFFFFFFFF), bits)
