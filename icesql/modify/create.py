@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import closing
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
@@ -89,12 +91,8 @@ def create(statement: CreateTable, services: StatementServices) -> Modified:
         statement, schema = _alike(statement, statement.like, services)
         _finish(place, _stage(statement, place, schema), (), services)
         return Modified()
-    fields = column_fields(
-        statement.columns,
-        services.dialect,
-        lambda column, type: default_value(column, type, services),
-    )
-    _finish(place, _stage(statement, place, Schema(fields)), (), services)
+    schema = Schema(fields_of(statement.columns, services))
+    _finish(place, _stage(statement, place, schema), (), services)
     return Modified()
 
 
@@ -197,45 +195,47 @@ def _finish(
     return create_table(place.catalog, staged, files, rows=rows, query=services.query)
 
 
+def fields_of(
+    columns: tuple[ColumnDefinition, ...], services: StatementServices
+) -> tuple[t.NestedField, ...]:
+    """The fields of columns, with their defaults; see ``column_fields``."""
+    return column_fields(columns, services.dialect, partial(default_value, services=services))
+
+
 def default_value(
     column: ColumnDefinition, type: t.IcebergType, services: StatementServices
 ) -> Any:
     """The value of DEFAULT, in internal form."""
     assert column.default is not None
-    return constant_value(column, type, constant_of(column.default, services), services, "default")
+    value, place = constant_of(column.default, services), (column.name, column.offset)
+    return constant_value(place, type, value, services, "default")
 
 
 def constant_of(query: Query, services: StatementServices) -> pa.Array:
     """Evaluate a constant with the engine; ``random()`` gives another value at each call."""
-    result = services.run(query)[0]
-    try:
+    with closing(services.run(query)[0]) as result:
         return result.arrow_reader().read_all().column(0).combine_chunks()
-    finally:
-        result.close()
 
 
 def constant_value(
-    column: ColumnDefinition,
+    column: tuple[str, int | None],
     type: t.IcebergType,
     values: pa.Array,
     services: StatementServices,
     what: str,
 ) -> Any:
-    """Convert the engine's value for a column to internal form."""
-    field = t.NestedField(1, column.name, type)
+    """Convert the engine's value for a column, by its name and offset, to internal form."""
+    name, offset = column
+    field = t.NestedField(1, name, type)
     if not stored_fields((field,)) or t.children(type):
         if values.null_count == len(values):
             return None
-        raise UnsupportedSqlError(
-            f"a {what} of type {type}", hint="leave it out", offset=column.offset
-        )
+        raise UnsupportedSqlError(f"a {what} of type {type}", hint="leave it out", offset=offset)
     try:
         refuse_infinity(values)
         made = stored_array(field, values, services.query.settings.timezone)
     except Misfit as misfit:
-        raise DataError(
-            f'the {what} of column "{column.name}" ({type}): {misfit.reason}'
-        ) from misfit
+        raise DataError(f'the {what} of column "{name}" ({type}): {misfit.reason}') from misfit
     return internal_array(made, type)[0].as_py()
 
 
@@ -243,7 +243,7 @@ def _create_as(statement: CreateTable, place: _Place, services: StatementService
     """Write the rows of the query first, then commit the table together with them."""
     assert statement.query is not None
     result, scans = services.run(statement.query)
-    try:
+    with closing(result):
         reader = rows_here(result)
         version = dict(statement.properties).get("format-version")
         if version is None and place.before is not None:
@@ -256,8 +256,6 @@ def _create_as(statement: CreateTable, place: _Place, services: StatementService
             table.metadata, table.storage, sources, zone=services.query.settings.timezone
         )
         written = write_files(result, task, services.query, reader)
-    finally:
-        result.close()
     done = _finish(place, staged, written.files, services, scans, written.rows)
     return Modified.of(written, done.snapshot_id)
 
@@ -276,12 +274,7 @@ def _schema_of(
             f"the query gives {len(columns)} column{'s' * (len(columns) != 1)}, "
             f"and {statement.table.text} has {len(statement.columns)}"
         )
-    fields = column_fields(
-        statement.columns,
-        services.dialect,
-        lambda column, type: default_value(column, type, services),
-    )
-    return Schema(fields)
+    return Schema(fields_of(statement.columns, services))
 
 
 def _named(columns: Sequence[ResultColumn]) -> Sequence[ResultColumn]:

@@ -31,6 +31,7 @@ from icesql.iceberg.metadata.table_metadata import MAIN, TableMetadata
 from icesql.iceberg.schema import Schema
 from icesql.modify.mapped_names import check_mapped_names
 from icesql.modify.result_types import result_fields
+from icesql.modify.targets import fields_named
 from icesql.query.views.expansion import quoted_name
 from icesql.write.assignment import is_by_place
 
@@ -127,9 +128,7 @@ def _of_struct(
 ) -> Iterator[ColumnGrowth]:
     added: dict[str, ResultColumn] = {}
     for name, type in given:
-        own = [each for each in fields if each.name == name] or [
-            each for each in fields if each.name.lower() == name.lower()
-        ]
+        own = fields_named(name, fields)
         if own:
             yield from _of_type((*path, own[0].name), own[0].type, type, widens=widens)
         elif name.lower() in added:

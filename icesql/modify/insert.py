@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Sequence
+from contextlib import closing
 from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
@@ -68,7 +69,7 @@ def insert(statement: Insert, services: StatementServices) -> Modified:
         result, scans = services.run_here(statement.query, {}, lambda read: read)
     else:
         result, scans = services.run(statement.query)
-    try:
+    with closing(result):
         evolution = insert_evolution(statement, table, result.columns)
         change, note = None, ""
         if evolution is not None:
@@ -89,8 +90,6 @@ def insert(statement: Insert, services: StatementServices) -> Modified:
             written = write_task(task, batches, services.query, shape)
         else:
             written = write_files(result, as_defaults(task, values), services.query)
-    finally:
-        result.close()
     if statement.overwrite:
         from icesql.modify.overwrite import overwrite
 
@@ -126,7 +125,7 @@ def _with_defaults(
         wanted = [(row, source) in statement.defaults for row in range(rows.num_rows)]
         if source is None or not any(wanted):
             continue
-        value = None if field.write_default is t.MISSING else field.write_default
+        value = field.written_default
         if value is None and field.required:
             raise IntegrityError(f'column "{field.name}" is required and has no default')
         own = constant_array(value, field.type, len(wanted))
@@ -162,15 +161,12 @@ def insert_many(statements: Iterable[Insert], services: StatementServices) -> Mo
         raise UnsupportedSqlError("this statement with several sets of values")
     catalog, table, branch = find_target(first.table, services)
     schema = table.metadata.schema
-    open_results: list[Result] = []
 
-    def batches() -> Iterator[pa.RecordBatch]:
+    def batches() -> Generator[pa.RecordBatch, None, None]:
         for statement in (first, *several):
-            result = services.run(statement.query)[0]
-            open_results.append(result)
-            column_sources(statement, schema, [each.name for each in result.columns])
-            yield from result.arrow_reader()
-            open_results.pop().close()
+            with closing(services.run(statement.query)[0]) as result:
+                column_sources(statement, schema, [each.name for each in result.columns])
+                yield from result.arrow_reader()
 
     if first.by_name:
         raise UnsupportedSqlError("BY NAME with several sets of values", hint="name the columns")
@@ -178,11 +174,8 @@ def insert_many(statements: Iterable[Insert], services: StatementServices) -> Mo
     task = write_task_for(
         table.metadata, table.storage, sources, zone=services.query.settings.timezone
     )
-    try:
-        written = write_task(task, batches(), services.query)
-    finally:
-        for result in open_results:
-            result.close()
+    with closing(batches()) as rows:
+        written = write_task(task, rows, services.query)
     done = commit_append(
         catalog,
         table,
@@ -264,7 +257,7 @@ def column_sources(
             raise ProgrammingError(f'column "{field.name}" is given twice')
         places[field.field_id] = place
     for field in fields:
-        missing = field.field_id not in places and field.write_default in (t.MISSING, None)
+        missing = field.field_id not in places and field.written_default is None
         if missing and field.required:
             raise IntegrityError(
                 f'column "{field.name}" is required and the statement gives it no value'
@@ -297,11 +290,8 @@ def _names_in(
     statement: Insert, options: tuple[tuple[str, str], ...], services: StatementServices
 ) -> list[str]:
     """The column names of the file, read with these options."""
-    result, _ = services.run(_with_options(statement, options).query)
-    try:
+    with closing(services.run(_with_options(statement, options).query)[0]) as result:
         return [each.name for each in result.columns]
-    finally:
-        result.close()
 
 
 def _with_options(statement: Insert, options: tuple[tuple[str, str], ...]) -> Insert:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from functools import partial, reduce
 from typing import TYPE_CHECKING
 
@@ -136,10 +137,10 @@ def replace_where(statement: Insert, services: StatementServices) -> Modified:
     catalog, _, branch = find_target(statement.table, services)
     with replaced.sources.placing():
         gone, scans = services.run(replaced)
-    try:
+    with closing(gone):
         with statement.query.sources.placing():
             coming, sources = services.run(statement.query)
-        try:
+        with closing(coming):
             start = scans[0].snapshot
             start_id = None if start is None else start.snapshot_id
             alone = len(scans) == 1 and read_of(sources, scans[0].table, start_id) is None
@@ -152,11 +153,7 @@ def replace_where(statement: Insert, services: StatementServices) -> Modified:
             schema = target.metadata.schema
             new = NewRows(column_sources(statement, schema, names), schema=shape)
             done = change_rows(target, _both(gone, reader), services, new=new, once=False)
-        finally:
-            coming.close()
-    finally:
-        gone.close()
-    return done.modified(done.added)
+    return done.modified(done.written.rows)
 
 
 def _both(gone: Result, reader: pa.RecordBatchReader) -> Iterator[RowBatch]:

@@ -15,7 +15,7 @@ from icesql.iceberg.metadata.table_metadata import TableMetadata
 from icesql.modify.create import constant_of, constant_value
 from icesql.modify.services import StatementServices
 from icesql.modify.targets import column_named
-from icesql.sql.writes.statements import ColumnDefinition, Insert, PartitionValue, TypeName
+from icesql.sql.writes.statements import Insert, PartitionValue
 
 if TYPE_CHECKING:
     from icesql.write.write_task import WriteTask
@@ -53,10 +53,10 @@ def partition_values(
 
 def _value(field: t.NestedField, given: PartitionValue, services: StatementServices) -> FixedValue:
     assert given.value is not None
-    column = ColumnDefinition(field.name, TypeName(""), default=given.value, offset=given.offset)
     # Evaluated once, so that the new rows go to the partition whose rows are replaced.
     constant = constant_of(given.value, services)
-    value = constant_value(column, field.type, constant, services, "value")
+    place = field.name, given.offset
+    value = constant_value(place, field.type, constant, services, "value")
     return FixedValue(field, value, constant[0])
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
 
-from icesql.catalog.targets import table_to_change
+from icesql.catalog.targets import new_place, table_to_change
 from icesql.commit.snapshots.branches import Branch, Staged
 from icesql.errors import (
     ColumnNotFoundError,
@@ -26,7 +26,7 @@ from icesql.sql.writes.statements import TableName
 from icesql.storage.new_file import check_writable
 
 if TYPE_CHECKING:
-    from icesql.catalog.table import Catalog, Table
+    from icesql.catalog.table import Catalog, Identifier, Table
     from icesql.config import Settings
     from icesql.iceberg.schema import Schema
     from icesql.iceberg.types import NestedField
@@ -105,6 +105,52 @@ def column_named(name: str, schema: Schema, offset: int | None) -> NestedField:
         names = [each.name for each in schema.fields]
         raise ColumnNotFoundError(name, similar=similar_names(name, names), offset=offset)
     return found
+
+
+def without_qualifier(
+    path: tuple[str, ...], qualifiers: Iterable[tuple[str, ...]], schema: Schema
+) -> tuple[str, ...] | None:
+    """The path after a name of the table, if a column follows it; else None."""
+    lower = tuple(map(str.lower, path))
+    for each in qualifiers:
+        rest = path[len(each) :]
+        is_one = lower[: len(each)] == tuple(map(str.lower, each))
+        if rest and is_one and schema.find_column(rest[0]) is not None:
+            return rest
+    return None
+
+
+def fields_named(name: str, fields: Sequence[NestedField]) -> list[NestedField]:
+    """The fields of a name; those in another case only if there are no others."""
+    return [each for each in fields if each.name == name] or [
+        each for each in fields if each.name.lower() == name.lower()
+    ]
+
+
+def renamed_place(
+    catalog: Catalog,
+    identifier: Identifier,
+    new: tuple[str, ...],
+    what: str,
+    services: StatementServices,
+) -> Identifier:
+    """The place for a new name of a table or view. Raises ProgrammingError for another catalog."""
+    if len(new) == 1:
+        return (*identifier[:-1], *new)
+    target, place = new_place(services.state.names, new)
+    if target is not catalog:
+        raise ProgrammingError(f"a {what} cannot be renamed into another catalog")
+    return place
+
+
+def properties_to_unset(
+    properties: Mapping[str, str], unset: Sequence[str], what: str, *, if_exists: bool
+) -> tuple[str, ...]:
+    """Those of ``unset`` that a table or view has. Raises ProgrammingError for a missing one."""
+    missing = [key for key in unset if key not in properties]
+    if missing and not if_exists:
+        raise ProgrammingError(f"the {what} has no property {missing[0]}")
+    return tuple(key for key in unset if key in properties)
 
 
 def wap_branch(table: Table, settings: Settings) -> Branch:

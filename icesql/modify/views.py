@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
@@ -17,6 +18,7 @@ from icesql.iceberg.schema import Schema
 from icesql.modify.modified import Modified
 from icesql.modify.result_types import result_fields
 from icesql.modify.services import StatementServices
+from icesql.modify.targets import properties_to_unset, renamed_place
 from icesql.query.views.expansion import reads_variables
 from icesql.sql.writes.statements import TableName
 from icesql.sql.writes.views import AlterStoredView, CreateStoredView, DropStoredView
@@ -36,11 +38,7 @@ def create_view(statement: CreateStoredView, services: StatementServices) -> Mod
     Raises CatalogError if the name is taken, NotSupportedError for a catalog without views,
     UnsupportedSqlError for a query over objects of this session, and what binding it raises.
     """
-    catalog, identifier = new_place(services.state.names, statement.view.parts)
-    held = with_views(catalog)
-    if held is None:
-        raise refused(catalog, "CREATE VIEW")
-    old = held.load_view(identifier)
+    catalog, identifier, old = _found(statement.view, "CREATE VIEW", services)
     if old is not None and statement.if_not_exists:
         return Modified(note=f"{statement.view.text} already exists; nothing was done")
     if old is None and statement.alters:
@@ -63,29 +61,30 @@ def alter_view(statement: AlterStoredView, services: StatementServices) -> Modif
     Raises ProgrammingError for a missing view or property, CatalogError if the new name is taken,
     NotSupportedError, CommitConflictError.
     """
-    catalog, identifier = new_place(services.state.names, statement.view.parts)
-    held = with_views(catalog)
-    if held is None:
-        raise refused(catalog, "ALTER VIEW")
-    old = held.load_view(identifier)
+    catalog, _, old = _found(statement.view, "ALTER VIEW", services)
     if old is None:
         raise _missing(statement.view)
     if statement.new is None:
-        missing = [key for key in statement.unset if key not in old.metadata.properties]
-        if missing and not statement.if_exists:
-            raise ProgrammingError(f"the view has no property {missing[0]}")
-        there = [key for key in statement.unset if key not in missing]
+        own, unset = old.metadata.properties, statement.unset
+        there = properties_to_unset(own, unset, "view", if_exists=statement.if_exists)
         if statement.set or there:
             views = view_changes(catalog, "ALTER VIEW")
             views.change_properties(catalog, old, dict(statement.set), there)
         return Modified()
-    new: Identifier = (*old.identifier[:-1], *statement.new)
-    if len(statement.new) > 1:
-        target, new = new_place(services.state.names, statement.new)
-        if target is not catalog:
-            raise ProgrammingError("a view cannot be renamed into another catalog")
+    new = renamed_place(catalog, old.identifier, statement.new, "view", services)
     view_changes(catalog, "ALTER VIEW").rename_view(catalog, old.identifier, new)
     return Modified()
+
+
+def _found(
+    view: TableName, what: str, services: StatementServices
+) -> tuple[Catalog, Identifier, StoredView | None]:
+    """The catalog and identifier of a view, and the view; None if there is none of its name."""
+    catalog, identifier = new_place(services.state.names, view.parts)
+    held = with_views(catalog)
+    if held is None:
+        raise refused(catalog, what)
+    return catalog, identifier, held.load_view(identifier)
 
 
 def _missing(view: TableName) -> ProgrammingError:
@@ -99,7 +98,7 @@ def drop_stored_view(statement: DropStoredView, services: StatementServices) -> 
     if found is None:
         if statement.if_exists:
             return Modified(note=f"there is no view {name}; nothing was done")
-        raise ProgrammingError(f"there is no view {name}")
+        raise _missing(statement.view)
     catalog, _ = new_place(services.state.names, statement.view.parts)
     gone = view_changes(catalog, "DROP VIEW").drop_view(catalog, found[0].identifier)
     if not gone and not statement.if_exists:
@@ -159,14 +158,12 @@ def _new(
 ) -> NewView:
     with statement.query.sources.placing():
         result, scans = services.run(statement.query)
-        try:
+        with closing(result):
             for each in scans:
                 if each.frame is not None:
                     raise _of_session(each.table.name)
             columns = [each.name for each in result.columns]
             fields = result_fields(result.columns)
-        finally:
-            result.close()
     properties = dict(statement.properties)
     if statement.columns:
         if len(statement.columns) != len(fields):

@@ -12,8 +12,7 @@ from icesql.iceberg.metadata.changes.columns import schema_updates
 from icesql.iceberg.metadata.changes.updates import Update
 from icesql.iceberg.metadata.table_metadata import TableMetadata
 from icesql.iceberg.schema import Schema
-from icesql.modify.column_types import column_fields
-from icesql.modify.create import default_value
+from icesql.modify.create import default_value, fields_of
 from icesql.modify.mapped_names import check_mapped_names
 from icesql.modify.modified import Modified
 from icesql.modify.services import StatementServices
@@ -81,11 +80,7 @@ def _is_there(schema: Schema, path: tuple[str, ...]) -> bool:
 
 def _field(change: ColumnChange, services: StatementServices) -> t.NestedField:
     assert change.column is not None
-    (field,) = column_fields(
-        (change.column,),
-        services.dialect,
-        lambda column, type: default_value(column, type, services),
-    )
+    (field,) = fields_of((change.column,), services)
     return field
 
 

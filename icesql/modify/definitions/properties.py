@@ -6,7 +6,7 @@ otherwise users would learn of it from an INSERT. Properties of other engines ar
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Final
 
 from icesql.commit.manifests.store import ManifestSettings
@@ -54,10 +54,8 @@ def check_properties(given: Mapping[str, str]) -> None:
     for name in _POSITIVE:
         number_property(given, name, 1, least=1)
     for name in FORMATS:
-        _check(given, name, lambda text: text.lower() in _FILES, "parquet, orc or avro")
-
-
-def _check(given: Mapping[str, str], name: str, fits: Callable[[str], bool], wanted: str) -> None:
-    text = given.get(name)
-    if text is not None and not fits(text):
-        raise ProgrammingError(f"property {name} is {text!r}; it has to be {wanted}")
+        text = given.get(name, "parquet")
+        if text.lower() not in _FILES:
+            raise ProgrammingError(
+                f"property {name} is {text!r}; it has to be parquet, orc or avro"
+            )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from icesql.catalog.targets import new_place, table_to_change
+from icesql.catalog.targets import table_to_change
 from icesql.commit.change import change_table
 from icesql.commit.own_places import folders_of
 from icesql.commit.purge import drop_table as drop
@@ -14,7 +14,7 @@ from icesql.iceberg.metadata.table_metadata import TableMetadata
 from icesql.modify.definitions.properties import check_properties
 from icesql.modify.modified import Modified
 from icesql.modify.services import StatementServices
-from icesql.modify.targets import find_target
+from icesql.modify.targets import find_target, properties_to_unset, renamed_place
 from icesql.sql.statement import Drop
 from icesql.sql.writes.statements import DropTable, RenameTable, SetProperties
 
@@ -53,14 +53,8 @@ def drop_table(statement: DropTable, services: StatementServices) -> Modified:
 def rename_table(statement: RenameTable, services: StatementServices) -> Modified:
     """Rename a table in its catalog. Raises CatalogError if the new name exists."""
     catalog, table, _ = find_target(statement.table, services)
-    new = statement.new
-    if len(new) == 1:
-        identifier = (*table.identifier[:-1], *new)
-    else:
-        target, identifier = new_place(services.state.names, new)
-        if target is not catalog:
-            raise ProgrammingError("a table cannot be renamed into another catalog")
-    catalog.rename(table.identifier, identifier)
+    place = renamed_place(catalog, table.identifier, statement.new, "table", services)
+    catalog.rename(table.identifier, place)
     return Modified()
 
 
@@ -80,9 +74,7 @@ def property_updates(
     metadata: TableMetadata, given: Mapping[str, str], unset: Sequence[str], *, if_exists: bool
 ) -> list[u.Update]:
     """The updates that set and remove properties. Raises ProgrammingError."""
-    missing = [key for key in unset if key not in metadata.properties]
-    if missing and not if_exists:
-        raise ProgrammingError(f"the table has no property {missing[0]}")
+    there = properties_to_unset(metadata.properties, unset, "table", if_exists=if_exists)
     found: list[u.Update] = []
     given = dict(given)
     version = given.pop("format-version", None)
@@ -93,7 +85,6 @@ def property_updates(
     if given:
         check_properties(given)
         found.append(u.SetProperties(given))
-    there = [key for key in unset if key in metadata.properties]
     if there:
-        found.append(u.RemoveProperties(tuple(there)))
+        found.append(u.RemoveProperties(there))
     return found

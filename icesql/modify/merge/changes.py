@@ -17,7 +17,7 @@ from icesql.modify.merge.relation import SEEN, Action, Relation
 from icesql.modify.merge.source import SourceRows
 from icesql.modify.merge.values import Changed, Default, OfSource, Value
 from icesql.modify.rows.assignments import with_fields
-from icesql.modify.rows.changes import NewRows, RowBatch, by_file
+from icesql.modify.rows.changes import NewRows, RowBatch, by_file, empty_batch
 from icesql.modify.rows.stored_variants import StoredVariants
 from icesql.write.assignment import Assignment
 from icesql.write.deletion_vectors import as_bitmap
@@ -80,8 +80,7 @@ class MergeChanges:
 
     def check(self, given: pa.Schema) -> None:
         """Raise TypeMismatchError for a column whose values can never be stored."""
-        # pyarrow's ``Schema.empty_table`` fails for a uuid inside of a struct.
-        empty = pa.RecordBatch.from_arrays([pa.nulls(0, each.type) for each in given], schema=given)
+        empty = empty_batch(given)
         for each, action in zip(self._assignments, self._relation.actions, strict=True):
             if each is not None:
                 each.check(self._with_stored(empty) if action.goes else empty)
@@ -110,10 +109,8 @@ class MergeChanges:
 
     def _with_stored(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         """Rows of the table, with variants as files store them."""
-        relation = self._relation
-        assert relation.file is not None
-        assert relation.pos is not None
-        return self._stored.put_into(rows, relation.file, relation.pos)
+        assert self._relation.located is not None
+        return self._stored.put_into(rows, *self._relation.located)
 
     def _of_clause(self, index: int, rows: pa.RecordBatch) -> RowBatch:
         relation, action = self._relation, self._relation.actions[index]
@@ -126,9 +123,9 @@ class MergeChanges:
             self._counts[index] += rows.num_rows
         if not action.goes:
             return RowBatch(rows=come)
-        assert relation.file is not None
-        assert relation.pos is not None
-        return RowBatch(rows.column(relation.file), rows.column(relation.pos), come)
+        assert relation.located is not None
+        file, pos = relation.located
+        return RowBatch(rows.column(file), rows.column(pos), come)
 
 
 class _Rows:
@@ -211,17 +208,16 @@ class _Matched:
 
     def __init__(self, relation: Relation) -> None:
         self._relation = relation
-        self._once: dict[str, BitMap64] = {}
-        self._twice: dict[str, BitMap64] = {}
-        self._taken: dict[str, BitMap64] = {}
+        # By data file: rows that match, that match twice, and that a clause takes.
+        self._rows: dict[str, tuple[BitMap64, BitMap64, BitMap64]] = {}
 
     def add(self, batch: pa.RecordBatch, actions: pa.Array) -> None:
         """Add the matching rows of a batch; raise for a row that matches twice and is taken."""
         from pyroaring import BitMap64
 
         relation = self._relation
-        assert relation.file is not None
-        assert relation.pos is not None
+        assert relation.located is not None
+        file, pos = relation.located
         numbers = actions.to_numpy(zero_copy_only=False)
         matched = np.isin(numbers, relation.matching)
         if not matched.all():
@@ -229,17 +225,16 @@ class _Matched:
         if not len(numbers):
             return
         takes = np.isin(numbers, relation.taking)
-        positions = batch.column(relation.pos).to_numpy(zero_copy_only=False)
+        positions = batch.column(pos).to_numpy(zero_copy_only=False)
         # Indices into the batch, which ``by_file`` groups by data file.
         rows = np.arange(len(positions))
-        for path, places in by_file(batch.column(relation.file), rows):
+        for path, places in by_file(batch.column(file), rows):
             found, counts = np.unique(positions[places], return_counts=True)
             here = as_bitmap(found)
-            known = self._once.setdefault(path, BitMap64())
-            twice = self._twice.setdefault(path, BitMap64())
+            new = BitMap64(), BitMap64(), BitMap64()
+            known, twice, taken = self._rows.setdefault(path, new)
             twice |= (known & here) | as_bitmap(found[counts > 1])
             known |= here
-            taken = self._taken.setdefault(path, BitMap64())
             taken |= as_bitmap(positions[places][takes[places]])
             both = twice & taken
             if both:

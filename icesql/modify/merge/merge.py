@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -28,7 +28,7 @@ from icesql.modify.merge.changes import RepeatedRow
 from icesql.modify.merge.evolution import merge_evolution
 from icesql.modify.merge.in_tasks import MergedRows, all_matches
 from icesql.modify.merge.keys import matching_filter, table_columns
-from icesql.modify.merge.relation import Part, Relation, merge_relation, volatile_condition
+from icesql.modify.merge.relation import Part, Relation, RelationMaker, volatile_condition
 from icesql.modify.merge.source import SourcePart, SourceRows, read_source
 from icesql.modify.modified import Modified
 from icesql.modify.rows.changes import NewRows
@@ -36,7 +36,7 @@ from icesql.modify.rows.commit import ChangedRows, change_rows, commit_files, fi
 from icesql.modify.rows.target import RowTarget, check_row_names, check_same_columns, row_target
 from icesql.modify.services import StatementServices
 from icesql.modify.targets import find_target
-from icesql.modify.tasks.division import Division, Narrow, parts_for, planned_division
+from icesql.modify.tasks.division import Division, parts_for, planned_division
 from icesql.modify.tasks.run import TaskRun
 from icesql.read.task import read_file
 from icesql.scan.planner import plan
@@ -47,11 +47,12 @@ from icesql.sql.writes.merge.statement import Merge
 from icesql.storage.new_file import check_writable
 from icesql.storage.uncommitted import Uncommitted
 from icesql.write.options import check_table
-from icesql.write.parquet_schema import stored_fields
+from icesql.write.parquet_schema import stored_places
 from icesql.write.written import Written
 
 if TYPE_CHECKING:
     from icesql.engine.result_reader import Result
+    from icesql.modify.services import Narrow, Scans
     from icesql.sql.statement import Query
 
 
@@ -73,7 +74,7 @@ class Place(Struct, frozen=True):
     catalog: Catalog
     table: Table
     branch: Branch
-    read_before: tuple[TableScan, ...]
+    read_before: Scans
 
 
 class _Merge:
@@ -116,13 +117,11 @@ class _Merge:
         relation = self._relation(source, "all")
         with relation.text.placing():
             result, scans = self._ask(relation, source)
-            try:
+            with closing(result):
                 target = self._target(place, scans)
                 return self._change(relation, target, source, result)
-            finally:
-                result.close()
 
-    def _source(self) -> tuple[Result, tuple[TableScan, ...]]:
+    def _source(self) -> tuple[Result, Scans]:
         """Run the source on the configured engine, or locally if that engine cannot run it."""
         try:
             return self._services.run(self._statement.source)
@@ -131,7 +130,7 @@ class _Merge:
                 raise
             refused = error
 
-        def here(scans: tuple[TableScan, ...]) -> tuple[TableScan, ...]:
+        def here(scans: Scans) -> Scans:
             if any(each.frame is not None for each in scans):
                 raise refused
             return scans
@@ -139,7 +138,7 @@ class _Merge:
         return self._services.run_here(self._statement.source, {}, here)
 
     def _relation(self, source: SourceRows, part: Part) -> Relation:
-        return merge_relation(
+        maker = RelationMaker(
             self._statement,
             self._schema,
             source,
@@ -148,6 +147,7 @@ class _Merge:
             part=part,
             read=self._read,
         )
+        return maker.made()
 
     def _check_names(self, source: SourceRows) -> None:
         known = {each.lower() for each in source.names}
@@ -170,7 +170,7 @@ class _Merge:
             files=services.state.access.files is not False,
         )
 
-    def _ask(self, relation: Relation, source: SourceRows) -> tuple[Result, tuple[TableScan, ...]]:
+    def _ask(self, relation: Relation, source: SourceRows) -> tuple[Result, Scans]:
         narrow = self._narrow(relation, source)
         return self._services.run_here(self._query(relation), {SOURCE: source.table}, narrow)
 
@@ -181,28 +181,25 @@ class _Merge:
         if not relation.keeps_all:
             wanted = matching_filter(statement, self._read, source)
 
-        def narrow(scans: tuple[TableScan, ...]) -> tuple[TableScan, ...]:
+        def narrow(scans: Scans) -> Scans:
             if wanted is ALWAYS_TRUE or not services.query.settings.prune:
                 return scans
             return self._filtered(scans, wanted)
 
         return narrow
 
-    def _filtered(self, scans: tuple[TableScan, ...], wanted: Predicate) -> tuple[TableScan, ...]:
+    def _filtered(self, scans: Scans, wanted: Predicate) -> Scans:
         own = self._own(scans)
         return tuple(
             replace(each, row_filter=each.row_filter & wanted) if each is own else each
             for each in scans
         )
 
-    def _own(self, scans: tuple[TableScan, ...]) -> TableScan:
+    def _own(self, scans: Scans) -> TableScan:
         """The scan that finds the target's rows. Usually the first; views come before it."""
-        for each in scans:
-            if POS in each.projection.fields:
-                return each
-        raise AssertionError("MERGE asks for positions")
+        return next(each for each in scans if POS in each.projection.fields)
 
-    def _target(self, place: Place, scans: tuple[TableScan, ...]) -> RowTarget:
+    def _target(self, place: Place, scans: Scans) -> RowTarget:
         """The target as it was read; with another scan of the table any row may conflict."""
         scan = self._own(scans)
         others = [
@@ -243,7 +240,7 @@ class _Merge:
             done = change_rows(
                 target, changes.batches(reader), self._services, new=changes.new, once=False
             )
-        return self._modified(done, done.gone + changes.inserted, target)
+        return self._modified(done, done.written.gone + changes.inserted, target)
 
     def _modified(self, done: ChangedRows, rows: int, target: RowTarget) -> Modified:
         made = done.modified(rows)
@@ -278,10 +275,11 @@ class _Merge:
         changed = inserted = Written()
         with TaskRun(target, services, source.sent) as run:
             if division.files:
-                with relation.text.placing():
-                    changed = self._changed(run, division, relation, target, source)
+                with relation.text.placing(), self._naming_rows(target, source):
+                    changed = run.change(division, self._rows(relation, source))
             if insertion is not None:
                 own, divided = insertion
+                # Each task has reported the source rows that match its files.
                 gone = all_matches(changed.notes)
 
                 def parts(slots: int, few: bool) -> list[SourcePart]:
@@ -292,19 +290,7 @@ class _Merge:
                 with own.text.placing():
                     inserted = run.insert(divided, self._rows(own, source), parts)
         done = commit_files(target, Written.of((changed, inserted)), services)
-        return self._modified(done, done.gone + inserted.rows, target)
-
-    def _changed(
-        self,
-        run: TaskRun,
-        division: Division,
-        relation: Relation,
-        target: RowTarget,
-        source: SourceRows,
-    ) -> Written:
-        """The changed files of the table; its notes are the matches of the tasks."""
-        with self._naming_rows(target, source):
-            return run.change(division, self._rows(relation, source))
+        return self._modified(done, done.written.gone + inserted.rows, target)
 
     @contextmanager
     def _naming_rows(self, target: RowTarget, source: SourceRows) -> Iterator[None]:
@@ -343,13 +329,9 @@ class _Merge:
 
     def _new_rows(self) -> NewRows:
         """New rows are in the table's Parquet schema, followed by ``_row_id`` in v3."""
-        sources: list[int | None] = []
-        count = 0
-        for field in self._schema.fields:
-            stored = bool(stored_fields((field,)))
-            sources.append(count if stored else None)
-            count += stored
-        return NewRows(tuple(sources), row_id=count if self._lineage else None)
+        sources = stored_places(self._schema)
+        count = len(sources) - sources.count(None)
+        return NewRows(sources, row_id=count if self._lineage else None)
 
     def _repeated(self, target: RowTarget, source: SourceRows, path: str, position: int) -> str:
         """The error message for a row that several source rows match, with the row's keys."""

@@ -76,19 +76,19 @@ class Relation(Struct, frozen=True):
     """The query, and the positions of its columns.
 
     ``action`` is the position of the clause's number, which counts ``actions`` from 1, or is
-    ``SEEN``. The other positions are None where the query has no such column; ``source_row`` counts
-    rows of the source. ``places`` has those of values, except for unchanged source columns. A row
-    of the table that two source rows match is an error if one of its actions is among ``taking``,
-    which is empty if repeated matches make no difference; ``matching`` has the actions of all
-    matching rows. ``keeps_all``: the query also returns rows of the table that match nothing.
+    ``SEEN``. The other positions are None where the query has no such column: ``located`` are those
+    of the file and the position of a row of the table, ``source_row`` counts rows of the source.
+    ``places`` has those of values, except for unchanged source columns. A row of the table that two
+    source rows match is an error if one of its actions is among ``taking``, which is empty if
+    repeated matches make no difference; ``matching`` has the actions of all matching rows.
+    ``keeps_all``: the query also returns rows of the table that match nothing.
     ``shows_matches``: it returns every source row that matches.
     """
 
     text: Composed
     actions: tuple[Action, ...]
     action: int
-    file: int | None
-    pos: int | None
+    located: tuple[int, int] | None
     row_id: int | None
     source_row: int | None
     places: dict[Value, int]
@@ -98,27 +98,14 @@ class Relation(Struct, frozen=True):
     shows_matches: bool = False
 
 
-def merge_relation(
-    statement: Merge,
-    schema: Schema,
-    source: SourceRows,
-    dialect: str,
-    *,
-    lineage: bool,
-    part: Part = "all",
-    read: Schema | None = None,
-) -> Relation:
-    """The query of a statement. ``read`` and errors are as for ``clause_values``.
+class RelationMaker:
+    """Makes the query of a statement. ``read`` and errors are as for ``clause_values``.
 
     The part "table" leaves out source rows that match nothing; if a clause inserts, it returns all
     source rows that match, as only all parts of a table together show which do not. The part
     "source" runs on a table without rows, with the unmatched source rows alone.
     """
-    maker = _Relation(statement, schema, source, dialect, lineage=lineage, part=part, read=read)
-    return maker.made()
 
-
-class _Relation:
     def __init__(
         self,
         statement: Merge,
@@ -128,7 +115,7 @@ class _Relation:
         *,
         lineage: bool,
         part: Part,
-        read: Schema | None,
+        read: Schema,
     ) -> None:
         self._statement, self._source, self._dialect = statement, source, dialect
         self._clauses = statement.clauses
@@ -148,12 +135,13 @@ class _Relation:
         self._goes = any(each.goes for each in self._actions)
         updates = any(each.action == "update" for each in self._clauses)
         self._lineage = lineage and updates
-        matched = [each for each in self._clauses if each.kind == MATCHED]
+        self._matched = [each for each in self._clauses if each.kind == MATCHED]
         # A row that several source rows delete is deleted once: no error.
-        only_deletes = [(each.action, each.condition) for each in matched] == [("delete", None)]
+        only_deletes = [(e.action, e.condition) for e in self._matched] == [("delete", None)]
         self._once = MATCHED in acting and not only_deletes
         self._sees_all = self._once and (
-            matched[-1].condition is not None or any(e.action == "nothing" for e in matched)
+            self._matched[-1].condition is not None
+            or any(each.action == "nothing" for each in self._matched)
         )
         self._sees_all = self._sees_all or self._shows_matches
         self._composer = Composer(statement.sql, statement.edits)
@@ -169,6 +157,7 @@ class _Relation:
         self._action_place = 0
 
     def made(self) -> Relation:
+        """The query, with the positions of its columns."""
         statement = self._statement
         table, source = statement.target_name, statement.source_name
         composer = self._composer.add("FROM ").copy(statement.target)
@@ -178,8 +167,10 @@ class _Relation:
         else:
             composer.add("ON (").copy(statement.join).add(")")
         composer.add(" SELECT ")
-        file = self._column(f"{table}._file", "__file") if self._goes else None
-        pos = self._column(f"{table}._pos", "__pos") if self._goes else None
+        located = None
+        if self._goes:
+            file, pos = (self._column(f"{table}.{each}", f"_{each}") for each in ("_file", "_pos"))
+            located = file, pos
         row_id = self._column(f"{table}._row_id", "__row_id") if self._lineage else None
         takes = any(_takes_source(value) for each in self._actions for value in each.values or ())
         takes = takes or self._shows_matches
@@ -208,8 +199,7 @@ class _Relation:
             composer.made(),
             self._actions,
             self._action_place,
-            file,
-            pos,
+            located,
             row_id,
             source_row,
             self._places,
@@ -242,8 +232,7 @@ class _Relation:
         """True if every row of an inner join is taken or has to be seen."""
         if self._keeps_table or self._keeps_source:
             return False
-        matched = [each for each in self._clauses if each.kind == MATCHED]
-        return self._sees_all or matched[-1].condition is None
+        return self._sees_all or self._matched[-1].condition is None
 
     @property
     def _source_row(self) -> str:
@@ -298,7 +287,8 @@ class _Relation:
             return
         match value:
             case OfTable(name):
-                self._place(value, f"{self._statement.target_name}.{self._quoted(name)}")
+                text = f"{self._statement.target_name}.{self._quoted(name)}"
+                self._places[value] = self._column(text, f"__v{self._count}")
             case Computed(span):
                 self._begin()
                 self._places[value] = self._count
@@ -311,9 +301,6 @@ class _Relation:
                 for _, inner in fields:
                     self._put(inner, number)
 
-    def _place(self, value: Value, text: str) -> None:
-        self._places[value] = self._column(text, f"__v{self._count}")
-
     def _column(self, text: str, name: str) -> int:
         self._begin()
         self._composer.add(text)
@@ -324,10 +311,9 @@ class _Relation:
         if self._count:
             self._composer.add(", ")
 
-    def _named(self, name: str) -> str:
+    def _named(self, name: str) -> None:
         self._composer.add(f" AS {name}")
         self._count += 1
-        return name
 
     def _quoted(self, name: str) -> str:
         return quoted_name(name, self._dialect)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
@@ -82,7 +83,12 @@ class SourceRows(Struct, frozen=True):
         found: list[SourcePart] = []
         start = 0
         for number in range(1, tasks + 1):
-            end = _end_of(total * number // tasks, gone, count)
+            # The first row with so many rows before it that are not in ``gone``.
+            end = bisect_left(
+                range(count),
+                total * number // tasks,
+                key=lambda row: row - gone.range_cardinality(0, row),
+            )
             here = _between(gone, start, end)
             if end - start > len(here):
                 found.append(SourcePart(self.table.name, start, end - start, here.serialize()))
@@ -121,18 +127,6 @@ class SourcePart(Struct, frozen=True):
 def _between(rows: BitMap64, start: int, end: int) -> BitMap64:
     """The members of ``rows`` from ``start`` up to, not including, ``end``."""
     return rows[rows.range_cardinality(0, start) : rows.range_cardinality(0, end)]
-
-
-def _end_of(wanted: int, gone: BitMap64, count: int) -> int:
-    """The smallest row number with ``wanted`` rows before it that are not in ``gone``."""
-    low, high = 0, count
-    while low < high:
-        middle = (low + high) // 2
-        if middle - gone.range_cardinality(0, middle) < wanted:
-            low = middle + 1
-        else:
-            high = middle
-    return low
 
 
 def read_source(

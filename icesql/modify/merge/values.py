@@ -16,7 +16,7 @@ from icesql.errors import (
 )
 from icesql.iceberg import types as t
 from icesql.iceberg.schema import Schema
-from icesql.modify.targets import column_named
+from icesql.modify.targets import column_named, fields_named, without_qualifier
 from icesql.sql.writes.merge.composed import Span
 from icesql.sql.writes.merge.statement import Merge, MergeClause, MergeValue
 
@@ -59,12 +59,12 @@ def clause_values(
     statement: Merge,
     schema: Schema,
     source: Sequence[str],
-    read: Schema | None = None,
+    read: Schema,
 ) -> tuple[Value, ...]:
     """The value of each column of the table in the new rows of the clause.
 
     ``source`` has the names of the source's columns. ``read`` is the schema in which the table is
-    read, if the statement adds columns: existing rows have no value for those. Raises
+    read: existing rows have no value for columns that the statement adds. Raises
     ColumnNotFoundError, ProgrammingError, TypeMismatchError and IntegrityError for what does not
     fit the table.
     """
@@ -74,11 +74,11 @@ def clause_values(
         for field, value in zip(schema.fields, values, strict=True):
             _check_required(field, value)
         return values
-    return _updated(clause, schema, given, statement, schema if read is None else read)
+    return _updated(clause, schema, given, statement, read)
 
 
 def _check_required(field: t.NestedField, value: Value) -> None:
-    if value is DEFAULT and field.required and field.write_default in (t.MISSING, None):
+    if value is DEFAULT and field.required and field.written_default is None:
         raise IntegrityError(
             f'column "{field.name}" is required and the statement gives it no value'
         )
@@ -179,15 +179,12 @@ def _value(given: MergeValue) -> Value:
 
 def unqualified(path: tuple[str, ...], schema: Schema, statement: Merge) -> tuple[str, ...]:
     """The path without a leading name of the table."""
-    lower = tuple(each.lower() for each in path)
-    alias = statement.target_name.strip('"`').lower()
-    whole = tuple(each.lower() for each in statement.table.parts)
-    for prefix in ((alias,), whole, whole[-2:]):
-        rest = path[len(prefix) :]
-        if rest and lower[: len(prefix)] == prefix and schema.find_column(rest[0]) is not None:
-            return rest
+    alias, whole = statement.target_name.strip('"`'), statement.table.parts
+    found = without_qualifier(path, ((alias,), whole, whole[-2:]), schema)
+    if found is not None:
+        return found
     # A path that starts with no column of the table names a column to be added.
-    is_new = statement.evolves and len(path) > 1 and lower[0] == alias
+    is_new = statement.evolves and len(path) > 1 and path[0].lower() == alias.lower()
     return path[1:] if is_new and schema.find_column(path[0]) is None else path
 
 
@@ -198,9 +195,7 @@ def _path_in(field: t.NestedField, path: tuple[str, ...], offset: int | None) ->
         if not isinstance(field.type, t.StructType):
             raise TypeMismatchError(f'"{field.name}" ({field.type}) has no field "{name}" to set')
         fields = field.type.fields
-        inner = [each for each in fields if each.name == name] or [
-            each for each in fields if each.name.lower() == name.lower()
-        ]
+        inner = fields_named(name, fields)
         if len(inner) != 1:
             names = [each.name for each in fields]
             raise ColumnNotFoundError(name, similar=similar_names(name, names), offset=offset)

@@ -12,7 +12,9 @@ from msgspec.structs import replace
 
 from icesql.errors import ProgrammingError, similar_names
 from icesql.modify.procedures.procedure import Parameter, Procedure, shown_kind
+from icesql.sql.table_name import name_parts
 from icesql.sql.writes.procedures.call import CallArgument, Duration
+from icesql.sql.writes.statements import TableName
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _LARGEST: Final = {"int": 2**31 - 1, "bigint": 2**63 - 1}
@@ -34,6 +36,14 @@ class Arguments(Struct, frozen=True):
     def with_value(self, name: str, value: Any) -> Arguments:
         """A copy with another value of a parameter."""
         return replace(self, values={**self.values, name: value})
+
+    def as_table(self, name: str) -> TableName:
+        """The table that the string of a parameter names. Raises ProgrammingError."""
+        text = self.values[name]
+        parts = name_parts(text)
+        if not all(parts):
+            raise self.wrong(name, f"is {text!r}, which is no name of a table")
+        return TableName(parts, self.offsets[name])
 
     def wrong(self, name: str, problem: str) -> ProgrammingError:
         """The error for a value that the procedure cannot take."""
@@ -83,7 +93,12 @@ def bind(
 
 def _error(procedure: Procedure, problem: str, offset: int | None) -> ProgrammingError:
     hint = f"; the signature is {procedure.signature}"
-    error = ProgrammingError(f"CALL {procedure.name}: {problem}{hint}")
+    return hinted(f"CALL {procedure.name}: {problem}", hint, offset)
+
+
+def hinted(problem: str, hint: str, offset: int | None) -> ProgrammingError:
+    """An error at an offset of the text, with a hint."""
+    error = ProgrammingError(f"{problem}{hint}")
     error.sql_offset, error.hint_length = offset, len(hint)
     return error
 

@@ -18,7 +18,6 @@ from icesql.modify.services import StatementServices
 from icesql.modify.targets import find_named
 from icesql.sql.lexer import SPARK_NAMES
 from icesql.sql.spark_text.values import spark_name
-from icesql.sql.table_name import name_parts
 from icesql.sql.user_text import quoted
 from icesql.sql.writes.statements import TableName
 from icesql.storage.new_file import check_writable
@@ -90,12 +89,8 @@ class Call(Struct, frozen=True):
         if "/" in given:
             name = given.rstrip("/").rpartition("/")[2] or given
             return query.wait_for(lambda: names.open_table((name,), given))
-        parts = name_parts(given)
-        if not all(parts):
-            raise self.wrong("table", f"is {given!r}, which is no name of a table")
-        name = TableName(parts, self.arguments.offsets["table"])
-        call = replace(self, arguments=self.arguments.with_value("table", name))
-        return call.source()
+        named = self.arguments.with_value("table", self.arguments.as_table("table"))
+        return replace(self, arguments=named).source()
 
     def named_branch(self) -> tuple[Catalog, Table, str]:
         """As ``branch_target``, but the argument ``branch`` may also name the branch."""

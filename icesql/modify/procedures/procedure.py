@@ -13,6 +13,7 @@ from icesql.modify.procedures import system
 from icesql.query.like import is_like
 
 if TYPE_CHECKING:
+    from icesql.iceberg.manifest.data_file import DataFile
     from icesql.modify.procedures.call import Call
 
 Columns = tuple[tuple[str, str], ...]
@@ -153,6 +154,11 @@ class Step(Struct, frozen=True):
     reason: str
     bytes: int | None = None
     records: int | None = None
+
+    @classmethod
+    def of_file(cls, action: str, what: str, file: DataFile, reason: str) -> Step:
+        """The step for a data file or delete file."""
+        return cls(action, what, file.path, reason, file.file_size_in_bytes, file.record_count)
 
 
 class Rows(Struct, frozen=True):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from typing import Any, Final
 
 from msgspec.structs import replace
@@ -10,12 +11,11 @@ from icesql.config import time_zone
 from icesql.engine.static import StaticResult
 from icesql.errors import ProgrammingError, UnsupportedSqlError, similar_names
 from icesql.modify.modified import Modified, check_present
-from icesql.modify.procedures.arguments import Arguments, bind
+from icesql.modify.procedures.arguments import Arguments, bind, hinted
 from icesql.modify.procedures.call import Call
 from icesql.modify.procedures.procedure import Procedure, find_procedure, procedure_names
 from icesql.modify.services import StatementServices
 from icesql.sql.statement import Query
-from icesql.sql.table_name import name_parts
 from icesql.sql.writes.procedures.call import (
     CallArgument,
     CallProcedure,
@@ -57,7 +57,7 @@ def call(statement: CallProcedure, services: StatementServices) -> Modified:
     given = [replace(each, value=_value(each.value, services)) for each in statement.arguments]
     bound = bind(procedure, _with_whole_names(given), zone=zone, now_ms=now_ms)
     catalog = statement.name[0] if len(statement.name) > 2 else ""
-    arguments = _with_tables(bound, services)
+    arguments = _with_tables(bound)
     given_call = Call(arguments, services, now_ms, catalog, statement.explain, statement.head)
     plan = procedure.plan(given_call)
     if statement.explain:
@@ -91,7 +91,7 @@ def _procedure(statement: CallProcedure) -> Procedure:
         name = name.removeprefix(_DUCKDB)
     if place and (place[-1].lower() != _SYSTEM or len(place) > 2):
         hint = "; procedures are called as CALL system.name(…) or CALL catalog.system.name(…)"
-        raise _at(f"there is no procedure {'.'.join(statement.name)}{hint}", statement, len(hint))
+        raise _missing(statement, hint)
     if name in _REFUSED:
         raise UnsupportedSqlError(
             f"CALL {_SYSTEM}.{name}", hint=_REFUSED[name], offset=statement.offset
@@ -100,14 +100,12 @@ def _procedure(statement: CallProcedure) -> Procedure:
     if name not in names:
         near = similar_names(name, names)
         hint = f"; did you mean {_SYSTEM}.{near[0]}?" if near else "; SHOW PROCEDURES lists them"
-        raise _at(f"there is no procedure {'.'.join(statement.name)}{hint}", statement, len(hint))
+        raise _missing(statement, hint)
     return find_procedure(name)
 
 
-def _at(problem: str, statement: CallProcedure, hint_length: int) -> ProgrammingError:
-    error = ProgrammingError(problem)
-    error.sql_offset, error.hint_length = statement.offset, hint_length
-    return error
+def _missing(statement: CallProcedure, hint: str) -> ProgrammingError:
+    return hinted(f"there is no procedure {'.'.join(statement.name)}", hint, statement.offset)
 
 
 def _value(value: Value, services: StatementServices) -> Any:
@@ -121,23 +119,15 @@ def _value(value: Value, services: StatementServices) -> Any:
                 raise ProgrammingError("the keys of a map are lists or maps; CALL takes texts")
             return dict(pairs)
         case Query():
-            result = services.run(value)[0]
-            try:
+            with closing(services.run(value)[0]) as result:
                 return result.fetch(1)[0][0]
-            finally:
-                result.close()
         case _:
             return value
 
 
-def _with_tables(bound: Arguments, services: StatementServices) -> Arguments:
+def _with_tables(bound: Arguments) -> Arguments:
     """The arguments with names of tables parsed."""
-    values = dict(bound.values)
     for each in bound.procedure.parameters:
-        text = values[each.name]
-        if each.kind == "table" and isinstance(text, str):
-            parts = name_parts(text)
-            if not all(parts):
-                raise bound.wrong(each.name, f"is {text!r}, which is no name of a table")
-            values[each.name] = TableName(parts, bound.offsets[each.name])
-    return replace(bound, values=values)
+        if each.kind == "table" and isinstance(bound[each.name], str):
+            bound = bound.with_value(each.name, bound.as_table(each.name))
+    return bound

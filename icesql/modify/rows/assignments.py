@@ -16,6 +16,7 @@ from icesql.errors import (
 )
 from icesql.iceberg import types as t
 from icesql.iceberg.schema import Schema
+from icesql.modify.targets import fields_named, without_qualifier
 from icesql.sql.writes.statements import ColumnValue
 from icesql.write.assignment import constant_array
 from icesql.write.casts import plain_array
@@ -106,8 +107,7 @@ def with_fields(old: pa.Array, kind: t.IcebergType, given: Given) -> pa.Array:
                 own = pa.nulls(len(own), pa.struct([]))
             value = with_fields(own, field.type, value)
         elif value is None:
-            default = None if field.write_default is t.MISSING else field.write_default
-            value = constant_array(default, field.type, len(old))
+            value = constant_array(field.written_default, field.type, len(old))
         made.append(value)
     return pa.StructArray.from_arrays(made, names=[each.name for each in kind.fields])
 
@@ -146,15 +146,7 @@ def _fields(
     column: ColumnValue, schema: Schema, names: Sequence[tuple[str, ...]]
 ) -> list[t.NestedField]:
     """The column, and the fields inside of it, along a path."""
-    path = column.path
-    lowered = tuple(each.lower() for each in path)
-    for owner in names:
-        length = len(owner)
-        if len(path) <= length or lowered[:length] != tuple(each.lower() for each in owner):
-            continue
-        if schema.find_column(path[length]) is not None:
-            path = path[length:]
-            break
+    path = without_qualifier(column.path, names, schema) or column.path
     top = schema.find_column(path[0])
     if top is None:
         similar = similar_names(path[0], [each.name for each in schema.fields])
@@ -169,8 +161,7 @@ def _fields(
                 offset=column.offset,
             )
         inner = kind.fields if isinstance(kind, t.StructType) else ()
-        exact = [each for each in inner if each.name == name]
-        near = exact or [each for each in inner if each.name.lower() == name.lower()]
+        near = fields_named(name, inner)
         if not near:
             similar = similar_names(name, [each.name for each in inner])
             raise ColumnNotFoundError(".".join(path), similar=similar, offset=column.offset)

@@ -87,6 +87,11 @@ class GoneRows:
         return as_positions(self._by_file[path])
 
 
+def empty_batch(schema: pa.Schema) -> pa.RecordBatch:
+    """A batch without rows; pyarrow's ``empty_table`` fails for a uuid inside of a struct."""
+    return pa.RecordBatch.from_arrays([pa.nulls(0, each.type) for each in schema], schema=schema)
+
+
 def as_positions(bitmap: BitMap64) -> Positions:
     """The members of a bitmap, ascending."""
     return np.frombuffer(bitmap.to_array(), np.int64) if len(bitmap) else np.empty(0, np.int64)

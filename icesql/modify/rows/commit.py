@@ -33,21 +33,14 @@ if TYPE_CHECKING:
 
 
 class ChangedRows(Struct, frozen=True):
-    """``gone`` rows were deleted, ``added`` rows are new; an updated row counts in both.
+    """The files that were written and committed; ``snapshot_id`` None: nothing was to be done."""
 
-    ``files`` and ``bytes`` count the data and delete files that were written. ``snapshot_id`` is
-    None if nothing was to be done.
-    """
-
-    gone: int = 0
-    added: int = 0
-    files: int = 0
-    bytes: int = 0
-    snapshot_id: int | None = None
+    written: Written
+    snapshot_id: int | None
 
     def modified(self, rows: int) -> Modified:
         """The outcome of the statement, with its number of rows."""
-        return Modified(rows, self.files, self.bytes, self.snapshot_id)
+        return replace(Modified.of(self.written, self.snapshot_id), rows=rows)
 
 
 def change_rows(
@@ -150,5 +143,4 @@ def commit_files(target: RowTarget, changed: Written, services: StatementService
         schema=target.schema,
         query=services.query,
     )
-    count = len(changed.files)
-    return ChangedRows(changed.gone, changed.rows, count, changed.bytes, done.snapshot_id)
+    return ChangedRows(changed, done.snapshot_id)

@@ -52,7 +52,7 @@ def delete(statement: Delete, services: StatementServices) -> Modified:
                 return whole
         place = catalog, table, branch
         done = change_by_query(statement.rows, index, DeletedRows(), place, "delete", services)
-    return done.modified(done.gone)
+    return done.modified(done.written.gone)
 
 
 class DeletedRows(Struct, frozen=True):

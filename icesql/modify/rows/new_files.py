@@ -211,12 +211,7 @@ class RowFiles:
 def _kept(places: Positions, gone: Positions) -> npt.NDArray[np.bool_]:
     """A mask of the ascending ``places`` that are not in the ascending ``gone``."""
     begin, end = np.searchsorted(gone, (places[0], places[-1] + 1))
-    kept = np.ones(len(places), np.bool_)
-    if end > begin:
-        at = np.searchsorted(places, gone[begin:end])
-        at = at[places[np.minimum(at, len(places) - 1)] == gone[begin:end]]
-        kept[at] = False
-    return kept
+    return np.isin(places, gone[begin:end], assume_unique=True, invert=True)
 
 
 def rows_here(result: Result) -> pa.RecordBatchReader | None:

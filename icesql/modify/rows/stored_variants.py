@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from icesql.iceberg import types as t
 from icesql.iceberg.metadata_columns import POS
 from icesql.iceberg.schema import Schema
-from icesql.modify.rows.changes import Positions
+from icesql.modify.rows.changes import Positions, by_file
 from icesql.read.columns.arrow_schema import arrow_type
 from icesql.read.task import read_file
 from icesql.write.parquet_schema import with_binary_variants
@@ -67,13 +67,10 @@ class StoredVariants:
         return pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields))
 
     def _rows(self, files: pa.Array, positions: pa.Array) -> pa.RecordBatch:
-        encoded = files if pa.types.is_dictionary(files.type) else files.dictionary_encode()
-        codes = encoded.indices.to_numpy(zero_copy_only=False)
         wanted = positions.to_numpy(zero_copy_only=False)
         parts, order = [], []
-        for code in np.unique(codes):
-            (rows,) = np.nonzero(codes == code)
-            parts.append(self._taken(encoded.dictionary[int(code)].as_py(), wanted[rows]))
+        for path, rows in by_file(files, np.arange(len(files))):
+            parts.append(self._taken(path, wanted[rows]))
             order.append(rows)
         back = np.argsort(np.concatenate(order))
         return pa.concat_tables(parts).take(pa.array(back)).combine_chunks().to_batches()[0]

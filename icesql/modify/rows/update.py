@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from icesql.errors import UnsupportedSqlError
 from icesql.modify.modified import Modified
 from icesql.modify.rows.assignments import Assigned, assigned
-from icesql.modify.rows.changes import NewRows, RowBatch
+from icesql.modify.rows.changes import NewRows, RowBatch, empty_batch
 from icesql.modify.rows.stored_variants import StoredVariants, has_variants
 from icesql.modify.services import StatementServices
 from icesql.modify.targets import find_target, target_of
@@ -46,7 +46,7 @@ def update(statement: Update, services: StatementServices) -> Modified:
     read = _with_columns(statement.rows, index, rows.columns)
     place = catalog, table, branch
     done = change_by_query(read, index, rows, place, "update", services)
-    return done.modified(done.gone)
+    return done.modified(done.written.gone)
 
 
 def _names(statement: Update) -> list[tuple[str, ...]]:
@@ -113,12 +113,8 @@ class _Rows:
     def _described(self, schema: pa.Schema) -> NewRows:
         """The columns of the new rows, for batches of this schema."""
         sources = self._made.sources
-        empty = pa.RecordBatch.from_arrays(
-            [pa.nulls(0, each.type) for each in schema], schema=schema
-        )
-        return NewRows(
-            sources, len(sources) if self._lineage else None, schema=self._rows(empty).schema
-        )
+        rows = self._rows(empty_batch(schema))
+        return NewRows(sources, len(sources) if self._lineage else None, schema=rows.schema)
 
     def _rows(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """The new rows, followed by ``_row_id`` if rows have lineage."""

@@ -46,19 +46,13 @@ class BroadcastTable(Struct, frozen=True):
                 data = counted(data, self.counting) if self.counting else data
                 _kept[self.paths] = data
         else:
-            data = _of_bytes(self.rows)
+            data = pa.ipc.open_file(pa.BufferReader(self.rows)).read_all()
         names = [name for name, _, _ in self.columns]
         return TemporaryTable(self.name, self.columns, data.rename_columns(names), data.nbytes)
 
 
-def broadcast(
-    tables: Sequence[TemporaryTable], storage: Storage, paths: Sequence[str]
-) -> tuple[BroadcastTable, ...]:
-    """The tables for tasks; large ones are written to their ``paths``. OperationalError."""
-    return tuple(_broadcast_table(*each, storage) for each in zip(tables, paths, strict=True))
-
-
-def _broadcast_table(table: TemporaryTable, path: str, storage: Storage) -> BroadcastTable:
+def broadcast(table: TemporaryTable, path: str, storage: Storage) -> BroadcastTable:
+    """The table for tasks; a large one is written to ``path``. Raises OperationalError."""
     data: pa.Table = table.data
     if travels_inline(data):
         sink = pa.BufferOutputStream()
@@ -84,10 +78,6 @@ def write_rows(
     ):
         for each in batches:
             writer.write_batch(each)
-
-
-def _of_bytes(rows: bytes) -> pa.Table:
-    return pa.ipc.open_file(pa.BufferReader(rows)).read_all()
 
 
 def counted(data: pa.Table, name: str) -> pa.Table:

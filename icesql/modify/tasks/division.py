@@ -19,6 +19,7 @@ from icesql.scan.table_scan import TableScan
 from icesql.scan.tasks.task import FileScanTask, content_bytes, without_metrics
 
 if TYPE_CHECKING:
+    from icesql.modify.services import Narrow, Scans
     from icesql.sql.statement import Query
 
 # Limits of bytes and files of other tables that every task may read; file names go to each task.
@@ -27,7 +28,6 @@ _MOST_WHOLE_FILES: Final = 1_000
 _TASK_BYTES: Final = 128 << 20
 _SMALL_BYTES: Final = 16 << 20
 _OPEN_BYTES: Final = 4 << 20
-Narrow = Callable[["tuple[TableScan, ...]"], "tuple[TableScan, ...]"]
 
 
 class Division(Struct, frozen=True):
@@ -48,7 +48,7 @@ class Division(Struct, frozen=True):
         return self.plans[self.index].files
 
 
-def same(scans: tuple[TableScan, ...]) -> tuple[TableScan, ...]:
+def same(scans: Scans) -> Scans:
     """Return the scans unchanged."""
     return scans
 
@@ -91,7 +91,7 @@ def planned_division(
     services: StatementServices,
     tables: Mapping[str, Any],
     narrow: Narrow,
-    index_of: Callable[[tuple[TableScan, ...]], int],
+    index_of: Callable[[Scans], int],
     besides: int = 0,
 ) -> Division | None:
     """As ``division_of``, for a query that is known to run on parts of a table.
@@ -101,7 +101,7 @@ def planned_division(
     that tasks cannot read, unless the setting ``engine`` is "auto".
     """
 
-    def changed(scans: tuple[TableScan, ...]) -> tuple[TableScan, ...]:
+    def changed(scans: Scans) -> Scans:
         made = narrow(scans)
         return _with_all_deletes(made, index_of(made))
 
@@ -120,7 +120,7 @@ def planned_division(
     )
 
 
-def _with_all_deletes(scans: tuple[TableScan, ...], index: int) -> tuple[TableScan, ...]:
+def _with_all_deletes(scans: Scans, index: int) -> Scans:
     """The scans, with all deletes for the changed table: its files are rewritten from this plan.
 
     A filtered plan would leave out deletes of rows that the filter does not match.

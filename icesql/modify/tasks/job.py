@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
 from datetime import datetime
 from typing import TYPE_CHECKING, Protocol
 
@@ -156,13 +157,11 @@ class ChangeTask(Struct, frozen=True):
         tables = tuple(each.load(change.storage, folder) for each in shared.tables)
         if self.part is not None:
             tables = self.part.of(tables)
-        result = _engine().execute(replace(shared.bound, temporary=tables), self.plans, own)
-        try:
+        bound = replace(shared.bound, temporary=tables)
+        with closing(_engine().execute(bound, self.plans, own)) as result:
             reader = result.arrow_reader()
             names = replace(self.names, attempt=attempt)
             return change.write(reader, reader.schema, self.files, names, own, tables)
-        finally:
-            result.close()
 
 
 class FoundRowsJob(Struct, frozen=True):

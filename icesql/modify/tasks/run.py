@@ -95,7 +95,7 @@ def change_by_query(
             changed = run.change(division, rows)
         return commit_files(target, changed, services)
     result, scans = services.run(read) if division is None else services.run_here(read, {}, same)
-    try:
+    with closing(result):
         target = target_of(scans)
         if hasattr(result, "run_over_rows"):
             with TaskRun(target, services) as run:
@@ -107,8 +107,6 @@ def change_by_query(
         made = rows.begin(reader.schema, (), files, services.query)
         batches = made.batches(reader)
         return change_rows(target, batches, services, new=made.new, once=rows.once)
-    finally:
-        result.close()
 
 
 class TaskRun:
@@ -277,9 +275,10 @@ class TaskRun:
             self._locations.path(f"rows-{self._names.operation}-{len(self._sent) + number}.arrow")
             for number in range(len(new))
         ]
-        for each in broadcast(new, self._storage, paths):
-            self._sent[each.name] = each
-            self._new.take(each.paths)
+        for table, path in zip(new, paths, strict=True):
+            made = broadcast(table, path, self._storage)
+            self._sent[table.name] = made
+            self._new.take(made.paths)
         return tuple(self._sent[each.name] for each in tables)
 
     def _tasks(

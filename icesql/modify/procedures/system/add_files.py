@@ -85,10 +85,7 @@ def _steps(table: Table, files: Sequence[DataFile]) -> Iterator[Step]:
         yield Step("set", "property", PROPERTY, "the files are read by the names of their columns")
     for each in files:
         where = ", ".join(map(repr, each.partition)) or "no partition"
-        yield Step(
-            "set", "data file", each.path, f"added as it lies, {where}",
-            each.file_size_in_bytes, each.record_count,
-        )  # fmt: skip
+        yield Step.of_file("set", "data file", each, f"added as it lies, {where}")
 
 
 def _source(call: Call) -> str:

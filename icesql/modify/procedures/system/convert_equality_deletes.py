@@ -63,16 +63,11 @@ def _note(done: Converted) -> str:
 
 def _steps(planned: DeletesPlan) -> Iterator[Step]:
     for task in planned.tasks:
-        file = task.data_file
-        yield Step(
-            "read", "data file", file.path, "the keys of its rows are looked up",
-            file.file_size_in_bytes, file.record_count,
-        )  # fmt: skip
+        reason = "the keys of its rows are looked up"
+        yield Step.of_file("read", "data file", task.data_file, reason)
     for each in planned.deletes:
-        yield Step(
-            "read", "equality delete file", each.path, "its keys are looked up; it goes unless it "
-            "applies to other data files", each.file_size_in_bytes, each.record_count,
-        )  # fmt: skip
+        reason = "its keys are looked up; it goes unless it applies to other data files"
+        yield Step.of_file("read", "equality delete file", each, reason)
     kind = (
         "deletion vector" if planned.table.metadata.format_version > 2 else "position delete file"
     )

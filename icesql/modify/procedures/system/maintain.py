@@ -101,6 +101,7 @@ def _steps(planned: TableReport) -> Iterator[Step]:
 
 
 def _door(call: Call) -> Door:
+    from contextlib import closing
     from copy import copy
 
     from msgspec.structs import replace
@@ -120,11 +121,9 @@ def _door(call: Call) -> Door:
         done = procedures.call(statement, own)
         answer = done.answer
         assert answer is not None
-        try:
+        with closing(answer):
             names = [each.name for each in answer.columns]
             rows = [dict(zip(names, row, strict=True)) for row in answer.fetch(None)]
-        finally:
-            answer.close()
         return Performed(rows, (done.note,) if done.note else (), done.snapshot_id)
 
     return Door(load, run, lambda: services.query)

@@ -187,11 +187,7 @@ def _steps(planned: RewritePlan) -> Iterator[Step]:
     for group in planned.groups:
         label = f"group {group.number + 1}{_place(planned, group)}"
         for task, reason in zip(group.files, group.reasons, strict=True):
-            file = task.data_file
-            yield Step(
-                "read", "data file", file.path, f"{label}: {reason}", file.file_size_in_bytes,
-                file.record_count,
-            )  # fmt: skip
+            yield Step.of_file("read", "data file", task.data_file, f"{label}: {reason}")
         deletes = {id(each): each for task in group.files for each in task.deletes}
         for each in deletes.values():
             yield Step(

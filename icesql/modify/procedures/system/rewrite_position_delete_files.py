@@ -68,11 +68,7 @@ def rewrite_position_delete_files(call: Call) -> Plan:
 def _steps(groups: Sequence[FileGroup]) -> Iterator[Step]:
     for group in groups:
         for task, reason in zip(group.files, group.reasons, strict=True):
-            file = task.data_file
-            yield Step(
-                "remove", "position delete file", file.path, reason, file.file_size_in_bytes,
-                file.record_count,
-            )  # fmt: skip
+            yield Step.of_file("remove", "position delete file", task.data_file, reason)
         rows = sum(each.data_file.record_count for each in group.files)
         reason = "the deletes of data files that are there still"
         yield Step("write", "position delete file", "(new)", reason, None, rows)
