@@ -17,14 +17,10 @@ _PIECE: Final = re.compile(r"'((?:[^']|'')*)'|(([A-Za-z])\3*)|([^A-Za-z'])")
 
 def pieces(pattern: str) -> list[tuple[bool, str]] | None:
     """Split a pattern into letters (True) and plain text (False); None for an open quote."""
-    found: list[tuple[bool, str]] = []
-    at = 0
-    while at < len(pattern):
-        piece = _PIECE.match(pattern, at)
-        if piece is None:
-            return None
-        at = piece.end()
-        quoted, letters, _, other = piece.groups()
-        text = letters or other or quoted.replace("''", "'") or "'"
-        found.append((letters is not None, text))
-    return found
+    found = list(_PIECE.finditer(pattern))
+    if "".join(each[0] for each in found) != pattern:
+        return None
+    return [
+        (letters is not None, letters or other or quoted.replace("''", "'") or "'")
+        for quoted, letters, _, other in (each.groups() for each in found)
+    ]

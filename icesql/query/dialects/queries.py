@@ -91,7 +91,7 @@ class Queries(ABC):
             return
         self.ctes = dict(self.ctes)
         for cte in clause.expressions:
-            names = [each.name for each in cte.args["alias"].args.get("columns") or ()]
+            names = cte.alias_column_names
             name = cte.alias.lower()
             if clause.args.get("recursive") and _is_recursive(cte):
                 self.ctes.pop(name, None)
@@ -168,9 +168,7 @@ class Queries(ABC):
 
     def _aliased(self, node: exp.Expr, columns: Columns | None) -> Item:
         """The item of a node, with its alias and the alias's column names."""
-        alias = node.args.get("alias")
-        names = [each.name for each in alias.args.get("columns") or ()] if alias else []
-        return Item(table_name(node), self.renamed(columns, names, node))
+        return Item(table_name(node), self.renamed(columns, node.alias_column_names, node))
 
     def renamed(
         self, columns: Columns | None, names: Sequence[str], node: exp.Expr

@@ -157,6 +157,11 @@ def duckdb(text: str, *arguments: exp.Expr, exact: bool = True) -> exp.Expr:
     return filled(template(text, exact=exact), arguments)
 
 
+def chained(text: str, parts: Sequence[exp.Expr]) -> exp.Expr:
+    """The expression ``text`` of the first two parts, then of that and the third, and so on."""
+    return functools.reduce(lambda made, each: duckdb(text, made, each), parts)
+
+
 def expanded(text: str, *arguments: exp.Expr, exact: bool = True) -> exp.Expr:
     """The expression ``text`` with a copy of the argument in each of its gaps.
 

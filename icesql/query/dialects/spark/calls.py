@@ -18,7 +18,6 @@ from icesql.query.dialects.functions import (
     takes_count,
 )
 from icesql.query.dialects.spark.casts import cast
-from icesql.query.dialects.templates import filled
 from icesql.query.dialects.types import SqlType
 from icesql.sql.function_table import SPARK
 from icesql.sql.positions import unsupported
@@ -111,21 +110,13 @@ def converted(value: Typed, to: SqlType, at: exp.Expr) -> exp.Expr:
     return made
 
 
-def applied(match: Match, given: Sequence[Typed], at: exp.Expr) -> Typed:
-    """The expression of a match, filled with its arguments."""
-    nodes = [converted(value, to, at) for value, to in zip(given, match.takes, strict=True)]
-    return Typed(filled(match.row.tree(len(nodes)), nodes), match.gives)
-
-
 def unified(values: Sequence[Typed], at: exp.Expr, what: str) -> tuple[list[exp.Expr], SqlType]:
     """Values converted to their common type. Raises UnsupportedSqlError at ``at``."""
     found = t.NULL
     for value in values:
         both = t.common(found, value.type)
         if both is None or (
-            both.kind == "unknown"
-            and len(values) > 1
-            and any(v.type != values[0].type for v in values)
+            both.kind == "unknown" and any(v.type != values[0].type for v in values)
         ):
             raise unsupported(f"{what} of {found} and {value.type} in {DIALECT}", at, "cast them")
         found = both

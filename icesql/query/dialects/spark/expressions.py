@@ -16,17 +16,16 @@ from icesql.query.dialects.scope import Scope, below
 from icesql.query.dialects.spark.calls import (
     DIALECT,
     Typed,
-    applied,
     check_parts,
     converted,
     find,
     unified,
 )
 from icesql.query.dialects.spark.casts import cast
-from icesql.query.dialects.spark.functions.patterns import like, matches
+from icesql.query.dialects.spark.functions.patterns import like
 from icesql.query.dialects.spark.intervals import interval
 from icesql.query.dialects.spark.operators import arithmetic, comparable, literal_number
-from icesql.query.dialects.templates import duckdb
+from icesql.query.dialects.templates import duckdb, filled
 from icesql.query.dialects.types import SqlType
 from icesql.sql.parser.literal_list import held, spread
 from icesql.sql.positions import offset_of, unsupported
@@ -103,14 +102,13 @@ class Expressions:
 
         around = around or Around()
         match = find(name, given, at)
+        pairs = list(zip(given, match.takes, strict=True))
+        nodes = [converted(value, to, at) for value, to in pairs]
         if match.row.built:
-            nodes = [
-                Typed(converted(value, to, at), to if to.kind != "any" else value.type)
-                for value, to in zip(given, match.takes, strict=True)
-            ]
-            found = BUILT[match.row.text](nodes, at)
+            kinds = [value.type if to.kind == "any" else to for value, to in pairs]
+            found = BUILT[match.row.text](list(map(Typed, nodes, kinds)), at)
         else:
-            found = applied(match, given, at)
+            found = Typed(filled(match.row.tree(len(nodes)), nodes), match.gives)
         self._check_around(name, match.row.kind, at, around)
         if match.row.kind == "scalar":
             return found
@@ -150,8 +148,7 @@ def _literal(self: Expressions, node: exp.Literal) -> Typed:
         return Typed(_number(text, t.DOUBLE), t.DOUBLE)
     if "." in text:
         whole, _, fraction = text.partition(".")
-        whole = whole.lstrip("0")
-        digits = max(len(whole) + len(fraction), len(fraction), 1)
+        digits = max(len(whole.lstrip("0")) + len(fraction), 1)
         if digits > t.MOST_DIGITS:
             raise unsupported(f"a number of {digits} digits in {DIALECT}", node)
         return Typed(node, SqlType("decimal", digits, len(fraction)))
@@ -296,8 +293,7 @@ def _connector(self: Expressions, node: exp.Connector) -> Typed:
 
 
 def _not(self: Expressions, node: exp.Not) -> Typed:
-    inner = self.truth(node.this)
-    return Typed(exp.Not(this=inner), t.BOOLEAN)
+    return Typed(exp.Not(this=self.truth(node.this)), t.BOOLEAN)
 
 
 def _paren(self: Expressions, node: exp.Paren) -> Typed:
@@ -348,19 +344,17 @@ def _is(self: Expressions, node: exp.Is) -> Typed:
 
 
 def _case(self: Expressions, node: exp.Case) -> Typed:
+    ifs, default = node.args["ifs"], node.args.get("default")
     conditions: list[exp.Expr] = []
     if node.this is not None:
-        wanted = [self.of(node.this), *(self.of(each.this) for each in node.args["ifs"])]
+        wanted = self.many([node.this, *(each.this for each in ifs)])
         subject, *conditions = comparable(node, wanted, order=False)
         node.set("this", subject)
     else:
-        conditions = [self.truth(each.this) for each in node.args["ifs"]]
-    values = [self.of(each.args["true"]) for each in node.args["ifs"]]
-    default = node.args.get("default")
-    if default is not None:
-        values.append(self.of(default))
+        conditions = [self.truth(each.this) for each in ifs]
+    values = self.many([each.args["true"] for each in ifs] + [default] * (default is not None))
     made, kind = unified(values, node, "CASE")
-    for each, condition, value in zip(node.args["ifs"], conditions, made, strict=False):
+    for each, condition, value in zip(ifs, conditions, made, strict=False):
         each.set("this", condition)
         each.set("true", value)
     if default is not None:
@@ -501,7 +495,7 @@ HANDLERS: Final[dict[type[exp.Expr], Handler]] = {
     exp.Like: like,
     exp.ILike: like,
     exp.Escape: like,
-    exp.RegexpLike: matches,
+    exp.RegexpLike: _named("rlike", "this", "expression"),
     exp.Interval: lambda self, node: interval(node),
     exp.Anonymous: Expressions.call,
     **dict.fromkeys(

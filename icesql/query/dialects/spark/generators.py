@@ -42,7 +42,7 @@ def is_generator(node: exp.Expr) -> bool:
 
 def _lists(call: exp.Expr, expressions: Expressions) -> tuple[list[Made], bool]:
     """The columns of a generator; True if it returns a row of NULLs instead of no rows."""
-    if not isinstance(call, exp.Anonymous) or _base(call.name.lower())[0] not in _GENERATORS:
+    if not is_generator(call):
         raise unsupported(f"{call.key.upper()} as a generator in {DIALECT}", call)
     name, outer = _base(call.name.lower())
     given = expressions.many(call.expressions)
@@ -50,9 +50,7 @@ def _lists(call: exp.Expr, expressions: Expressions) -> tuple[list[Made], bool]:
         return _stack(call, given), outer
     if len(given) != 1:
         raise unsupported(f"{name}() with {len(given)} arguments in {DIALECT}", call)
-    value = given[0]
-    made = _unnested(name, value, call)
-    return made, outer
+    return _unnested(name, given[0], call), outer
 
 
 def _unnested(name: str, value: Typed, call: exp.Expr) -> list[Made]:
@@ -156,7 +154,7 @@ def table_alias(
 ) -> tuple[exp.TableAlias, Sequence[str]]:
     """The alias of an item of FROM, and the names of its columns: ``names`` if it gives none."""
     alias = node.args.get("alias")
-    given = [each.name for each in alias.args.get("columns") or ()] if alias else []
+    given = node.alias_column_names
     if given and len(given) != len(names):
         raise unsupported(f"{len(given)} names for {len(names)} columns in {DIALECT}", node)
     names = given or names
@@ -180,7 +178,7 @@ def table_function(node: exp.Expr, scope: Scope, queries: SparkQueries) -> Colum
         node.set("alias", table_alias(node, "range", ["id"])[0])
         node.set("this", function)
         return (("id", t.BIGINT),)
-    if not isinstance(call, exp.Anonymous) or _base(name)[0] not in _GENERATORS:
+    if not is_generator(call):
         raise unsupported(f"the table function {name}() in {DIALECT}", node)
     made, query = _query(call, scope, queries, False)
     table, names = table_alias(node, name, [each.name for each in made])

@@ -73,11 +73,6 @@ def first_instant(clock: exp.Expr) -> exp.Expr:
     return call(FIRST_INSTANT, clock)
 
 
-def truncated(unit: str, instant: exp.Expr) -> exp.Expr:
-    """The start of the unit, named as in DuckDB, that contains an instant."""
-    return call(TRUNCATED, exp.Literal.string(unit), instant)
-
-
 def plain(node: exp.Anonymous) -> exp.Expr:
     """DuckDB's expression for a call of ``INSTANTS``; its result may differ in repeated hours."""
     # sqlglot recognizes a truncation by its unit, so the unit cannot be a gap of the template.
@@ -129,13 +124,12 @@ def _replaced(tree: exp.Expr, replacement: Callable[[exp.Anonymous], exp.Expr | 
 
 def _expression(node: exp.Anonymous) -> exp.Expr:
     arguments = node.expressions
-    match node.name:
-        case _ if node.name == TRUNCATED:
-            text = _PART if arguments[0].name in _PARTS_OF_A_DAY else _DAYS
-        case _ if node.name in (MOVED, MOVED_BACK):
-            text = _MOVED % ("+" if node.name == MOVED else "-")
-        case _:
-            text = _FIRST if len(arguments) == 1 else _FIRST_IN_ZONE
+    text = {
+        FIRST_INSTANT: _FIRST if len(arguments) == 1 else _FIRST_IN_ZONE,
+        TRUNCATED: _PART if arguments[0].name in _PARTS_OF_A_DAY else _DAYS,
+        MOVED: _MOVED % "+",
+        MOVED_BACK: _MOVED % "-",
+    }[node.name]
     return written(duckdb(text, *arguments))
 
 

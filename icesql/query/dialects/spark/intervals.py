@@ -27,12 +27,12 @@ _MICROS: Final = {
 _AMOUNT: Final = re.compile(r"\s*([+-]?\d+(?:\.\d+)?)\s+([A-Za-z]+)")
 _YEARS_MONTHS: Final = re.compile(r"\s*([+-]?)(\d+)-(\d+)\s*")
 _CLOCK: Final = {
-    ("DAY", "HOUR"): r"(?P<d>\d+) (?P<h>\d+)",
-    ("DAY", "MINUTE"): r"(?P<d>\d+) (?P<h>\d+):(?P<m>\d+)",
-    ("DAY", "SECOND"): r"(?P<d>\d+) (?P<h>\d+):(?P<m>\d+):(?P<s>\d+(?:\.\d{1,9})?)",
-    ("HOUR", "MINUTE"): r"(?P<h>\d+):(?P<m>\d+)",
-    ("HOUR", "SECOND"): r"(?P<h>\d+):(?P<m>\d+):(?P<s>\d+(?:\.\d{1,9})?)",
-    ("MINUTE", "SECOND"): r"(?P<m>\d+):(?P<s>\d+(?:\.\d{1,9})?)",
+    ("DAY", "HOUR"): r"(?P<DAY>\d+) (?P<HOUR>\d+)",
+    ("DAY", "MINUTE"): r"(?P<DAY>\d+) (?P<HOUR>\d+):(?P<MINUTE>\d+)",
+    ("DAY", "SECOND"): r"(?P<DAY>\d+) (?P<HOUR>\d+):(?P<MINUTE>\d+):(?P<SECOND>\d+(?:\.\d{1,9})?)",
+    ("HOUR", "MINUTE"): r"(?P<HOUR>\d+):(?P<MINUTE>\d+)",
+    ("HOUR", "SECOND"): r"(?P<HOUR>\d+):(?P<MINUTE>\d+):(?P<SECOND>\d+(?:\.\d{1,9})?)",
+    ("MINUTE", "SECOND"): r"(?P<MINUTE>\d+):(?P<SECOND>\d+(?:\.\d{1,9})?)",
 }
 
 
@@ -117,8 +117,8 @@ def _span(node: exp.Interval, text: str, first: str, last: str) -> Typed:
     elif (first, last) in _CLOCK:
         parsed = re.fullmatch(rf"\s*(?P<sign>[+-]?){_CLOCK[first, last]}\s*", text)
         if parsed is not None:
-            parts = {"d": "DAY", "h": "HOUR", "m": "MINUTE", "s": "SECOND"}
-            given = {key: each for key, each in parsed.groupdict().items() if key != "sign"}
-            micros = sum(int(Fraction(each) * _MICROS[parts[key]]) for key, each in given.items())
-            return _of_micros(-micros if parsed["sign"] == "-" else micros, t.TIME_SPAN)
+            given = parsed.groupdict()
+            sign = -1 if given.pop("sign") == "-" else 1
+            micros = sum(int(Fraction(each) * _MICROS[unit]) for unit, each in given.items())
+            return _of_micros(sign * micros, t.TIME_SPAN)
     raise unsupported(f"INTERVAL '{text}' {first} TO {last} in {DIALECT}", node)

@@ -24,6 +24,13 @@ _SYMBOLS: Final[dict[type[exp.Expr], str]] = {
 }
 _BY_ZERO: Final = "error('division by zero')"
 _SPANS: Final = ("interval day", t.TIME_SPAN.kind)
+# Kinds of types that DuckDB compares with each other as Spark does.
+_COMPARED_AS_THEY_ARE: Final = (
+    t.MOMENTS,
+    (*t.INTEGRAL, "decimal", "double"),
+    t.FRACTIONAL,
+    ("uuid", "string"),
+)
 _NOT_ORDERED: Final = ("array", "map", "struct", t.MONTHS.kind, *_SPANS)
 
 
@@ -77,14 +84,10 @@ def arithmetic(node: exp.Binary, left: Typed, right: Typed) -> Typed:
 
 
 def _numbers(node: exp.Expr, symbol: str, left: Typed, right: Typed) -> tuple[Typed, Typed]:
-    """Cast both operands to numbers: in ANSI mode a text gets the type of the other operand."""
+    """Cast both operands to numbers: a text or NULL gets the type of the other operand."""
     out = []
     for value, other in ((left, right), (right, left)):
-        if value.type.kind == "null":
-            value = Typed(value.node, other.type if other.type.kind in t.NUMERIC else t.DOUBLE)
-            made = exp.Cast(this=value.node, to=t.duckdb_type(value.type))
-            value = Typed(made, value.type)
-        elif value.type.kind == "string":
+        if value.type.kind in ("null", "string"):
             both = t.common(value.type, other.type)
             wanted = both if both is not None and both.kind in t.NUMERIC else t.DOUBLE
             value = Typed(converted(value, wanted, node), wanted)
@@ -110,14 +113,12 @@ def _decimals(node: exp.Expr, symbol: str, left: Typed, right: Typed) -> Typed:
     match symbol:
         case "+" | "-":
             scale = max(s1, s2)
-            gives = t.decimal(max(p1 - s1, p2 - s2) + scale + 1, scale)
-            exact = scale
+            gives, exact = t.decimal(max(p1 - s1, p2 - s2) + scale + 1, scale), scale
         case "*":
             gives, exact = t.decimal(p1 + p2 + 1, s1 + s2), s1 + s2
         case "%":
             scale = max(s1, s2)
             gives, exact = t.decimal(min(p1 - s1, p2 - s2) + scale, scale), scale
-            symbol = "%"
         case "div":
             return _whole_quotient(left, right, one, other)
         case _:
@@ -201,12 +202,13 @@ def comparable(node: exp.Expr, values: list[Typed], *, order: bool) -> list[exp.
     Operands that DuckDB compares as Spark does are unchanged, so that conditions on columns prune.
     """
     kinds = {each.type.kind for each in values} - {"null"}
-    if order and kinds & set(_NOT_ORDERED):
-        kind = next(iter(kinds & set(_NOT_ORDERED)))
-        raise unsupported(f"ordering by {kind} in {DIALECT}", node)
+    unordered = [each for each in _NOT_ORDERED if each in kinds]
+    if order and unordered:
+        raise unsupported(f"ordering by {unordered[0]} in {DIALECT}", node)
     if "unknown" in kinds:
         if kinds != {"unknown"}:
-            raise _untyped(node)
+            what = f"a comparison with a value whose type is not known in {DIALECT}"
+            raise unsupported(what, node, "CAST it")
         return [each.node for each in values]
     if "map" in kinds:
         raise unsupported(f"comparing maps in {DIALECT}", node)
@@ -216,16 +218,6 @@ def comparable(node: exp.Expr, values: list[Typed], *, order: bool) -> list[exp.
             first_instant(each.node) if each.type.kind in ("date", "timestamp_ntz") else each.node
             for each in values
         ]
-    if same or kinds <= set(t.MOMENTS) or (kinds <= {*t.INTEGRAL, "decimal"}):
-        return [each.node for each in values]
-    if kinds <= {*t.INTEGRAL, "decimal", "double"} or kinds <= set(t.FRACTIONAL):
-        return [each.node for each in values]
-    if kinds == {"uuid", "string"}:
+    if same or any(kinds <= set(each) for each in _COMPARED_AS_THEY_ARE):
         return [each.node for each in values]
     return unified(values, node, "a comparison")[0]
-
-
-def _untyped(node: exp.Expr) -> Exception:
-    return unsupported(
-        f"a comparison with a value whose type is not known in {DIALECT}", node, "CAST it"
-    )

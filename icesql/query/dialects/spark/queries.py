@@ -23,6 +23,7 @@ from icesql.query.dialects.spark.generators import (
 )
 from icesql.query.dialects.spark.grouping import group_by
 from icesql.query.dialects.spark.set_operations import check_set_operation, common_type, united
+from icesql.query.dialects.spark.windows import window
 from icesql.sql.positions import unsupported
 
 _TABLE_PARTS: Final = frozenset({"this", "alias", "joins", "laterals"})
@@ -143,20 +144,13 @@ class SparkQueries(Queries):
                 clause.set("this", expressions.truth(clause.this))
         group_by(node, written, expressions)
         for each in node.args.get("windows") or ():
-            self._named_window(each, expressions)
+            window(expressions, each)
         self._order(node, Scope(scope.parent, scope.items, scope.aliases, aliases_first=True))
         self._counts(node, expressions)
         distinct = node.args.get("distinct")
         if distinct is not None and distinct.args.get("on"):
             raise unsupported(f"DISTINCT ON in {DIALECT}", node)
         return None if columns is None else tuple(columns)
-
-    def _named_window(self, node: exp.Window, expressions: Expressions) -> None:
-        from icesql.query.dialects.spark.windows import window
-
-        made = window(expressions, node)
-        for part in ("partition_by", "order", "spec"):
-            node.set(part, made.args.get(part))
 
     def _order(self, node: exp.Expr, scope: Scope) -> None:
         order = node.args.get("order")
@@ -190,8 +184,7 @@ class SparkQueries(Queries):
         if is_generator(node):
             return selected(node, expressions)
         name = _name(node)
-        inner = node.this if isinstance(node, exp.Alias) else node
-        typed = expressions.of(inner)
+        typed = expressions.of(node.unalias())
         if isinstance(node, exp.Alias):
             node.set("this", typed.node)
             return [(name, Typed(node, typed.type))]

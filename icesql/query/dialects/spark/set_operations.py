@@ -49,15 +49,13 @@ def _cast_output(
     if {kind.kind, to.kind} <= numbers:
         return
     query = query.unnest()
-    if not isinstance(query, exp.Select) or any(each.is_star for each in query.expressions):
-        raise unsupported(f"{kind} beside {to} in {node.key.upper()} in {DIALECT}", node, "cast it")
-    column = query.expressions[at]
-    inner = column.this if isinstance(column, exp.Alias) else column
-    name = column.alias_or_name
-    made = cast(inner.copy(), kind, to)
+    made: exp.Expr | None = None
+    if isinstance(query, exp.Select) and not any(each.is_star for each in query.expressions):
+        column = query.expressions[at]
+        made = cast(column.unalias().copy(), kind, to)
     if made is None:
         raise unsupported(f"{kind} beside {to} in {node.key.upper()} in {DIALECT}", node, "cast it")
-    column.replace(exp.alias_(made, name, quoted=True, copy=False))
+    column.replace(exp.alias_(made, column.alias_or_name, quoted=True, copy=False))
 
 
 def common_type(node: exp.Expr, kinds: Sequence[SqlType]) -> SqlType:

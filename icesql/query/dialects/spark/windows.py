@@ -43,10 +43,11 @@ def around_call(self: Expressions, node: exp.Expr) -> tuple[exp.Anonymous, Aroun
 
 
 def window(self: Expressions, node: exp.Window) -> exp.Window:
-    """A window without its function, with translated expressions."""
+    """Translate the parts of a window in place, except its function; return the window."""
     check_parts(node, _WINDOW_PARTS, "a window with")
     order = node.args.get("order")
-    keys = [self.of(each).node for each in node.args.get("partition_by") or ()]
+    keys = [each.node for each in self.many(node.args.get("partition_by") or ())]
+    node.set("partition_by", keys)
     if order is not None:
         self.ordered(order.expressions)
     spec = node.args.get("spec")
@@ -56,10 +57,4 @@ def window(self: Expressions, node: exp.Window) -> exp.Window:
             edge = spec.args.get(side)
             if edge is not None and not isinstance(edge, str):
                 spec.set(side, self.of(edge).node)
-    return exp.Window(
-        partition_by=keys,
-        order=order,
-        spec=spec,
-        alias=node.args.get("alias"),
-        over=node.args.get("over"),
-    )
+    return node

@@ -13,7 +13,6 @@ from icesql.query.dialects.templates import expanded
 from icesql.query.dialects.trino_snowflake import formats
 from icesql.query.dialects.trino_snowflake.operators import cast
 from icesql.query.dialects.trino_snowflake.types import DECIMAL, T, common, typed, word
-from icesql.query.dialects.types import SqlType
 
 if TYPE_CHECKING:
     from icesql.query.dialects.trino_snowflake.translation import Translation
@@ -34,16 +33,13 @@ def _constant(self: Translation, node: exp.Expr, what: str, value: exp.Expr) -> 
     raise self.refuse(f"{node.name.lower()}() with {what} that is no constant text", value)
 
 
-def _moment(self: Translation, node: exp.Expr, value: exp.Expr) -> SqlType:
+def _check_moment(self: Translation, node: exp.Expr, value: exp.Expr) -> None:
     type = self.type(value)
-    if type == t.NULL:
-        return t.NTZ
-    if type.kind not in t.MOMENTS:
+    if type.kind not in (*t.MOMENTS, t.NULL.kind):
         known = "a value whose type is not known" if type == t.UNKNOWN else f"a {word(type)}"
         raise self.refuse(
             f"{node.name.lower()}() of {known}", value, "CAST it to DATE or TIMESTAMP"
         )
-    return type
 
 
 # ---------------------------------------------------------------------- dates and times
@@ -76,7 +72,7 @@ def _formatted(convert: Convert) -> Builder:
 
     def built(self: Translation, node: exp.Expr, given: Arguments) -> exp.Expr:
         literal = exp.Literal.string(_pattern(self, node, given[1], convert))
-        _moment(self, node, given[0])
+        _check_moment(self, node, given[0])
         return typed(expanded("strftime($1, $2)", given[0], literal), t.STRING)
 
     return built
@@ -186,9 +182,13 @@ def count(self: Translation, node: exp.Expr, given: Arguments) -> exp.Expr:
     return typed(made, t.BIGINT)
 
 
+def _within(node: exp.Expr) -> exp.WithinGroup | None:
+    return node.parent if isinstance(node.parent, exp.WithinGroup) else None
+
+
 def listagg(self: Translation, node: exp.Expr, given: Arguments) -> exp.Expr:
     """``listagg(x, delimiter) WITHIN GROUP (ORDER BY y)``; the default delimiter is ''."""
-    within = node.parent if isinstance(node.parent, exp.WithinGroup) else None
+    within = _within(node)
     delimiter = given[1].copy() if len(given) == 2 else exp.Literal.string("")
     if self.dialect == "trino" and within is None:
         raise self.refuse("listagg() without WITHIN GROUP", node)
@@ -207,7 +207,7 @@ def listagg(self: Translation, node: exp.Expr, given: Arguments) -> exp.Expr:
 
 def percentile(self: Translation, node: exp.Expr, given: Arguments) -> exp.Expr:
     """``PERCENTILE_CONT(p) WITHIN GROUP (ORDER BY x)``, and PERCENTILE_DISC."""
-    within = node.parent if isinstance(node.parent, exp.WithinGroup) else None
+    within = _within(node)
     if within is None or len(within.expression.expressions) != 1:
         raise self.refuse(f"{node.name.lower()}() without WITHIN GROUP", node)
     ordered = within.expression.expressions[0]

@@ -26,11 +26,11 @@ COMPARISONS: Final = tuple(_SIGNS)
 def compared(self: Translation, node: exp.Expr) -> exp.Expr:
     """A comparison or BETWEEN that is false for NaN; ``node`` itself if NaN makes no difference."""
     if isinstance(node, exp.Between):
-        sides = (node.this, node.args["low"], node.args["high"])
-        if not _may_be_nan(self, sides[2]):
+        parts = (node.this, node.args["low"], node.args["high"])
+        if not _may_be_nan(self, parts[2]):
             return node
         text = "$1 BETWEEN $2 AND $3 AND (NOT isnan($3) OR $1 IS NULL)"
-        return typed(expanded(text, *sides, exact=False), t.BOOLEAN)
+        return typed(expanded(text, *parts, exact=False), t.BOOLEAN)
     left, right = node.this, node.expression
     sign = _SIGNS[type(node)]
     if sign in ("=", "<>"):
@@ -38,12 +38,12 @@ def compared(self: Translation, node: exp.Expr) -> exp.Expr:
             return node
         more = "AND (NOT isnan($1) OR $2 IS NULL)" if sign == "=" else "OR isnan($1) AND isnan($2)"
     else:
-        greater, other = (("$1", "$2"), ("$2", "$1"))[sign[0] == "<"]
-        if not _may_be_nan(self, left if greater == "$1" else right):
+        sides = {"$1": left, "$2": right}
+        greater, other = sorted(sides, reverse=sign[0] == "<")
+        if not _may_be_nan(self, sides[greater]):
             return node
-        constant = _is_number(right if greater == "$1" else left)
         more = f"AND NOT isnan({greater})"
-        if not constant:
+        if not _is_number(sides[other]):
             more = f"AND (NOT isnan({greater}) OR {other} IS NULL)"
     return typed(expanded(f"$1 {sign} $2 {more}", left, right, exact=False), t.BOOLEAN)
 

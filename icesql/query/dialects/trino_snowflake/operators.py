@@ -25,11 +25,6 @@ from icesql.query.dialects.types import SqlType
 if TYPE_CHECKING:
     from icesql.query.dialects.trino_snowflake.translation import Translation
 
-# Snowflake's texts for true and false; DuckDB's cast does not accept "on" and "off".
-_BOOLEAN: Final = (
-    "CASE WHEN lower($1) IN ('true', 't', 'yes', 'y', 'on', '1') THEN true "
-    "WHEN lower($1) IN ('false', 'f', 'no', 'n', 'off', '0') THEN false"
-)
 _SAME_TEXT: Final = frozenset({"text", "integer", "decimal", "boolean", "date", "null", "uuid"})
 _FRACTION: Final = re.compile(r"\.(\d+)")
 _BY_ZERO: Final = "error('Division by zero')"
@@ -38,10 +33,8 @@ _BY_ZERO: Final = "error('Division by zero')"
 def rewritten(self: Translation, node: exp.Expr) -> exp.Expr | None:
     """The replacement of a node, the same node if it is not handled, None to keep it."""
     match node:
-        case exp.Div():
-            return _division(self, node)
-        case exp.Mod():
-            return _remainder(self, node)
+        case exp.Div() | exp.Mod():
+            return _divided(self, node)
         case exp.Add() | exp.Sub():
             return _moved(self, node)
         case exp.Cast():
@@ -101,18 +94,23 @@ def _numbers(self: Translation, node: exp.Expr) -> set[str]:
 _SIGNS: Final[dict[type[exp.Expr], str]] = {exp.Div: "/", exp.Mod: "%"}
 
 
-def _division(self: Translation, node: exp.Div) -> exp.Expr:
+def _divided(self: Translation, node: exp.Div | exp.Mod) -> exp.Expr | None:
+    """A quotient or remainder, an error if the divisor is zero; None if DuckDB's is the same."""
     left, right = node.this, node.expression
-    kinds = _numbers(self, node)
     divisor = f"CASE WHEN $2 = 0 AND $1 IS NOT NULL THEN {_BY_ZERO} ELSE $2 END"
-    if _is_nonzero(right):
+    if isinstance(right, exp.Literal) and not right.is_string and float(right.name) != 0:
         divisor = "$2"
+        if isinstance(node, exp.Mod):
+            return None
+    kinds = _numbers(self, node)
+    # Division by zero gives Infinity or NaN.
+    by_zero = self.dialect == "trino" and kinds & {*t.FRACTIONAL}
+    if isinstance(node, exp.Mod):
+        made = None if by_zero else expanded(f"$1 % {divisor}", left, right)
+        return made and typed(made, DECIMAL if "decimal" in kinds else t.BIGINT)
     if kinds & {*t.FRACTIONAL}:
-        if self.dialect == "trino":
-            divisor = "$2"  # division by zero gives Infinity or NaN
-        return typed(
-            expanded(f"CAST($1 AS DOUBLE) / CAST({divisor} AS DOUBLE)", left, right), t.DOUBLE
-        )
+        text = f"CAST($1 AS DOUBLE) / CAST({'$2' if by_zero else divisor} AS DOUBLE)"
+        return typed(expanded(text, left, right), t.DOUBLE)
     if "decimal" in kinds:
         raise self.refuse("/ of a decimal", node, "CAST an operand to DOUBLE")
     if self.dialect == "trino":
@@ -128,22 +126,6 @@ def quotient(left: exp.Expr, right: exp.Expr) -> exp.Expr:
         "AS DECIMAL(32,0)) * CAST('0.000001' AS DECIMAL(6,6))",
         left,
         right,
-    )
-
-
-def _is_nonzero(node: exp.Expr) -> bool:
-    return isinstance(node, exp.Literal) and not node.is_string and float(node.name) != 0
-
-
-def _remainder(self: Translation, node: exp.Mod) -> exp.Expr | None:
-    if _is_nonzero(node.expression):
-        return None
-    kinds = _numbers(self, node)
-    if kinds & {*t.FRACTIONAL} and self.dialect == "trino":
-        return None  # modulo zero gives NaN
-    text = f"$1 % CASE WHEN $2 = 0 AND $1 IS NOT NULL THEN {_BY_ZERO} ELSE $2 END"
-    return typed(
-        expanded(text, node.this, node.expression), DECIMAL if "decimal" in kinds else t.BIGINT
     )
 
 
@@ -166,27 +148,25 @@ def _subscript(self: Translation, node: exp.Bracket) -> exp.Expr:
     if len(node.expressions) != 1 or isinstance(node.expressions[0], exp.Slice):
         raise self.refuse("a slice", node)
     index = node.expressions[0]
-    trino = self.dialect == "trino"
-    if type.kind == "array" and self.type(index).kind in t.INTEGRAL:
-        text = (
-            "CASE WHEN $2 BETWEEN 1 AND len($1) THEN list_extract($1, $2) "
-            "WHEN $1 IS NOT NULL AND $2 IS NOT NULL "
-            "THEN error('Array subscript is out of bounds') END"
-            if trino
-            else "CASE WHEN $2 >= 0 THEN list_extract($1, $2 + 1) END"
-        )
-    elif type.kind == "map":
-        text = (
-            "CASE WHEN map_contains($1, $2) THEN map_extract_value($1, $2) "
-            "WHEN $1 IS NOT NULL AND $2 IS NOT NULL THEN error('Key not present in map') END"
-            if trino
-            else "map_extract_value($1, $2)"
-        )
-    elif type == t.UNKNOWN:
-        raise self.refuse("a subscript of a value whose type is not known", node)
-    else:
-        raise self.refuse(f"a subscript of a {word(type)}", node)
+    text = _ELEMENTS.get((self.dialect, type.kind))
+    if text is None or (type.kind == "array" and self.type(index).kind not in t.INTEGRAL):
+        known = "value whose type is not known" if type == t.UNKNOWN else word(type)
+        raise self.refuse(f"a subscript of a {known}", node)
     return expanded(text, node.this, index)
+
+
+_ELEMENTS: Final = {
+    ("trino", "array"): (
+        "CASE WHEN $2 BETWEEN 1 AND len($1) THEN list_extract($1, $2) WHEN $1 IS NOT NULL "
+        "AND $2 IS NOT NULL THEN error('Array subscript is out of bounds') END"
+    ),
+    ("snowflake", "array"): "CASE WHEN $2 >= 0 THEN list_extract($1, $2 + 1) END",
+    ("trino", "map"): (
+        "CASE WHEN map_contains($1, $2) THEN map_extract_value($1, $2) "
+        "WHEN $1 IS NOT NULL AND $2 IS NOT NULL THEN error('Key not present in map') END"
+    ),
+    ("snowflake", "map"): "map_extract_value($1, $2)",
+}
 
 
 def _trim(self: Translation, node: exp.Trim) -> exp.Expr:
@@ -252,15 +232,12 @@ def cast(
         case "integer":
             return _to_integer(self, node, value, given, to.sql(dialect="duckdb"), function)
         case "decimal":
-            sizes = [each.name for each in to.expressions]
-            if not sizes:
-                to.set("expressions", [exp.DataTypeParam(this=exp.Literal.number(each))
-                                       for each in (38, 0)])  # fmt: skip
-            elif len(sizes) == 1:
-                to.append("expressions", exp.DataTypeParam(this=exp.Literal.number(0)))
+            for each in (38, 0)[len(to.expressions) :]:
+                to.append("expressions", exp.DataTypeParam(this=exp.Literal.number(each)))
         case "boolean" if self.dialect == "snowflake" and given == t.STRING:
-            wrong = "" if safe else " WHEN $1 IS NOT NULL THEN error('a text that is no boolean')"
-            return typed(expanded(f"{_BOOLEAN}{wrong} END", value), t.BOOLEAN)
+            # DuckDB's cast does not accept "on" and "off".
+            (row,) = functions("snowflake")["try_to_boolean" if safe else "to_boolean"]
+            return typed(expanded(row.text, value), t.BOOLEAN)
         case "double" if self.dialect == "snowflake":
             to.set("this", T.DOUBLE)
         case "text":

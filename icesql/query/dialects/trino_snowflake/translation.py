@@ -36,7 +36,6 @@ from icesql.query.dialects.types import SqlType
 from icesql.sql.positions import unsupported
 from icesql.sql.remedies import meaning
 
-NAMES: Final = {"trino": "Trino", "snowflake": "Snowflake"}
 _WRAPPERS: Final = (exp.Filter, exp.IgnoreNulls, exp.RespectNulls, exp.WithinGroup, exp.Window)
 # Nodes that have the same meaning in DuckDB.
 _PLAIN: Final = (
@@ -83,7 +82,7 @@ class Translation(Queries):
     """The translation of one statement; ``scope`` is that of the expression being translated."""
 
     def __init__(self, schemas: Sequence[Schema], dialect: str) -> None:
-        super().__init__(schemas, f"{NAMES[dialect]}'s SQL")
+        super().__init__(schemas, f"{dialect.title()}'s SQL")
         self.dialect, self.scope = dialect, Scope()
         self._rows = functions(dialect)
 

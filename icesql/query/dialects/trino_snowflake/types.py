@@ -102,12 +102,12 @@ def type_of(node: exp.Expr, scope: Scope) -> SqlType:
             return t.BOOLEAN
         case exp.Null():
             return t.NULL
-        case exp.Paren() | exp.Alias() | exp.Neg() | exp.Distinct():
-            inner = node.this if node.this is not None else node.expressions[0]
-            return type_of(inner, scope)
-        case exp.Order() | exp.Window() | exp.Filter() | exp.IgnoreNulls() | exp.WithinGroup():
-            return type_of(node.this, scope) if node.this is not None else t.UNKNOWN
-        case exp.RespectNulls():
+        case exp.Distinct():
+            return type_of(node.expressions[0], scope)
+        case (
+            exp.Paren() | exp.Alias() | exp.Neg() | exp.Order() | exp.RespectNulls()
+            | exp.Window() | exp.Filter() | exp.IgnoreNulls() | exp.WithinGroup()
+        ) if node.this:  # fmt: skip
             return type_of(node.this, scope)
         case exp.Cast():
             return type_of_cast(node.to) or t.UNKNOWN

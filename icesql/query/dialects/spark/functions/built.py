@@ -18,7 +18,7 @@ from icesql.query.dialects.spark.operators import (
     quotient,
     unscaled,
 )
-from icesql.query.dialects.templates import duckdb
+from icesql.query.dialects.templates import chained, duckdb
 from icesql.query.dialects.types import SqlType
 from icesql.sql.positions import unsupported
 
@@ -135,22 +135,13 @@ def _concat(given: list[Typed], at: exp.Expr) -> Typed:
     kinds = {each.type.kind for each in given} - {"null"}
     if kinds == {"array"}:
         nodes, kind = unified(given, at, "concat()")
-        made = nodes[0]
-        for each in nodes[1:]:
-            made = duckdb(
-                "CASE WHEN $1 IS NOT NULL AND $2 IS NOT NULL THEN list_concat($1, $2) END",
-                made,
-                each,
-            )
-        return Typed(made, kind)
+        text = "CASE WHEN $1 IS NOT NULL AND $2 IS NOT NULL THEN list_concat($1, $2) END"
+        return Typed(chained(text, nodes), kind)
     if kinds == {"binary"}:
         nodes, kind = [each.node for each in given], t.BINARY
     else:
         nodes, kind = [converted(each, t.STRING, at) for each in given], t.STRING
-    made = nodes[0]
-    for each in nodes[1:]:
-        made = duckdb("$1 || $2", made, each)
-    return Typed(made, kind)
+    return Typed(chained("$1 || $2", nodes), kind)
 
 
 # ------------------------------------------------------------------ aggregates

@@ -66,10 +66,6 @@ def _lambda(names: Sequence[str], body: exp.Expr) -> exp.Expr:
     )
 
 
-def _condition(value: Typed, at: exp.Expr) -> exp.Expr:
-    return converted(value, t.BOOLEAN, at) if value.type.kind != "boolean" else value.node
-
-
 def _from_zero(names: Sequence[str], body: exp.Expr) -> exp.Expr:
     """The body of a lambda whose second variable starts at 0 in Spark and at 1 in DuckDB."""
     if len(names) > 1:
@@ -92,7 +88,7 @@ def _over(
     values, function = _arguments(node, 2, 2)
     array = _array(self, values)
     names, body = _body(self, function, [array.type.element, *variables])
-    result = _condition(body, node) if truth else body.node
+    result = converted(body, t.BOOLEAN, node) if truth else body.node
     return array, _lambda(names, _from_zero(names, result)), body.type
 
 
@@ -199,7 +195,7 @@ def _of_entries(gives: str, text: str) -> Scalar:
             "keys": t.map_of(body.type, value),
         }
         if gives == "entries":
-            step = _condition(Typed(step, body.type), node)
+            step = converted(Typed(step, body.type), t.BOOLEAN, node)
         return Typed(duckdb(text.format(entry=entry), given.node, step), kinds[gives])
 
     return special

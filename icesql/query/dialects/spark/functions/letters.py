@@ -6,6 +6,7 @@ DuckDB maps letter by letter. Most texts have none of these letters and only nee
 from __future__ import annotations
 
 import functools
+import re
 from typing import Final
 
 from sqlglot import exp
@@ -31,18 +32,11 @@ _LOWER: Final = (
 )
 
 
-def _letters(pattern: str) -> list[str]:
+def _letters(pattern: str) -> str:
     """The letters in a character class of a regular expression."""
-    found: list[str] = []
-    at = 0
-    while at < len(pattern):
-        if pattern[at + 1 : at + 2] == "-":
-            found += map(chr, range(ord(pattern[at]), ord(pattern[at + 2]) + 1))
-            at += 3
-        else:
-            found.append(pattern[at])
-            at += 1
-    return found
+    return re.sub(
+        "(.)-(.)", lambda ends: "".join(map(chr, range(ord(ends[1]), ord(ends[2]) + 1))), pattern
+    )
 
 
 @functools.cache

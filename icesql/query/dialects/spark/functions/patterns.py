@@ -55,8 +55,11 @@ def _one(
     self: Expressions, subject: exp.Expr, pattern: exp.Expr, word: str, escape: str
 ) -> exp.Expr:
     text = pattern.name if isinstance(pattern, exp.Literal) and pattern.is_string else None
-    if text is not None:
-        _check_escapes(pattern, text, escape)
+    own = re.escape(escape)
+    # In Spark an escape before any other character raises an error.
+    regular = f"(?s)([^{own}]|{own}[_%{own}])*"
+    if text is not None and not re.fullmatch(regular, text):
+        raise unsupported(f"a LIKE pattern with a stray {escape} in {DIALECT}", pattern)
     found = converted(self.of(pattern), t.STRING, pattern)
     if text is not None and escape not in text:
         return duckdb(f"$1 {word} $2", subject, found, exact=False)
@@ -64,31 +67,13 @@ def _one(
     made = duckdb(f"$1 {word} $2 ESCAPE '{quoted}'", subject, found)
     if text is not None:
         return made
-    # In Spark an escape before any other character raises an error.
-    own = re.escape(escape)
-    regular = exp.Literal.string(f"(?s)([^{own}]|{own}[_%{own}])*")
     return duckdb(
         "CASE WHEN NOT regexp_full_match($1, $2) "
         "THEN error('a LIKE pattern with a stray escape') ELSE $3 END",
         found.copy(),
-        regular,
+        exp.Literal.string(regular),
         made,
     )
-
-
-def _check_escapes(at: exp.Expr, text: str, escape: str) -> None:
-    index = 0
-    while index < len(text):
-        if text[index] == escape:
-            if text[index + 1 : index + 2] not in ("_", "%", escape):
-                raise unsupported(f"a LIKE pattern with a stray {escape} in {DIALECT}", at)
-            index += 1
-        index += 1
-
-
-def matches(self: Expressions, node: exp.Expr) -> Typed:
-    """Translate RLIKE and REGEXP."""
-    return self.row("rlike", [self.of(node.this), self.of(node.expression)], node)
 
 
 def java_pattern(value: Typed, at: exp.Expr) -> exp.Expr:

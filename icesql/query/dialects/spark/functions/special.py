@@ -67,10 +67,9 @@ def _map(self: Expressions, node: exp.Anonymous) -> Typed:
 def _struct(self: Expressions, node: exp.Anonymous) -> Typed:
     names, values = [], []
     for at, each in enumerate(node.expressions):
-        inner = each.this if isinstance(each, exp.Alias) else each
         named = isinstance(each, exp.Alias | exp.Column | exp.Dot)
         names.append(each.alias_or_name if named else f"col{at + 1}")
-        values.append(self.of(inner))
+        values.append(self.of(each.unalias()))
     return _named_fields(node, names, values)
 
 
@@ -132,9 +131,7 @@ def _with_flag(name: str) -> Special:
 
 
 def _unit(node: exp.Expr) -> str:
-    if isinstance(node, exp.Column) and not node.table:
-        return node.name.upper()
-    if isinstance(node, exp.Var):
+    if isinstance(node, exp.Var) or (isinstance(node, exp.Column) and not node.table):
         return node.name.upper()
     raise unsupported(f"a unit that is no word in {DIALECT}", node)
 
@@ -186,8 +183,7 @@ def _within(name: str) -> Special:
             raise unsupported(f"percentile_disc() WITHIN GROUP (… DESC) in {DIALECT}", node)
         part = 1 - part if down else part
         number = converted(value, t.DOUBLE, node)
-        text = "quantile_cont" if name == "percentile_cont" else "quantile_disc"
-        made = duckdb(f"{text}($1, {part!r})", number)
+        made = duckdb(f"{name.replace('percentile', 'quantile')}($1, {part!r})", number)
         return Typed(wrapped(made, around), t.DOUBLE)
 
     return special
@@ -257,18 +253,10 @@ _SCALARS: Final[dict[str, Scalar]] = {
     "named_struct": _named_struct,
     "typeof": _typeof,
     "current_timezone": _timezone,
-    "boolean": _to(t.BOOLEAN),
-    "tinyint": _to(t.TINYINT),
-    "smallint": _to(t.SMALLINT),
-    "int": _to(t.INT),
-    "bigint": _to(t.BIGINT),
-    "float": _to(t.FLOAT),
-    "double": _to(t.DOUBLE),
+    **{
+        kind: _to(SqlType(kind)) for kind in t.SCALAR if kind not in ("decimal", "null", t.NTZ.kind)
+    },
     "decimal": _to(t.decimal(10, 0)),
-    "string": _to(t.STRING),
-    "binary": _to(t.BINARY),
-    "date": _to(t.DATE),
-    "timestamp": _to(t.TIMESTAMP),
     "to_date": _to(t.DATE),
     "to_timestamp": _to(t.TIMESTAMP),
     "to_timestamp_ntz": _to(t.NTZ),

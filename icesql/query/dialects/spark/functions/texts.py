@@ -14,7 +14,7 @@ from icesql.query.dialects.spark.functions import letters
 from icesql.query.dialects.spark.functions.patterns import java_pattern
 from icesql.query.dialects.spark.functions.times import constant
 from icesql.query.dialects.spark.operators import literal_number
-from icesql.query.dialects.templates import duckdb
+from icesql.query.dialects.templates import chained, duckdb
 from icesql.query.dialects.types import SqlType
 from icesql.sql.positions import unsupported
 from icesql.user_pattern import UserPattern, read_pattern
@@ -22,7 +22,7 @@ from icesql.user_pattern import UserPattern, read_pattern
 _TEXTS: Final = t.array(t.STRING)
 _SPECIAL: Final = re.compile(r"[\\^$.|?*+()\[\]{}]")
 _FORMAT: Final = re.compile(
-    r"%(?P<flags>[-0,+ #(]*)(?P<width>\d*)(?P<places>\.\d+)?(?P<kind>.)", re.DOTALL
+    r"%(?P<flags>[-0,+ #(]*)(?P<width>\d*)(?P<places>\.\d+)?(?P<kind>.)|[^%]+|%", re.DOTALL
 )
 
 
@@ -64,14 +64,12 @@ def _concat_ws(given: list[Typed], at: exp.Expr) -> Typed:
             lists.append(exp.Array(expressions=[converted(value, t.STRING, at)]))
     if not lists:
         return Typed(duckdb("CASE WHEN $1 IS NOT NULL THEN '' END", separator.node), t.STRING)
-    whole = lists[0]
-    for each in lists[1:]:
-        whole = duckdb("list_concat($1, $2)", whole, each)
     text = (
         "CASE WHEN $1 IS NULL THEN NULL ELSE list_transform([list_filter($2, lambda x: x IS NOT NULL)]"
         ", lambda l: CASE WHEN len(l) = 0 THEN '' ELSE list_reduce(l, lambda x, y: x || $1 || y) END)[1]"
         " END"
     )
+    whole = chained("list_concat($1, $2)", lists)
     return Typed(duckdb(text, separator.node, whole), t.STRING)
 
 
@@ -132,23 +130,15 @@ def _regexp_replace(given: list[Typed], at: exp.Expr) -> Typed:
     if _read(pattern.name, at).shortest == 0:
         raise unsupported(f"replacing '{pattern.name}', which matches nothing, in {DIALECT}", at)
     text = constant(given[2], at, "a replacement")
-    if re.search(r"\$\{|\$\d\d|\\(?![\\$])", text):
+    if re.search(r"\$\{|\$\d\d|\\(?![\\$])", text) or not re.fullmatch(
+        r"(?s)(\\.|\$\d|[^\\$])*", text
+    ):
         raise unsupported(f"the replacement '{text}' in {DIALECT}", at)
-    made, index = [], 0
-    while index < len(text):
-        letter = text[index]
-        if letter == "\\":
-            index += 1
-            made.append("\\\\" if text[index] == "\\" else text[index])
-        elif letter == "$":
-            index += 1
-            if not text[index : index + 1].isdigit():
-                raise unsupported(f"the replacement '{text}' in {DIALECT}", at)
-            made.append(f"\\{text[index]}")
-        else:
-            made.append(letter)
-        index += 1
-    written = exp.Literal.string("".join(made))
+    # DuckDB writes a group as \1 and a dollar as it is.
+    made = re.sub(
+        r"(?s)\\.|\$", lambda found: {"$": "\\", r"\$": "$"}.get(found[0], found[0]), text
+    )
+    written = exp.Literal.string(made)
     return Typed(
         duckdb("regexp_replace($1, $2, $3, 'g')", given[0].node, pattern, written), t.STRING
     )
@@ -172,32 +162,22 @@ def _regexp_substr(given: list[Typed], at: exp.Expr) -> Typed:
 
 def _format_string(given: list[Typed], at: exp.Expr) -> Typed:
     template = constant(given[0], at, "a format")
-    values, index, used = given[1:], 0, 0
+    values = iter(given[1:])
     parts: list[exp.Expr] = []
-    while index < len(template):
-        if template[index] != "%":
-            end = template.find("%", index)
-            end = len(template) if end < 0 else end
-            parts.append(exp.Literal.string(template[index:end]))
-            index = end
-            continue
-        found = _FORMAT.match(template, index)
-        if found is None:
+    for found in _FORMAT.finditer(template):
+        if found[0] == "%":
             raise unsupported(f"the format '{template}' in {DIALECT}", at)
-        index = found.end()
-        if found[0] in ("%%", "%n"):
-            parts.append(exp.Literal.string("%" if found[0] == "%%" else "\n"))
+        if found["kind"] is None or found[0] in ("%%", "%n"):
+            parts.append(exp.Literal.string({"%%": "%", "%n": "\n"}.get(found[0], found[0])))
             continue
-        if used >= len(values):
-            raise unsupported(f"the format '{template}' of {len(values)} values in {DIALECT}", at)
-        parts.append(_formatted(found, values[used], template, at))
-        used += 1
+        value = next(values, None)
+        if value is None:
+            count = len(given) - 1
+            raise unsupported(f"the format '{template}' of {count} values in {DIALECT}", at)
+        parts.append(_formatted(found, value, template, at))
     if not parts:
         return Typed(exp.Literal.string(""), t.STRING)
-    made = parts[0]
-    for each in parts[1:]:
-        made = duckdb("$1 || $2", made, each)
-    return Typed(made, t.STRING)
+    return Typed(chained("$1 || $2", parts), t.STRING)
 
 
 def _formatted(found: re.Match[str], value: Typed, template: str, at: exp.Expr) -> exp.Expr:

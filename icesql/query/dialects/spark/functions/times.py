@@ -47,9 +47,13 @@ def _pieces(pattern: str, at: exp.Expr) -> list[tuple[bool, str]]:
     return found
 
 
+def _pattern(given: list[Typed], at: exp.Expr) -> str:
+    return constant(given[1], at, "a pattern") if len(given) == 2 else "yyyy-MM-dd HH:mm:ss"
+
+
 def date_format(given: list[Typed], at: exp.Expr) -> Typed:
     """Format a time with a Java pattern."""
-    pattern = constant(given[1], at, "a pattern")
+    pattern = _pattern(given, at)
     out = []
     for is_letters, text in _pieces(pattern, at):
         if is_letters and text not in _PATTERNS:
@@ -65,8 +69,9 @@ def date_format(given: list[Typed], at: exp.Expr) -> Typed:
     return Typed(made, t.STRING)
 
 
-def _read(value: exp.Expr, pattern: str, at: exp.Expr) -> exp.Expr:
+def _read(given: list[Typed], at: exp.Expr) -> exp.Expr:
     """Parse a text with a Java pattern as a timestamp without zone."""
+    pattern = _pattern(given, at)
     out, regular = [], []
     letters = [text for is_letters, text in _pieces(pattern, at) if is_letters]
     if (
@@ -88,7 +93,7 @@ def _read(value: exp.Expr, pattern: str, at: exp.Expr) -> exp.Expr:
     return duckdb(
         "CASE WHEN $1 IS NULL THEN NULL WHEN regexp_full_match($1, $2) THEN strptime($1, $3) "
         "ELSE error('the text ''' || $1 || ''' is not of the pattern ' || $4) END",
-        value,
+        given[0].node,
         exp.Literal.string("".join(regular)),
         exp.Literal.string("".join(out)),
         exp.Literal.string(pattern),
@@ -97,28 +102,21 @@ def _read(value: exp.Expr, pattern: str, at: exp.Expr) -> exp.Expr:
 
 def to_date(given: list[Typed], at: exp.Expr) -> Typed:
     """Parse a date with a Java pattern."""
-    made = _read(given[0].node, constant(given[1], at, "a pattern"), at)
-    return Typed(duckdb("CAST($1 AS DATE)", made), t.DATE)
+    return Typed(duckdb("CAST($1 AS DATE)", _read(given, at)), t.DATE)
 
 
 def to_timestamp(given: list[Typed], at: exp.Expr) -> Typed:
     """Parse a time with a Java pattern as an instant in the session's zone."""
-    made = _read(given[0].node, constant(given[1], at, "a pattern"), at)
-    return Typed(first_instant(made), t.TIMESTAMP)
+    return Typed(first_instant(_read(given, at)), t.TIMESTAMP)
 
 
 def unix_of_text(given: list[Typed], at: exp.Expr) -> Typed:
     """Parse a time with a Java pattern as seconds since 1970."""
-    pattern = constant(given[1], at, "a pattern") if len(given) == 2 else "yyyy-MM-dd HH:mm:ss"
-    made = _read(given[0].node, pattern, at)
     text = "CAST(floor(epoch_us($1) / 1000000) AS BIGINT)"
-    return Typed(duckdb(text, first_instant(made)), t.BIGINT)
+    return Typed(duckdb(text, first_instant(_read(given, at))), t.BIGINT)
 
 
 def from_unixtime(given: list[Typed], at: exp.Expr) -> Typed:
     """Format seconds since 1970 as text in the session's zone."""
     moment = Typed(duckdb("make_timestamptz($1 * 1000000)", given[0].node), t.TIMESTAMP)
-    pattern = (
-        given[1] if len(given) == 2 else Typed(exp.Literal.string("yyyy-MM-dd HH:mm:ss"), t.STRING)
-    )
-    return date_format([moment, pattern], at)
+    return date_format([moment, *given[1:]], at)
