@@ -10,6 +10,7 @@ is used as a parameter and as an alias) the macro is refused, so that no paramet
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
@@ -165,9 +166,10 @@ class _Reader(TokenCursor):
         places = _places(tokens, set(names))
         lambdas = _lambda_names(tree)
         aliases = _table_names(tree)
+        used = Counter(token.text.lower() for token in places)
+        columns = Counter(each.parts[0].name.lower() for each in tree.find_all(exp.Column))
         for each in names:
-            found = sum(1 for token in places if token.text.lower() == each)
-            if each in lambdas or each in aliases or found != _count(tree, each):
+            if each in lambdas or each in aliases or used[each] != columns[each]:
                 raise unsupported(f"the name {each} for two things in a macro", start, _CHOOSE)
         has_query = self._is_table or tree.find(exp.Table, exp.Subquery) is not None
         if not has_query:
@@ -216,11 +218,6 @@ def _places(tokens: Sequence[Token], names: set[str]) -> list[Token]:
             continue
         found.append(token)
     return found
-
-
-def _count(tree: exp.Expr, name: str) -> int:
-    """Return how many columns in the tree begin with a name."""
-    return sum(1 for each in tree.find_all(exp.Column) if each.parts[0].name.lower() == name)
 
 
 def _lambda_names(tree: exp.Expr) -> frozenset[str]:

@@ -95,5 +95,7 @@ def _declarations(name: str, tree: exp.Expr) -> int:
     """Return how many aliases in the tree have the form ``name (a, b)``."""
     from sqlglot import exp
 
-    aliases = [*tree.find_all(exp.TableAlias)]
-    return sum(each.name.lower() == name and bool(each.args.get("columns")) for each in aliases)
+    return sum(
+        each.name.lower() == name and bool(each.args.get("columns"))
+        for each in tree.find_all(exp.TableAlias)
+    )

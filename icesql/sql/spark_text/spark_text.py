@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
@@ -118,12 +118,12 @@ class Travel(Struct, frozen=True):
 
 def travels(tree: exp.Expr) -> list[Travel]:
     """Return the time-travel clauses of a tree from which they were not removed."""
-    found = []
-    for table in tree.find_all(exp.Table):
-        clause = table.args.get("version")
-        if clause is not None:
-            found.append(Travel(int(clause.meta["start"]), int(clause.meta["end"])))
-    return found
+    clauses = (table.args.get("version") for table in tree.find_all(exp.Table))
+    return [
+        Travel(int(clause.meta["start"]), int(clause.meta["end"]))
+        for clause in clauses
+        if clause is not None
+    ]
 
 
 def spark_text(
@@ -151,15 +151,15 @@ def spark_text(
     if comment is not None:
         _check_comments(comment, tokens, tokenize(" " * start + text))
     cuts = list(_cuts(every, clauses))
+
+    def is_kept(each: Token | Edit) -> bool:
+        return not any(cut.start <= each.start < cut.stop for cut in cuts)
+
     # Removed clauses call no function, and their values are in the references.
-    own = [each for each in every if not any(cut.start <= each.start < cut.stop for cut in cuts)]
+    own = [each for each in every if is_kept(each)]
     check_calls(own, tree)
     _check_scripts(own)
-    given = [
-        each
-        for each in _parameters(every, parameters)
-        if not any(cut.start <= each.start < cut.stop for cut in cuts)
-    ]
+    given = [each for each in _parameters(every, parameters) if is_kept(each)]
     edits = [
         *_tables(sql, own, references, tree),
         *cuts,
@@ -319,14 +319,13 @@ def _qualified(
         if inside or any(each.kind not in _NAMED for each in chain[:-1]):
             continue
         names = [each.text.lower() for each in chain]
-        for parts, alias in owners:
-            for length in range(min(len(parts), len(names) - 1), 1, -1):
-                if list(parts[-length:]) == names[:length]:
-                    yield Edit(chain[0].start, chain[length - 1].stop, GIVEN, spark_name(alias))
-                    break
-            else:
-                continue
-            break
+        named = (
+            Edit(chain[0].start, chain[length - 1].stop, GIVEN, spark_name(alias))
+            for parts, alias in owners
+            for length in range(min(len(parts), len(names) - 1), 1, -1)
+            if list(parts[-length:]) == names[:length]
+        )
+        yield from islice(named, 1)
 
 
 def _continues(each: Token) -> bool:
