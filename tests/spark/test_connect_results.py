@@ -22,7 +22,7 @@ HEAD = """
     connection = icesql.connect(engine="spark", remote=sys.argv[1])
     connection.register_table("t", sys.argv[2])
     def running():
-        session = connection._session.engines.started["spark"]._sessions.session("UTC")
+        session = connection._session.engines.started["spark"].sessions.session("UTC")
         return session.interruptAll()
     slow = ("SELECT count(*) FROM t a, t b, t c, t d WHERE a.x + b.x * c.x = d.x + 3 "
             "AND a.x % 2 = b.x % 2 AND b.x % 2 = c.x % 2 AND c.x % 2 = d.x % 2")

@@ -179,7 +179,7 @@ def test_nobody_is_asked_for_progress_that_nobody_wants(
 
 
 def test_bytes_of_icesqls_own_tasks_grow_with_them() -> None:
-    jobs = SparkJobs(None, "tag", QueryContext())
+    jobs = SparkJobs(None, QueryContext())
     jobs.own_tasks, jobs.own_bytes = 4, 1000
     scan, shuffle, reader = Stage(4, 1), Stage(2, 0), Stage(3, 2, bytes_read=50)
     assert jobs.progress([scan, shuffle]) == Progress("spark", 1, 6, 250)

@@ -217,7 +217,7 @@ def test_a_stage_that_ran_again_may_have_left_files() -> None:
         getJobIdsForGroup=lambda tag: [*jobs], getJobInfo=jobs.get, getStageInfo=stages.get
     )
     session = SimpleNamespace(sparkContext=SimpleNamespace(statusTracker=lambda: tracker))
-    made = SparkJobs(session, "tag", QueryContext())
+    made = SparkJobs(session, QueryContext())
     assert not made.have_retried()
     stages[1] = SimpleNamespace(currentAttemptId=1)
     assert made.have_retried()

@@ -171,7 +171,7 @@ def test_no_wave_runs_a_shuffle_again(spark: Any, tmp_path: Path) -> None:
 
     read = mapped(session.range(0, 1000, 1, 4), marked, "id long")
     frame = read.repartition(16, "id").distinct()
-    jobs = SparkJobs(session, "icesql-test-shuffle", QueryContext())
+    jobs = SparkJobs(session, QueryContext())
     with closing(batches.stream(frame, jobs, None)) as stream:
         ids = [value for batch in stream for value in batch.column(0).to_pylist()]
     assert sorted(ids) == list(range(1000))
@@ -261,7 +261,7 @@ def test_settings_of_the_session_reach_the_tasks(connect: Any) -> None:
     with connect(timezone="Asia/Kolkata") as connection:
         session = session_of(connection)
         frame = mapped(session.range(0, 12, 1, 12), seen, "zone string")
-        jobs = SparkJobs(session, "icesql-test-settings", QueryContext())
+        jobs = SparkJobs(session, QueryContext())
         # The zones in the first thread and in those that run later waves.
         with closing(batches.stream(frame, jobs, None)) as stream:
             zones = [zone for batch in stream for zone in batch.column(0).to_pylist()]

@@ -43,16 +43,16 @@ def rows_of(
     batch: pa.RecordBatch,
     columns: Sequence[ResultColumn],
     zone: tzinfo,
-    tree: exp.Expr,
+    tree: exp.Expr | None = None,
     *,
     at_once: bool = False,
 ) -> Iterator[list[tuple[Any, ...]]]:
     """The rows of a batch of these columns, in lists of ``MOST_ROWS``, or more if ``at_once``.
 
-    ``tree`` is the query's; see ``may_be_infinite``. Raises the errors of ``python_values``.
+    ``tree`` is the query's, if its times may be infinite. Raises the errors of ``python_values``.
     """
     types = [column.type for column in columns]
-    infinite = may_be_infinite(types, tree)
+    infinite = tree is not None and may_be_infinite(types, tree)
     least = rows_at_once(batch) if at_once else 1
     rows: list[tuple[Any, ...]] = []
     for start in range(0, batch.num_rows, MOST_ROWS):

@@ -7,16 +7,14 @@ processes, which takes 0.3 s a scan on two cores; only ``format("icesql")`` pays
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 from weakref import WeakSet
 
 from icesql.config import time_zone
 from icesql.context import QueryContext
-from icesql.engine.arrow.values import python_values
+from icesql.engine.arrow.values import rows_of
 from icesql.engine.duckdb.instance import InstancePool
-from icesql.engine.duckdb.relations.footer import FooterCache
 from icesql.engine.result_reader import Result
 from icesql.engine.result_schema import arrow_schema
 from icesql.engine.spark.batches import expected_bytes, plan_lines, stream
@@ -46,7 +44,6 @@ if TYPE_CHECKING:
     from icesql.write.write_task import WriteTask
     from icesql.write.written import Written
 
-_FETCH_ROWS: Final = 2_048
 _CLOSE_SECONDS: Final = 0.5
 T = TypeVar("T")
 
@@ -59,9 +56,8 @@ class SparkEngine:
     """
 
     def __init__(self, chosen: Mapping[str, Any] | None = None) -> None:
-        self._sessions = SparkSessions(chosen or {})
-        self._pool = InstancePool()
-        self._footers, self._frames = FooterCache(), ReaderFrames()
+        self.sessions = SparkSessions(chosen or {})
+        self.pool, self.frames = InstancePool(), ReaderFrames()
         self._open: WeakSet[SparkResult] = WeakSet()
         # True if results are for ``SparkResult.data_frame``: then this process combines no rows.
         self.for_frames = False
@@ -70,16 +66,7 @@ class SparkEngine:
         self, bound: BoundQuery, plans: Sequence[ScanPlan], query: QueryContext
     ) -> SparkResult:
         """Translate a query and return its result; Spark runs it when rows are read."""
-        result = SparkResult(
-            bound,
-            plans,
-            query,
-            self._sessions,
-            self._pool,
-            self._footers,
-            self._frames,
-            for_frame=self.for_frames,
-        )
+        result = SparkResult(bound, plans, query, self)
         self._open.add(result)
         return result
 
@@ -96,32 +83,32 @@ class SparkEngine:
         from icesql.engine.spark.tasks import parallelism
         from icesql.engine.spark.writing.task_runs import TaskRuns
 
-        session = self._sessions.session(query.settings.timezone)
+        session = self.sessions.session(query.settings.timezone)
         slots = parallelism(session)
         return TaskRuns(session, jobs(slots), slots, query, new_mark()).results()
 
     def check_frame(self, frame: Any, name: str) -> None:
         """Raise ProgrammingError for a DataFrame that this engine's Spark cannot read."""
-        self._sessions.check_frame(frame, name)
+        self.sessions.check_frame(frame, name)
 
     def temporary_view(self, name: str) -> Any:
         """See ``SparkSessions.temporary_view``."""
-        return self._sessions.temporary_view(name)
+        return self.sessions.temporary_view(name)
 
     def forget(self) -> None:
         """See ``protocol.Engine``. Spark's workers keep footers, by path and length."""
-        self._footers, self._frames = FooterCache(), ReaderFrames()
+        self.frames = ReaderFrames()
 
     def close(self) -> None:
         """End every open result; a session of the user stays open."""
         results = list(self._open)
         for result in results:
             result.close()
-        self._pool.close()
+        self.pool.close()
         for result in results:
             # After the client of Connect is closed, it cannot cancel jobs any more.
             result.wait(_CLOSE_SECONDS)
-        self._sessions.close()
+        self.sessions.close()
 
 
 class _OpenQuery:
@@ -160,24 +147,16 @@ class SparkResult(Result):
         bound: BoundQuery,
         plans: Sequence[ScanPlan],
         query: QueryContext,
-        sessions: SparkSessions,
-        pool: InstancePool,
-        footers: FooterCache,
-        frames: ReaderFrames,
-        *,
-        for_frame: bool = False,
+        engine: SparkEngine,
     ) -> None:
-        self._frames, self._for_frame = frames, for_frame
-        self._query, self._sessions = query, sessions
+        self._engine, self._query = engine, query
         self._bound, self._plans = bound, tuple(plans)
-        self._pool, self._footers = pool, footers
-        self._zone = time_zone(query.settings.timezone)
         # Only the driver and this query's tasks know it. Nothing decodes errors of a DataFrame.
-        self._mark = "" if for_frame else new_mark()
+        self._mark = "" if engine.for_frames else new_mark()
         self._open = _OpenQuery()
         self._frame: Any = None
         self._busy = False
-        watch = MemoryWatch(query.settings.memory_limit, pool)
+        watch = MemoryWatch(query.settings.memory_limit, engine.pool)
         self._worker = Worker(self._open.interrupt, self._open.release, watch)
         super().__init__()
         try:
@@ -189,29 +168,21 @@ class SparkResult(Result):
     # ------------------------------------------------------------------ start
 
     def _start(self) -> None:
-        settings = self._query.settings
+        settings, sessions = self._query.settings, self._engine.sessions
         folders = readable_folders(self._plans, settings)
-        instance, cursor = self._pool.cursor(folders, settings)
+        instance, cursor = self._engine.pool.cursor(folders, settings)
         try:
             text, tree = self._bound.spark, None
             if text is None:
                 tree, self.columns = declared_columns(self._bound, self._plans, cursor, settings)
-            session = self._sessions.session(settings.timezone, for_text=text is not None)
-            self._sessions.drop_stale()
+            session = sessions.session(settings.timezone, for_text=text is not None)
+            sessions.drop_stale()
             for scan in self._bound.scans:
                 if scan.frame is not None:
-                    self._sessions.check_frame(scan.frame, scan.table.name)
-            nonce = secrets.token_hex(8)
-            self._open.jobs = jobs = SparkJobs(session, f"icesql-{nonce}", self._query)
+                    sessions.check_frame(scan.frame, scan.table.name)
+            self._open.jobs = jobs = SparkJobs(session, self._query)
             self._open.scans = scans = Scans(
-                session,
-                self._plans,
-                self._query,
-                nonce,
-                self._mark,
-                self._footers,
-                self._frames,
-                for_frame=self._for_frame,
+                session, self._plans, self._query, jobs, self._mark, self._engine.frames
             )
             jobs.join()
             if text is not None:
@@ -221,8 +192,7 @@ class SparkResult(Result):
         finally:
             instance.release(cursor)
         self.groups = scans.groups
-        self.notes = self._sessions.first_note(task_memory(session).note)
-        jobs.own_tasks, jobs.own_bytes = scans.own_tasks, scans.own_bytes
+        self.notes = sessions.first_note(task_memory(session).note)
 
     def _run(self, function: Any, *, planning: bool = False) -> Any:
         """Run ``function()`` in the worker; Spark's exceptions become icesql's."""
@@ -235,11 +205,11 @@ class SparkResult(Result):
             # The classes of Spark's exceptions can only be imported if PySpark is installed.
             if not isinstance(error, spark_exceptions()):
                 if isinstance(error, AttributeError):
-                    self._sessions.check()
+                    self._engine.sessions.check()
                 raise
             cancelled = self._query.cancel.is_set()
             if not cancelled and is_gone(error):
-                self._sessions.forget()
+                self._engine.sessions.forget()
             of_text = self._bound.spark is not None
             found = translate(
                 error,
@@ -256,14 +226,9 @@ class SparkResult(Result):
     # ------------------------------------------------------------------ rows
 
     def _chunks(self) -> Iterator[list[tuple[Any, ...]]]:
+        zone = time_zone(self._query.settings.timezone)
         for batch in self._batches():
-            for start in range(0, batch.num_rows, _FETCH_ROWS):
-                part = batch.slice(start, _FETCH_ROWS)
-                columns = [
-                    python_values(_unsliced(array), column.type, self._zone)
-                    for array, column in zip(part.columns, self.columns, strict=True)
-                ]
-                yield list(zip(*columns, strict=True))
+            yield from rows_of(batch, self.columns, zone)
 
     def engine_plan(self) -> list[str]:
         """See ``protocol.PlannedResult``."""
@@ -275,7 +240,7 @@ class SparkResult(Result):
             raise InterfaceError("the result is closed")
         if (rest := scans.rest) is not None:
             partials = stream(self._frame, jobs, expected_bytes=0)
-            self._open.stream = rest.rows(partials, self._pool, self._query.settings)
+            self._open.stream = rest.rows(partials, self._engine.pool, self._query.settings)
             while (batch := self._run(self._next_batch)) is not None:
                 yield batch
             return
@@ -304,7 +269,7 @@ class SparkResult(Result):
             # The server resolves the views each time that it runs this or a derived DataFrame.
             scans, self._open.scans = self._open.scans, None
             if scans is not None:
-                self._sessions.drop_later(self._frame, scans.kept_views())
+                self._engine.sessions.drop_later(self._frame, scans.kept_views())
         else:
             frame = self._run(lambda: in_session(frame, session))
         self.close()
@@ -417,10 +382,3 @@ class SparkResult(Result):
         self._worker.join(seconds)
         if self._open.jobs is not None:
             self._open.jobs.wait(seconds)
-
-
-def _unsliced(array: pa.Array) -> pa.Array:
-    """A copy of the array without an offset: the offsets of nested slices refer to the whole."""
-    import pyarrow as pa
-
-    return pa.concat_arrays([array]) if array.offset else array

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import secrets
 import threading
 import time
 from collections.abc import Iterable, Iterator
@@ -44,8 +45,9 @@ class SparkJobs:
     ``waiting`` is the number of known further tasks.
     """
 
-    def __init__(self, session: Any, tag: str, query: QueryContext) -> None:
-        self._session, self.tag, self._query = session, tag, query
+    def __init__(self, session: Any, query: QueryContext) -> None:
+        self._session, self._query = session, query
+        self.tag = f"icesql-{secrets.token_hex(8)}"
         self.waiting = 0
         # Tasks of icesql's own reading, and the bytes that they read: Spark does not count those.
         self.own_tasks = self.own_bytes = 0

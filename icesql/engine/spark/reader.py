@@ -1,4 +1,4 @@
-"""Decide which scans Spark's own Parquet reader, which uses field ids, reads exactly."""
+"""Spark's own Parquet reader, which uses field ids: the scans that it reads exactly."""
 
 from __future__ import annotations
 
@@ -53,33 +53,6 @@ def readable_folders(plans: Sequence[ScanPlan], settings: Settings) -> set[str]:
         for plan in plans
         for folder in folders_read(plan, group_files(plan.files, plan.context, settings))
     }
-
-
-def is_spark_readable(
-    plan: ScanPlan, cursor: Any, footers: FooterCache, frames: ReaderFrames, query: QueryContext
-) -> bool:
-    """True if Spark's reader returns the rows of a scan exactly; checks the footers last."""
-    columns = plan.scan.projection.fields
-    if not plan.files or not columns or len(plan.files) > MOST_FILES:
-        return False
-    if not all(_is_readable_column(column) for column in columns):
-        return False
-    paths = {task.data_file.path for task in plan.files}
-    if len(paths) < len(plan.files):
-        return False  # Spark reads a path that occurs twice only once
-    if not all(_is_readable_path(plan.context.storage.location(path)) for path in paths):
-        return False
-    groups = group_files(plan.files, plan.context, query.settings)
-    if any(group.name != grouping.DUCKDB for group in groups):
-        return False
-    if not _free_of_nan(plan):
-        return False
-    confirmed = RelationBuilder(cursor, footers, query, []).confirm(plan.context, groups)
-    if any(group.name != grouping.DUCKDB for group in confirmed):
-        return False
-    if not reads_widened_columns() and _has_widened_columns(plan, footers):
-        return False
-    return frames.are_plain(plan, cursor)
 
 
 def _has_widened_columns(plan: ScanPlan, footers: FooterCache) -> bool:
@@ -139,11 +112,37 @@ class ReaderFrames:
     """
 
     def __init__(self) -> None:
+        self._footers = FooterCache()
         self._frames: dict[tuple[Any, ...], tuple[Any, Any]] = {}
         self._plain: set[tuple[str, int]] = set()
 
-    def are_plain(self, plan: ScanPlan, cursor: Any) -> bool:
-        """True if Spark knows the codecs and encodings of all files; ``cursor`` is DuckDB's."""
+    def can_read(self, plan: ScanPlan, cursor: Any, query: QueryContext) -> bool:
+        """True if Spark returns the rows of a scan exactly; checks the footers last.
+
+        ``cursor`` is DuckDB's.
+        """
+        columns = plan.scan.projection.fields
+        if not plan.files or not columns or len(plan.files) > MOST_FILES:
+            return False
+        if not all(_is_readable_column(column) for column in columns):
+            return False
+        paths = {task.data_file.path for task in plan.files}
+        if len(paths) < len(plan.files):
+            return False  # Spark reads a path that occurs twice only once
+        if not all(_is_readable_path(plan.context.storage.location(path)) for path in paths):
+            return False
+        groups = group_files(plan.files, plan.context, query.settings)
+        if any(group.name != grouping.DUCKDB for group in groups) or not _free_of_nan(plan):
+            return False
+        confirmed = RelationBuilder(cursor, self._footers, query, []).confirm(plan.context, groups)
+        if any(group.name != grouping.DUCKDB for group in confirmed):
+            return False
+        if not reads_widened_columns() and _has_widened_columns(plan, self._footers):
+            return False
+        return self._are_plain(plan, cursor)
+
+    def _are_plain(self, plan: ScanPlan, cursor: Any) -> bool:
+        """True if Spark knows the codecs and encodings of all files."""
         import duckdb
 
         files = {

@@ -13,7 +13,6 @@ from msgspec.structs import replace
 import icesql.errors
 from icesql.config import parse_bytes
 from icesql.context import QueryContext
-from icesql.engine.duckdb.relations.footer import FooterCache
 from icesql.engine.duckdb.sql.adapted import adapter_of
 from icesql.engine.duckdb.sql.splice import renamed_sql
 from icesql.engine.spark.fragments.choice import FragmentChoice
@@ -22,7 +21,8 @@ from icesql.engine.spark.fragments.driver_aggregate import Rest, rest_of
 from icesql.engine.spark.fragments.fragment import Fragment
 from icesql.engine.spark.fragments.job import FragmentJob
 from icesql.engine.spark.fragments.row_fragments import filtered
-from icesql.engine.spark.reader import ReaderFrames, is_spark_readable
+from icesql.engine.spark.progress import SparkJobs
+from icesql.engine.spark.reader import ReaderFrames
 from icesql.engine.spark.releases import frame_of_rows
 from icesql.engine.spark.session.required import (
     BROADCAST_LIMIT_OF_RUN,
@@ -62,8 +62,8 @@ SPARK_READER: Final = "spark's parquet reader"
 class Scans:
     """Views ``__scan_<i>_<nonce>`` over the scans of one query; ``drop`` removes them.
 
-    ``nonce`` is part of names that Spark's messages show; the query's errors follow ``mark``.
-    ``for_frame``: the DataFrame is the result, and there is no mark to decode errors by.
+    The query's errors follow ``mark``, a secret; the nonce is part of names that Spark's messages
+    show. Without a mark the DataFrame is the result, and nothing decodes its errors.
     ``ways`` are allowed in addition to TASKS, which can read everything.
     """
 
@@ -74,25 +74,19 @@ class Scans:
         session: Any,
         plans: Sequence[ScanPlan],
         query: QueryContext,
-        nonce: str,
+        jobs: SparkJobs,
         mark: str,
-        footers: FooterCache,
         frames: ReaderFrames,
-        *,
-        for_frame: bool = False,
     ) -> None:
-        self._for_frame = for_frame
         self._session, self._plans, self._query = session, plans, query
-        self._nonce, self._mark = nonce, mark
-        self._footers, self._frames = footers, frames
+        self._nonce, self._mark, self._for_frame = secrets.token_hex(8), mark, not mark
+        self._jobs, self._frames = jobs, frames
         if any(plan.changes is not None for plan in plans):
             raise UnsupportedSqlError("CHANGES on Spark", hint="SET engine = 'local'")
         self._views: list[str] = []
         self.groups: tuple[str, ...] = ()
         self.rest: Rest | None = None
         self._row_questions: tuple[str, ...] = ()
-        # Tasks of icesql's own reading, and the bytes that they will read, for progress.
-        self.own_tasks = self.own_bytes = 0
 
     def prepare(self, tree: exp.Expr, columns: Sequence[ResultColumn], cursor: Any) -> Any:
         """The DataFrame of a qualified tree with the result ``columns``.
@@ -128,14 +122,17 @@ class Scans:
             small = each.is_one_row or (not each.whole and self._is_small(self._plans[each.scan]))
             self._view(names[each.name], self._fragment_frame(each, tasks, cursor), small=small)
             self._use(each)
-        for index, plan in enumerate(self._plans):
-            self._query.check()
+
+        def part_of(index: int) -> Fragment | None:
+            if FRAGMENTS not in self.ways:
+                return None
+            columns = [each.name for each in self._plans[index].scan.projection.fields]
+            return filtered(tree, index, columns, f"__filtered_{index}", choice)
+
+        for index in range(len(self._plans)):
             name = names[f"__scan_{index}"]
-            if not any(name in text for text in (sql, *self._row_questions)):
-                continue
-            way, frame = self._scan_frame(index, tasks, tree, choice, cursor)
-            self._view(name, frame, small=self._is_small(plan))
-            self.groups += (way,) * len(plan.files)
+            if any(name in text for text in (sql, *self._row_questions)):
+                self._view_scan(index, name, tasks, cursor, part_of)
         return self._session.sql(sql).toDF(*(f"c{i}" for i in range(len(columns))))
 
     def prepare_text(
@@ -152,18 +149,8 @@ class Scans:
         self._session.conf.set(LEAF_TASKS, str(most))
         if self._for_frame:
             self._plan_lazily(tasks)
-        for index, (plan, name) in enumerate(zip(self._plans, names, strict=True)):
-            self._query.check()
-            if plan.metadata is not None:
-                way, frame = TASKS, self._metadata_frame(plan, plan.metadata)
-            elif SPARK_READER in self.ways and is_spark_readable(
-                plan, cursor, self._footers, self._frames, self._query
-            ):
-                way, frame = SPARK_READER, self._frames.frame(self._session, plan)
-            else:
-                way, frame = TASKS, self._task_frame(plan, tasks[index])
-            self._view(name, frame, small=self._is_small(plan))
-            self.groups += (way,) * len(plan.files)
+        for index, name in enumerate(names):
+            self._view_scan(index, name, tasks, cursor, lambda _: None)
         sql, original = text.final(names)
         with placed(sql, original):
             frame = self._session.sql(sql)
@@ -201,22 +188,27 @@ class Scans:
         files = sum(len(self._plans[i].files) for i in (fragment.scan, *fragment.whole))
         self.groups += (WHOLE if fragment.is_whole_query else FRAGMENTS,) * files
 
-    def _scan_frame(
-        self, index: int, tasks: SparkTasks, tree: exp.Expr, choice: FragmentChoice, cursor: Any
-    ) -> tuple[str, Any]:
-        plan = self._plans[index]
+    def _view_scan(
+        self,
+        index: int,
+        name: str,
+        tasks: SparkTasks,
+        cursor: Any,
+        part_of: Callable[[int], Fragment | None],
+    ) -> None:
+        """Make the view of a scan; ``part_of`` may return a fragment with all the rows it needs."""
+        self._query.check()
+        plan, way = self._plans[index], TASKS
         if plan.metadata is not None:
-            return TASKS, self._metadata_frame(plan, plan.metadata)
-        if SPARK_READER in self.ways and is_spark_readable(
-            plan, cursor, self._footers, self._frames, self._query
-        ):
-            return SPARK_READER, self._frames.frame(self._session, plan)
-        if FRAGMENTS in self.ways:
-            columns = [column.name for column in plan.scan.projection.fields]
-            found = filtered(tree, index, columns, f"__filtered_{index}", choice)
-            if found is not None:
-                return FRAGMENTS, self._fragment_frame(found, tasks, cursor)
-        return TASKS, self._task_frame(plan, tasks[index])
+            frame = self._metadata_frame(plan, plan.metadata)
+        elif SPARK_READER in self.ways and self._frames.can_read(plan, cursor, self._query):
+            way, frame = SPARK_READER, self._frames.frame(self._session, plan)
+        elif (part := part_of(index)) is not None:
+            way, frame = FRAGMENTS, self._fragment_frame(part, tasks, cursor)
+        else:
+            frame = self._task_frame(plan, tasks[index])
+        self._view(name, frame, small=self._is_small(plan))
+        self.groups += (way,) * len(plan.files)
 
     def _fragment_frame(self, fragment: Fragment, tasks: SparkTasks, cursor: Any) -> Any:
         # These names are as secret as the mark: the tasks search the text for them.
@@ -246,7 +238,7 @@ class Scans:
         )
         self._count(len(parts), plan)
         for i in fragment.whole:
-            self.own_bytes += len(parts) * self._plans[i].report.projected_bytes
+            self._jobs.own_bytes += len(parts) * self._plans[i].report.projected_bytes
         ddl = ", ".join(f"{quoted(name)} {kind}" for name, kind in fragment.columns)
         return job_frame(self._session, job, parts, ddl, self._mark)
 
@@ -296,8 +288,8 @@ class Scans:
         return frame_of_rows(self._session, made, spark_schema(plan.scan.projection))
 
     def _count(self, tasks: int, plan: ScanPlan) -> None:
-        self.own_tasks += tasks
-        self.own_bytes += plan.report.projected_bytes
+        self._jobs.own_tasks += tasks
+        self._jobs.own_bytes += plan.report.projected_bytes
 
     def kept_views(self) -> tuple[Any, tuple[str, ...]]:
         """The session and the names of its views, which ``drop`` then keeps."""

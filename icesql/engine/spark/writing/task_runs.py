@@ -8,7 +8,6 @@ only a task that ends its worker every time fails.
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any, Final, Protocol
@@ -64,7 +63,7 @@ class TaskRuns:
         self, session: Any, jobs: Iterable[Numbered], slots: int, query: QueryContext, mark: str
     ) -> None:
         self._session, self._query, self._mark = session, query, mark
-        self._jobs = SparkJobs(session, f"icesql-{secrets.token_hex(8)}", query)
+        self._jobs = SparkJobs(session, query)
         self._threads = SideThreads(
             chunks_of(jobs, slots), self._run_chunk, query, name="icesql-rewrite", count=_LANES
         )
