@@ -13,6 +13,8 @@ from sqlglot.optimizer.annotate_types import annotate_types
 from sqlglot.optimizer.qualify import qualify
 
 from icesql.engine.duckdb.sql.splice import renamed_sql
+from icesql.engine.result_schema import ResultColumn, declare
+from icesql.engine.spark.fragments.choice import FragmentChoice
 from icesql.engine.spark.fragments.cut import cut_fragments
 from icesql.engine.spark.fragments.fragment import Division, Fragment
 from icesql.engine.spark.fragments.row_fragments import filtered
@@ -109,7 +111,7 @@ SELECT a.x, (SELECT sum(b.y) FROM __scan_1 b WHERE b.x = a.x) FROM __scan_0 a OR
 """.strip().splitlines()
 
 
-class Everything:
+class Everything(FragmentChoice):
     """Accepts each possible fragment, and divides the candidate with one number."""
 
     def __init__(self, wanted: int) -> None:
@@ -124,16 +126,13 @@ class Everything:
     def is_dearer(self, fragments: Any, left: exp.Expr, alone: Fragment) -> bool:
         return True
 
-    def columns(self, scans: Any, tree: exp.Select) -> tuple[tuple[str, str], ...] | None:
+    def columns(self, scans: Any, tree: exp.Select) -> tuple[ResultColumn, ...] | None:
         with tables() as con:
             try:
                 relation = con.sql(renamed_sql(tree, {}))
             except duckdb.Error:
                 return None
-            return tuple(
-                (name, str(kind))
-                for name, kind in zip(relation.columns, relation.types, strict=True)
-            )
+            return tuple(map(ResultColumn, relation.columns, map(declare, relation.types)))
 
 
 class Together(Everything):

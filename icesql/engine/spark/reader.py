@@ -174,42 +174,18 @@ class ReaderFrames:
 
 
 def _frame(session: Any, plan: ScanPlan, paths: Sequence[str]) -> Any:
-    from pyspark.sql.types import StructField, StructType
+    from pyspark.sql.pandas.types import from_arrow_type
+    from pyspark.sql.types import StructType
 
-    from icesql.engine.spark.types import spark_type
+    from icesql.read.columns.arrow_schema import arrow_type
 
-    schema = StructType(
-        [
-            StructField(
-                column.name,
-                _data_type(spark_type(column.type)),
-                True,
-                {"parquet.field.id": column.field_id},
-            )
-            for column in plan.scan.projection.fields
-        ]
-    )
+    schema = StructType()
+    for column in plan.scan.projection.fields:
+        kind = from_arrow_type(arrow_type(column.type))
+        schema.add(column.name, kind, True, {"parquet.field.id": column.field_id})
     return (
         session.read.schema(schema)
         .option("mergeSchema", "false")
         .option("datetimeRebaseMode", "CORRECTED")
         .parquet(*paths)
     )
-
-
-def _data_type(name: str) -> Any:
-    from pyspark.sql import types
-
-    if name.startswith("DECIMAL"):
-        precision, scale = name[8:-1].split(",")
-        return types.DecimalType(int(precision), int(scale))
-    return {
-        "BOOLEAN": types.BooleanType,
-        "INT": types.IntegerType,
-        "BIGINT": types.LongType,
-        "FLOAT": types.FloatType,
-        "DOUBLE": types.DoubleType,
-        "DATE": types.DateType,
-        "STRING": types.StringType,
-        "BINARY": types.BinaryType,
-    }[name]()

@@ -35,7 +35,7 @@ from icesql.engine.spark.sql.kinds import refuse
 from icesql.engine.spark.task_memory import task_memory
 from icesql.engine.spark.tasks import SparkTasks, most_at_once, parallelism
 from icesql.engine.spark.text.plan_check import check_plan, declared_columns, placed
-from icesql.engine.spark.types import carrier, quoted, spark_schema
+from icesql.engine.spark.types import carrier, ddl_of, spark_schema
 from icesql.engine.spark.user_sessions import frame_of_scan
 from icesql.engine.spark.worker import ScanJob, pack
 from icesql.errors import UnsupportedSqlError
@@ -239,8 +239,7 @@ class Scans:
         self._count(len(parts), plan)
         for i in fragment.whole:
             self._jobs.own_bytes += len(parts) * self._plans[i].report.projected_bytes
-        ddl = ", ".join(f"{quoted(name)} {kind}" for name, kind in fragment.columns)
-        return job_frame(self._session, job, parts, ddl, self._mark)
+        return job_frame(self._session, job, parts, ddl_of(fragment.columns), self._mark)
 
     def _view(self, name: str, frame: Any, *, small: bool) -> None:
         if small and len(self._plans) > 1:

@@ -9,8 +9,8 @@ sorted and compared; a column that leaves the query unchanged gets its declared 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from icesql.errors import DataError
 from icesql.iceberg import types as iceberg
@@ -29,6 +29,21 @@ _CARRIED = (
     | iceberg.FixedType
     | iceberg.UnknownType
 )
+# The Spark types of kinds of declared types, besides decimal.
+SPARK_KINDS: Final = {
+    "boolean": "BOOLEAN",
+    "tinyint": "TINYINT",
+    "smallint": "SMALLINT",
+    "integer": "INT",
+    "bigint": "BIGINT",
+    "float": "FLOAT",
+    "double": "DOUBLE",
+    "date": "DATE",
+    "varchar": "STRING",
+    "timestamp": "TIMESTAMP_NTZ",
+    "timestamptz": "TIMESTAMP_LTZ",
+}
+Type = TypeVar("Type")
 
 
 def spark_type(node: iceberg.IcebergType) -> str:
@@ -75,6 +90,13 @@ def spark_type(node: iceberg.IcebergType) -> str:
             return "STRING"
 
 
+def ddl_of(columns: Iterable[ResultColumn]) -> str:
+    """The DDL of columns of ``SPARK_KINDS`` and decimals."""
+    return ", ".join(
+        f"{quoted(each.name)} {SPARK_KINDS.get(each.type.kind, each.type.name)}" for each in columns
+    )
+
+
 def spark_schema(schema: Schema) -> str:
     """The DDL of a scan's columns."""
     return ", ".join(f"{quoted(c.name)} {spark_type(c.type)}" for c in schema.fields)
@@ -101,65 +123,41 @@ def carrier(array: pa.Array, node: iceberg.IcebergType) -> pa.Array:
             return array.cast(pa.binary())
         case iceberg.UnknownType():
             return pa.nulls(len(array), pa.string())
-        case _ if not _needs_carrier(node):
-            return array
-        case iceberg.StructType(fields):
-            # flatten() keeps the NULLs of the struct in its iceberg.children.
-            inner = [carrier(a, f.type) for a, f in zip(array.flatten(), fields, strict=True)]
-            return pa.StructArray.from_arrays(
-                inner, names=[f.name for f in fields], mask=_mask(array)
-            )
-        case iceberg.ListType():
-            offsets, values = _list_parts(array)
-            made = carrier(values, node.element)
-            return pa.ListArray.from_arrays(offsets, made, mask=_mask(array))
-        case iceberg.MapType():
-            offsets, keys, items = _map_parts(array)
-            return _map_array(offsets, carrier(keys, node.key), carrier(items, node.value), array)
+        case _ if is_carried(node):
+            return _rebuilt(array, [(c.name, c.type) for c in iceberg.children(node)], carrier)
         case _:
             return array
 
 
-def _needs_carrier(node: iceberg.IcebergType) -> bool:
-    return isinstance(node, _CARRIED) or any(_needs_carrier(c.type) for c in iceberg.children(node))
-
-
 def is_carried(node: iceberg.IcebergType) -> bool:
     """True if the type in Spark differs from the table's, at any depth."""
-    return _needs_carrier(node)
+    return isinstance(node, _CARRIED) or any(is_carried(c.type) for c in iceberg.children(node))
 
 
-def _mask(array: pa.Array) -> pa.Array | None:
-    return array.is_null() if array.null_count else None
-
-
-def _list_parts(array: pa.Array) -> tuple[pa.Array, pa.Array]:
-    """Offsets from 0, and the values that they refer to, also for a slice."""
-    import pyarrow.compute as pc
-
-    offsets = array.offsets
-    first, last = offsets[0].as_py(), offsets[-1].as_py()
-    return pc.subtract(offsets, offsets[0]), array.values.slice(first, last - first)
-
-
-def _map_parts(array: pa.Array) -> tuple[pa.Array, pa.Array, pa.Array]:
-    import pyarrow.compute as pc
-
-    offsets = array.offsets
-    first, last = offsets[0].as_py(), offsets[-1].as_py()
-    keys, items = array.keys.slice(first, last - first), array.items.slice(first, last - first)
-    return pc.subtract(offsets, offsets[0]), keys, items
-
-
-def _map_array(offsets: pa.Array, keys: pa.Array, items: pa.Array, like: pa.Array) -> pa.Array:
+def _rebuilt(
+    array: pa.Array,
+    children: Sequence[tuple[str, Type]],
+    convert: Callable[[pa.Array, Type], pa.Array],
+) -> pa.Array:
+    """A struct, list or map with its children converted to the types of ``children``."""
     import pyarrow as pa
+    import pyarrow.compute as pc
 
-    if not like.null_count:
-        return pa.MapArray.from_arrays(offsets, keys, items)
-    # A NULL offset marks a NULL map; the last offset only ends the values.
-    valid = [*like.is_valid().to_pylist(), True]
-    marked = [at if ok else None for at, ok in zip(offsets.to_pylist(), valid, strict=True)]
-    return pa.MapArray.from_arrays(pa.array(marked, pa.int32()), keys, items)
+    mask = array.is_null() if array.null_count else None
+    if isinstance(array, pa.StructArray):
+        # flatten() keeps the NULLs of the struct in its children.
+        parts = array.flatten()
+    else:
+        parts = [array.keys, array.items] if isinstance(array, pa.MapArray) else [array.values]
+        # The offsets of a slice refer to the whole.
+        offsets = array.offsets
+        first, last = offsets[0].as_py(), offsets[-1].as_py()
+        parts = [each.slice(first, last - first) for each in parts]
+        offsets = pc.subtract(offsets, offsets[0])
+    made = [convert(part, kind) for part, (_, kind) in zip(parts, children, strict=True)]
+    if isinstance(array, pa.StructArray):
+        return pa.StructArray.from_arrays(made, names=[name for name, _ in children], mask=mask)
+    return type(array).from_arrays(offsets, *made, mask=mask)
 
 
 def _uuid_texts(array: pa.Array) -> pa.Array:
@@ -211,24 +209,8 @@ def declared_array(array: pa.Array, declared: ResultType) -> pa.Array:
                 for text in array.to_pylist()
             ]
             return pa.ExtensionArray.from_storage(wanted, pa.array(stored, pa.binary(16)))
-        case "struct" | "tuple":
-            inner = [
-                declared_array(child, kind)
-                for child, (_, kind) in zip(array.flatten(), declared.children, strict=True)
-            ]
-            return pa.StructArray.from_arrays(
-                inner, names=[name for name, _ in declared.children], mask=_mask(array)
-            ).cast(wanted)
-        case "list":
-            offsets, values = _list_parts(array)
-            made = declared_array(values, declared.children[0][1])
-            return pa.ListArray.from_arrays(offsets, made, mask=_mask(array)).cast(wanted)
-        case "map":
-            offsets, keys, items = _map_parts(array)
-            (_, key), (_, item) = declared.children
-            return _map_array(
-                offsets, declared_array(keys, key), declared_array(items, item), array
-            ).cast(wanted)
+        case "struct" | "tuple" | "list" | "map":
+            return _rebuilt(array, declared.children, declared_array).cast(wanted)
         case "null":
             return pa.nulls(len(array))
         case "interval":

@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from msgspec.structs import replace
 from sqlglot import exp
 
 from icesql.engine.duckdb.described import with_relations
 from icesql.engine.duckdb.relations.relation import empty_relation
 from icesql.engine.duckdb.sql.adapted import adapter_of
 from icesql.engine.duckdb.sql.splice import spliced_sql
-from icesql.engine.result_schema import declare
-from icesql.engine.spark.fragments.division import scan_number
-from icesql.engine.spark.fragments.fragment import HUGEINT, Division, Fragment
+from icesql.engine.result_schema import ResultColumn, ResultType, declare
+from icesql.engine.spark.fragments.division import scan_number, scans_in
+from icesql.engine.spark.fragments.fragment import Division, Fragment
 from icesql.engine.spark.tasks import SparkTasks
+from icesql.engine.spark.types import SPARK_KINDS
 from icesql.iceberg.bounds import decode_bound
 from icesql.iceberg.types import DateType, IntegerType, LongType
 
@@ -35,25 +37,13 @@ _EXCHANGE_BYTES: Final = 64 << 20
 # The size in memory of a stored byte, and of a value in a hash table.
 _EXPANSION: Final = 4
 _VALUE_BYTES: Final = 8
-
-_SPARK_TYPES: Final = {
-    "boolean": "BOOLEAN",
-    "tinyint": "TINYINT",
-    "smallint": "SMALLINT",
-    "integer": "INT",
-    "bigint": "BIGINT",
-    "float": "FLOAT",
-    "double": "DOUBLE",
-    "date": "DATE",
-    "varchar": "STRING",
-    "timestamp": "TIMESTAMP_NTZ",
-    "timestamptz": "TIMESTAMP_LTZ",
-    "hugeint": HUGEINT,
-}
+# The type that replaces a sum of integers in Spark.
+_CARRIER: Final = ResultType("decimal", 38)
+_KINDS: Final = {*SPARK_KINDS, "decimal", "hugeint"}
 
 
 class FragmentChoice:
-    """Chooses by the metadata of the plans of a query; see ``fragment.Choice``.
+    """Chooses the fragments that run, by the metadata of the plans of a query.
 
     DuckDB's ``cursor`` determines types; ``memory`` is DuckDB's limit in a task, in bytes, and
     ``slots`` the number of tasks that may run at once.
@@ -65,11 +55,51 @@ class FragmentChoice:
         self._plans, self._tasks, self._cursor = plans, tasks, cursor
         self._slots, self._memory = slots, memory
 
+    def fragment(
+        self,
+        name: str,
+        select: exp.Select,
+        candidates: Sequence[int],
+        keys: Sequence[exp.Expr] = (),
+    ) -> Fragment | None:
+        """``select``, which groups by ``keys``, as a fragment over one of ``candidates``.
+
+        None if that would not pay, or is not possible.
+        """
+        inside = scans_in(select)
+        if not inside or not candidates:
+            return None
+        division = self.divided(candidates, inside, keys)
+        columns = None if division is None else self.columns(inside, select)
+        if division is None or columns is None:
+            return None
+        if any(each.type.kind == "hugeint" for each in columns):
+            return None
+        whole = tuple(i for i in inside if i != division.scan)
+        return Fragment(name, division, whole, select, columns)
+
+    def whole_query(self, name: str, select: exp.Select, inside: Sequence[int]) -> Fragment | None:
+        """``select`` over the scans ``inside`` in one task; None if that is too much."""
+        division = self.undivided(inside)
+        columns = None if division is None else self.columns(inside, select)
+        if division is None or columns is None:
+            return None
+        kinds = list(columns)
+        for at, each in enumerate(list(select.expressions)):
+            if columns[at].type.kind == "hugeint":
+                # A sum of integers, checked to fit as in a result of the local engine.
+                cast = exp.cast(each.unalias().copy(), exp.DataType.build("DECIMAL(38, 0)"))
+                each.replace(exp.alias_(cast, columns[at].name, quoted=True))
+                kinds[at] = replace(columns[at], type=_CARRIER)
+        whole = tuple(i for i in inside if i != division.scan)
+        return Fragment(name, division, whole, select, tuple(kinds), is_whole_query=True)
+
     def divided(
         self, candidates: Sequence[int], inside: Sequence[int], keys: Sequence[exp.Expr]
     ) -> Division | None:
-        """The largest of ``candidates``, unless the tasks would read the others too often.
+        """The division of one of ``candidates``; each task reads all other scans ``inside``.
 
+        It is the largest of them. None if the tasks would read the others too often.
         Using fewer tasks than the scan is packed into means reading the others less often.
         """
         if not self._are_read_in_tasks(inside):
@@ -111,9 +141,10 @@ class FragmentChoice:
         return all(self._plans[each].metadata is None for each in scans)
 
     def is_dearer(self, fragments: Sequence[Fragment], left: exp.Expr, alone: Fragment) -> bool:
-        """See ``Choice``; compares the bytes that the busiest worker reads, in stored bytes.
+        """True if ``left``, which reads ``fragments``, costs more than the query in one task.
 
-        An exchange counts as a number of bytes, a scan by Spark as several times its own bytes.
+        Compares the bytes that the busiest worker reads, in stored bytes. An exchange counts as a
+        number of bytes, a scan by Spark as several times its own bytes.
         """
         cost = 0
         for table in left.find_all(exp.Table):
@@ -153,8 +184,11 @@ class FragmentChoice:
         needed = max(_EXPANSION * self._bytes(scans), _VALUE_BYTES * values)
         return needed <= self._memory and sum(len(p.files) for p in plans) <= _MOST_WHOLE_FILES
 
-    def columns(self, scans: Sequence[int], tree: exp.Select) -> tuple[tuple[str, str], ...] | None:
-        """Names and Spark types of the fragment's columns; None if Spark lacks one of the types."""
+    def columns(self, scans: Sequence[int], tree: exp.Select) -> tuple[ResultColumn, ...] | None:
+        """The columns of a fragment; a type may be hugeint.
+
+        None if it cannot run on its own, or if Spark lacks another of the types.
+        """
         import duckdb
 
         empty = {
@@ -169,17 +203,10 @@ class FragmentChoice:
         except duckdb.Error:
             # For example, it refers to a column of an outer query: Spark has to run all of it.
             return None
-        found = [_spark_type(each) for each in relation.types]
-        if any(name is None for name in found):
+        kinds = [declare(each) for each in relation.types]
+        if any(each.kind not in _KINDS for each in kinds):
             return None
-        return tuple(zip(relation.columns, map(str, found), strict=True))
-
-
-def _spark_type(kind: Any) -> str | None:
-    declared = declare(kind)
-    if declared.kind == "decimal":
-        return f"DECIMAL({declared.precision},{declared.scale})"
-    return _SPARK_TYPES.get(declared.kind)
+        return tuple(map(ResultColumn, relation.columns, kinds))
 
 
 def _readers(tree: exp.Expr, name: str) -> int:

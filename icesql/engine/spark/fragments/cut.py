@@ -6,13 +6,9 @@ from typing import Final
 
 from sqlglot import exp
 
+from icesql.engine.spark.fragments.choice import FragmentChoice
 from icesql.engine.spark.fragments.division import is_divisible, scan_number
-from icesql.engine.spark.fragments.fragment import (
-    Choice,
-    Fragment,
-    read_instead,
-    undivided_fragment,
-)
+from icesql.engine.spark.fragments.fragment import Fragment, read_instead
 from icesql.engine.spark.fragments.partial_aggregates import cut_aggregate
 from icesql.engine.spark.fragments.row_fragments import cut_rows
 
@@ -24,7 +20,9 @@ from icesql.engine.spark.fragments.row_fragments import cut_rows
 _QUERY: Final = "q"
 
 
-def cut_whole(tree: exp.Expr, name: str, choice: Choice) -> tuple[exp.Select, Fragment] | None:
+def cut_whole(
+    tree: exp.Expr, name: str, choice: FragmentChoice
+) -> tuple[exp.Select, Fragment] | None:
     """A query that reads all of a qualified tree from the fragment ``name``, and the fragment.
 
     None for the rows of a single scan, which several tasks read faster, and if ``choice``
@@ -44,7 +42,7 @@ def cut_whole(tree: exp.Expr, name: str, choice: Choice) -> tuple[exp.Select, Fr
         expressions=[exp.column(each, table=_QUERY, quoted=True) for each in names],
         from_=exp.From(this=exp.Subquery(this=tree.copy(), alias=alias)),
     )
-    made = undivided_fragment(name, inner, inside, choice)
+    made = choice.whole_query(name, inner, inside)
     if made is None:
         return None
     outer = exp.Select(
@@ -77,7 +75,7 @@ def _scans(tree: exp.Query) -> tuple[int, ...] | None:
 
 
 def cut_fragments(
-    tree: exp.Expr, choice: Choice, *, whole: bool = True
+    tree: exp.Expr, choice: FragmentChoice, *, whole: bool = True
 ) -> tuple[exp.Expr, tuple[Fragment, ...]]:
     """A copy of a qualified tree that reads fragments where possible, outermost first.
 

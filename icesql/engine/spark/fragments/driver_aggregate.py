@@ -25,7 +25,6 @@ from icesql.engine.result_schema import (
     declared_expression,
 )
 from icesql.engine.spark.fragments.fragment import Fragment
-from icesql.engine.spark.fragments.job import arrow_type
 from icesql.engine.spark.sql.dialect import spelled_sql, write_added
 
 if TYPE_CHECKING:
@@ -101,7 +100,7 @@ def rest_of(
     for table in renamed.find_all(exp.Table):
         table.set("this", exp.to_identifier(name, quoted=True))
     sql = _duckdb_text(write_added(renamed, _merged_sql))
-    schema = pa.schema([(each, arrow_type(kind)) for each, kind in fragment.columns])
+    schema = arrow_schema(fragment.columns)
     register(cursor, name, pa.Table.from_batches([], schema))
     try:
         kinds = cursor.sql(sql).types

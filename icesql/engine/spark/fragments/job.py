@@ -22,6 +22,7 @@ from icesql.engine.duckdb.sql.checked import check_written
 from icesql.engine.duckdb.sql.size_guards import guard_calls
 from icesql.engine.duckdb.sql.splice import filled
 from icesql.engine.duckdb.tasks.task_relation import task_relation
+from icesql.engine.result_schema import ResultColumn, arrow_schema, cast_batch
 from icesql.engine.spark.task_memory import TaskMemory
 from icesql.errors import Error
 from icesql.scan.tasks.task import CombinedScanTask, FileScanTask
@@ -47,14 +48,13 @@ class FragmentJob(Struct, frozen=True):
     """``sql`` over the rows of ``tables``, in the session zone ``timezone``.
 
     ``tables`` maps names in it to their tasks; the first is the table whose files differ between
-    Spark tasks. ``columns`` are the names of the result's columns and their Spark types. ``memory``
-    is that of its Spark task.
+    Spark tasks. ``columns`` are those of the result. ``memory`` is that of its Spark task.
     """
 
     sql: str
     tables: tuple[tuple[str, CombinedScanTask], ...]
     timezone: str
-    columns: tuple[tuple[str, str], ...]
+    columns: tuple[ResultColumn, ...]
     memory: TaskMemory = TaskMemory()
 
     def over(self, files: tuple[FileScanTask, ...]) -> FragmentJob:
@@ -120,8 +120,6 @@ class FragmentJob(Struct, frozen=True):
     def _run(
         self, cursor: Any, query: QueryContext, streams: list[ArrowStream]
     ) -> Iterator[pa.RecordBatch]:
-        import pyarrow as pa
-
         facts = check_written(self.sql, cursor, [table for table, _ in self.tables])
         guard_calls(facts, cursor, query.settings)
         sources, parameters = dict[str, str](), dict[str, Any]()
@@ -133,35 +131,9 @@ class FragmentJob(Struct, frozen=True):
             parameters |= relation.parameters
         sql = filled(self.sql, sources)
         used = {name: value for name, value in parameters.items() if f"${name}" in sql}
-        schema = pa.schema([(name, arrow_type(kind)) for name, kind in self.columns])
+        schema = arrow_schema(self.columns)
         with_relations()
         reader = cursor.sql(sql, params=used or None).to_arrow_reader(_BATCH_ROWS)
         with reader:
             for batch in reader:
-                arrays = [
-                    array.cast(field.type) if array.type != field.type else array
-                    for array, field in zip(batch.columns, schema, strict=True)
-                ]
-                yield pa.RecordBatch.from_arrays(arrays, schema=schema)
-
-
-def arrow_type(name: str) -> pa.DataType:
-    """The Arrow type of a column of a fragment, from the name of its Spark type."""
-    import pyarrow as pa
-
-    if name.startswith("DECIMAL("):
-        precision, scale = name[8:-1].split(",")
-        return pa.decimal128(int(precision), int(scale))
-    return {
-        "BOOLEAN": pa.bool_(),
-        "TINYINT": pa.int8(),
-        "SMALLINT": pa.int16(),
-        "INT": pa.int32(),
-        "BIGINT": pa.int64(),
-        "FLOAT": pa.float32(),
-        "DOUBLE": pa.float64(),
-        "STRING": pa.string(),
-        "DATE": pa.date32(),
-        "TIMESTAMP_NTZ": pa.timestamp("us"),
-        "TIMESTAMP_LTZ": pa.timestamp("us", tz="UTC"),
-    }[name]
+                yield cast_batch(batch, schema)

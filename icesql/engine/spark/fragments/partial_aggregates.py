@@ -16,8 +16,9 @@ from typing import Final
 from msgspec.structs import replace
 from sqlglot import exp
 
+from icesql.engine.spark.fragments.choice import FragmentChoice
 from icesql.engine.spark.fragments.division import divisible_scans, sources
-from icesql.engine.spark.fragments.fragment import Choice, Fragment, below, fragment, read_instead
+from icesql.engine.spark.fragments.fragment import Fragment, below, read_instead
 from icesql.engine.spark.sql.kinds import kind, spelled
 from icesql.query.plain_calls import is_plain_call
 
@@ -32,7 +33,7 @@ _PARTS: Final = frozenset(
 )  # fmt: skip
 
 
-def cut_aggregate(select: exp.Select, name: str, choice: Choice) -> Fragment | None:
+def cut_aggregate(select: exp.Select, name: str, choice: FragmentChoice) -> Fragment | None:
     """Make an aggregation read the partial results of a fragment, columns ``k<n>`` and ``a<n>``.
 
     None, with nothing changed, if it does not have that form or ``choice`` declines.
@@ -66,7 +67,7 @@ def cut_aggregate(select: exp.Select, name: str, choice: Choice) -> Fragment | N
     inner = below(select, columns)
     if keys:
         inner.set("group", exp.Group(expressions=[key.copy() for key in keys]))
-    made = fragment(name, inner, candidates, keys, choice)
+    made = choice.fragment(name, inner, candidates, keys)
     if made is None:
         return None
     made = replace(made, is_one_row=not keys)

@@ -13,6 +13,7 @@ from typing import Final
 
 from sqlglot import exp
 
+from icesql.engine.spark.fragments.choice import FragmentChoice
 from icesql.engine.spark.fragments.division import (
     divisible_scans,
     is_computed_per_row,
@@ -20,7 +21,7 @@ from icesql.engine.spark.fragments.division import (
     scans_in,
     sources,
 )
-from icesql.engine.spark.fragments.fragment import Choice, Fragment, below, fragment, read_instead
+from icesql.engine.spark.fragments.fragment import Fragment, below, read_instead
 from icesql.engine.spark.sql.kinds import literal_integer
 
 # The most rows that each task sends for a LIMIT; above it, Spark sorts all rows.
@@ -31,7 +32,7 @@ _PARTS: Final = frozenset(
 )  # fmt: skip
 
 
-def cut_rows(select: exp.Select, name: str, choice: Choice) -> Fragment | None:
+def cut_rows(select: exp.Select, name: str, choice: FragmentChoice) -> Fragment | None:
     """Make a SELECT with joins, DISTINCT or LIMIT read only the rows that each task keeps.
 
     None, with nothing changed, if it does not have that form or ``choice`` declines.
@@ -66,7 +67,8 @@ def cut_rows(select: exp.Select, name: str, choice: Choice) -> Fragment | None:
         inner.set("limit", exp.Limit(expression=exp.Literal.number(count)))
         if order is not None:
             inner.set("order", _by_names(order, keys))
-    made = fragment(name, inner, divisible_scans(select), listed if count is None else (), choice)
+    keyed = listed if count is None else ()
+    made = choice.fragment(name, inner, divisible_scans(select), keyed)
     if made is None:
         return None
     for at, each in enumerate(select.expressions):
@@ -125,7 +127,7 @@ def _by_names(order: exp.Order, names: list[str]) -> exp.Order:
 
 
 def filtered(
-    tree: exp.Expr, scan: int, names: list[str], name: str, choice: Choice
+    tree: exp.Expr, scan: int, names: list[str], name: str, choice: FragmentChoice
 ) -> Fragment | None:
     """A fragment of the columns ``names`` of a scan, with the conditions on that scan alone.
 
@@ -149,7 +151,7 @@ def filtered(
         from_=exp.From(this=table.copy()),
         where=exp.Where(this=exp.and_(*own, copy=False)),
     )
-    return fragment(name, inner, (scan,), (), choice)
+    return choice.fragment(name, inner, (scan,))
 
 
 def _conjuncts(where: exp.Expr | None) -> Iterator[exp.Expr]:
