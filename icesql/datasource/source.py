@@ -8,12 +8,11 @@ defines the options of writers.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import icesql.errors
 from icesql.datasource.options import CONNECT
 from icesql.datasource.write import SessionFacts
+from icesql.engine.spark.by_name import finder
 from icesql.engine.spark.errors import MISSING
 from icesql.engine.spark.releases import (
     OLDEST_WITH_SOURCES,
@@ -53,8 +52,7 @@ def register(session: Any, **connect: Any) -> None:
         chosen["warehouse"] = str(chosen["warehouse"])
     if "catalog" in chosen:
         chosen["name"] = chosen.pop("catalog")
-    folder = str(Path(icesql.errors.__file__).resolve().parent.parent)
-    source = _data_source(_finder(folder), chosen, pack(_facts(session)))
+    source = _data_source(finder(), chosen, pack(_facts(session)))
     register_source(session, source)
     session_cache(session)["connect"] = given
 
@@ -63,17 +61,6 @@ def _facts(session: Any) -> SessionFacts:
     zone = str(session.conf.get(TIME_ZONE) or "UTC")
     memory = memory_of(lambda name: session.conf.get(name, None))
     return SessionFacts(memory, zone, speculates(session))
-
-
-def _finder(folder: str) -> Callable[[], None]:
-    def find() -> None:
-        """Let this process, which Spark started, import icesql."""
-        import sys
-
-        if folder not in sys.path:
-            sys.path.append(folder)
-
-    return find
 
 
 def _planner(find: Callable[[], None]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:

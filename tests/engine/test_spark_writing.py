@@ -170,7 +170,7 @@ def test_rows_of_a_partition_have_one_number(tmp_path: Path) -> None:
     given = task(tmp_path)
     job = PartitionJob(Assignment(given.schema, (0, 1)), given.spec, COLUMNS)
     batch = spark_rows(*range(40))
-    numbers = partition_numbers(pack((MARK, job)), batch.columns).to_pylist()
-    again = partition_numbers(pack((MARK, job)), batch.slice(7, 20).columns).to_pylist()
+    numbers = partition_numbers(pack((MARK, job)), *batch.columns).to_pylist()
+    again = partition_numbers(pack((MARK, job)), *batch.slice(7, 20).columns).to_pylist()
     assert numbers[7:27] == again
     assert len(set(numbers)) == 4

@@ -148,7 +148,7 @@ def test_a_worker_that_is_killed_loses_nothing_and_doubles_nothing(
 ) -> None:
     """If all rows of the source are new, the worker is one that inserts."""
     with joined(connect, tmp_path / "w", first=first) as con:
-        monkeypatch.setattr(task_runs, "runner_of_jobs", killed_where_armed(armed))
+        monkeypatch.setattr(task_runs, "by_name", killed_where_armed(armed))
         done = con.execute(
             "MERGE INTO s.t USING s.u r ON r.id = t.id WHEN MATCHED THEN UPDATE SET k = r.k "
             "WHEN NOT MATCHED THEN INSERT *"
@@ -173,9 +173,7 @@ def test_a_killed_worker_that_writes_what_spark_joined_doubles_nothing(
 ) -> None:
     monkeypatch.setattr(division, "_MOST_WHOLE_BYTES", 0)
     with joined(connect, tmp_path / "w", mode) as con:
-        monkeypatch.setattr(
-            frame, "writer_of_rows", lambda packed: killed_where_armed(armed, packed)()
-        )
+        monkeypatch.setattr(frame, "by_name", killed_where_armed(armed))
         assert con.execute(sql).rowcount == 10
         assert not [*armed.iterdir()]
         changed = [(i, 7) for i in range(30, 40)] if sql.startswith("UPDATE") else []
@@ -248,7 +246,7 @@ def test_the_source_of_a_merge_never_comes_to_the_driver(
         return declared_batch(batch, columns)
 
     monkeypatch.setattr("icesql.engine.spark.engine.declared_batch", declared)
-    monkeypatch.setattr(frame, "writer_of_rows", lambda packed: killed_where_armed(armed, packed)())
+    monkeypatch.setattr(frame, "by_name", killed_where_armed(armed))
     found = []
     for engine in ("local", "spark"):
         with lake(

@@ -12,9 +12,9 @@ import pytest
 
 import icesql
 from icesql.context import QueryContext
+from icesql.engine.spark.by_name import by_name
 from icesql.engine.spark.engine import SparkEngine
 from icesql.engine.spark.writing import task_runs
-from icesql.engine.spark.writing.functions import runner_of_jobs, writer_of_rows
 from icesql.maintain.deletes.plan import plan_conversion
 from icesql.maintain.deletes.run import convert
 from icesql.maintain.rewrite.run import rewrite
@@ -47,17 +47,14 @@ def test_rows_and_their_lineage_stay(
     assert len(files_below(table) - old) == done.added_data_files_count
 
 
-def killed_where_armed(
-    folder: Path, packed: bytes | None = None
-) -> Callable[[], Callable[[Any], Iterator[Any]]]:
-    """A runner whose process is killed after each job, as long as it finds a file to remove.
-
-    A ``packed`` job is a writer of rows.
-    """
+def killed_where_armed(folder: Path) -> Callable[..., Callable[..., Any]]:
+    """``by_name`` with a process that is killed after each job, while it finds a file to remove."""
     path, sigkill = str(folder), int(signal.SIGKILL)
 
-    def made() -> Callable[[Any], Iterator[Any]]:
-        real = runner_of_jobs() if packed is None else writer_of_rows(packed)
+    def made(module: str, name: str, *given: Any) -> Callable[..., Any]:
+        real = by_name(module, name, *given)
+        if name not in ("run_jobs", "write_batches"):
+            return real
 
         def run(batches: Any) -> Iterator[Any]:
             for each in real(batches):
@@ -83,7 +80,7 @@ def test_a_worker_that_is_killed_loses_nothing(
     before = everything(catalog, 2)
     for number in range(kills):
         (armed / str(number)).touch()
-    monkeypatch.setattr(task_runs, "runner_of_jobs", killed_where_armed(armed))
+    monkeypatch.setattr(task_runs, "by_name", killed_where_armed(armed))
     plan = planned(catalog, rewrite_all=True)
     if kills == 1:
         done = rewrite(catalog, plan, QueryContext(), run=run_in_spark(engine))
@@ -146,7 +143,7 @@ def test_equality_deletes_are_converted(
     catalog = catalog_of(table)
     folder = Path(table.folder, "data")
     old, before = {*folder.rglob("*.*")}, everything(catalog, version)
-    monkeypatch.setattr(task_runs, "runner_of_jobs", killed_where_armed(armed))
+    monkeypatch.setattr(task_runs, "by_name", killed_where_armed(armed))
     planned = plan_conversion(catalog.load(("ns", "t")), QueryContext())
     runner = run_in_spark(engine)
     done = convert(catalog, planned, QueryContext(), run=runner)

@@ -12,10 +12,10 @@ import pytest
 
 import icesql
 from icesql import errors
+from icesql.engine.spark.by_name import by_name
 from icesql.engine.spark.engine import SparkResult
 from icesql.engine.spark.session.required import PINNED
 from icesql.engine.spark.writing import frame
-from icesql.engine.spark.writing.functions import writer_of_rows
 from tests.spark.conftest import here, lake
 
 COLUMNS = (
@@ -163,12 +163,14 @@ def test_few_rows_put_together_on_the_driver(writer: icesql.Connection) -> None:
     assert here(writer, "SELECT count(*) FROM s.sums") == [(9,)]
 
 
-def once_killed(armed: Path) -> Callable[[bytes], Callable[[Any], Iterator[Any]]]:
-    """A writer whose process is killed after its first rows, in the first attempt."""
+def once_killed(armed: Path) -> Callable[..., Callable[..., Any]]:
+    """``by_name`` with a writer whose process is killed after its first rows, in the first attempt."""
     path = str(armed)
 
-    def made(packed: bytes) -> Callable[[Any], Iterator[Any]]:
-        real, sigkill = writer_of_rows(packed), int(signal.SIGKILL)
+    def made(module: str, name: str, *packed: Any) -> Callable[..., Any]:
+        real, sigkill = by_name(module, name, *packed), int(signal.SIGKILL)
+        if name != "write_batches":
+            return real
 
         def write(batches: Any) -> Iterator[Any]:
             def given() -> Iterator[Any]:
@@ -189,7 +191,7 @@ def test_a_worker_that_is_killed_loses_nothing_and_doubles_nothing(
     writer: icesql.Connection, armed: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     here(writer, f"CREATE OR REPLACE TABLE s.lost ({COLUMNS}) PARTITIONED BY (bucket(8, i))")
-    monkeypatch.setattr(frame, "writer_of_rows", once_killed(armed / "0"))
+    monkeypatch.setattr(frame, "by_name", once_killed(armed / "0"))
     writer.execute("INSERT INTO s.lost SELECT * FROM s.source")
     assert not [*armed.iterdir()]
     assert differences(writer, "s.lost", "FROM s.source") == []

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
 
-import icesql.errors
 from icesql.config import parse_bytes
 from icesql.context import QueryContext
 from icesql.engine.duckdb.sql.adapted import adapter_of
 from icesql.engine.duckdb.sql.splice import renamed_sql
+from icesql.engine.spark.by_name import by_name
 from icesql.engine.spark.fragments.choice import FragmentChoice
 from icesql.engine.spark.fragments.cut import cut_fragments
 from icesql.engine.spark.fragments.driver_aggregate import Rest, rest_of
@@ -324,23 +323,4 @@ def job_frame(
     rows = pa.table({"files": pa.array([pack(each.tasks) for each in tasks], pa.binary())})
     with without_warnings():
         frame = frame_of_rows(session, rows, "files BINARY")
-        return frame.mapInArrow(_reader(pack((mark, job))), schema)
-
-
-def _reader(packed: bytes) -> Callable[[Any], Iterator[Any]]:
-    """``read_batches`` for workers without icesql on their path, as in a checkout.
-
-    A nested function is pickled by value, so it can add the path before it imports the package.
-    """
-    folder = str(Path(icesql.errors.__file__).resolve().parent.parent)
-
-    def read(batches: Any) -> Iterator[Any]:
-        import sys
-
-        if folder not in sys.path:
-            sys.path.append(folder)
-        from icesql.engine.spark.worker import read_batches
-
-        yield from read_batches(packed, batches)
-
-    return read
+        return frame.mapInArrow(by_name("worker", "read_batches", pack((mark, job))), schema)

@@ -9,15 +9,11 @@ from msgspec.structs import replace
 
 from icesql.engine.protocol import RowsJob
 from icesql.engine.result_schema import ResultColumn
+from icesql.engine.spark.by_name import by_name
 from icesql.engine.spark.releases import rebalanced
 from icesql.engine.spark.session.required import without_warnings
 from icesql.engine.spark.task_memory import task_memory
 from icesql.engine.spark.worker import pack
-from icesql.engine.spark.writing.functions import (
-    numbering_of_rows,
-    partition_numbers_of_rows,
-    writer_of_rows,
-)
 from icesql.engine.spark.writing.job import PartitionJob, RowsTask, WriteJob
 from icesql.iceberg.partitioning import partition_types
 from icesql.iceberg.transforms import parse_transform
@@ -65,7 +61,7 @@ def outcome_frame(
     task = RowsTask(job, tuple(columns), task_memory(frame.sparkSession))
     with without_warnings():
         spread = frame if together is None else frame.repartition(names[together])
-        write_rows = writer_of_rows(pack((mark, task)))
+        write_rows = by_name("writing.job", "write_batches", pack((mark, task)))
         return spread.select(*names).mapInArrow(write_rows, _WRITTEN)
 
 
@@ -128,11 +124,12 @@ def _numbered(frame: Any, job: PartitionJob, names: list[str], mark: str) -> Any
 
     packed = pack((mark, job))
     if hasattr(functions, "arrow_udf"):
-        number = functions.arrow_udf(partition_numbers_of_rows(packed), "bigint")
+        numbers = by_name("writing.job", "partition_numbers", packed)
+        number = functions.arrow_udf(numbers, "bigint")
         return frame.withColumn(_PARTITION, number(*(functions.col(name) for name in names)))
     # Before PySpark 4.1, whole rows are sent to Python and back.
     schema = StructType([*frame.schema.fields]).add(_PARTITION, LongType())
-    return frame.mapInArrow(numbering_of_rows(packed, names), schema)
+    return frame.mapInArrow(by_name("writing.job", "numbered", packed, names), schema)
 
 
 def _top(task: WriteTask, field_id: int) -> int:

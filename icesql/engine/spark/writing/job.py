@@ -111,7 +111,7 @@ def write_batches(packed: bytes, batches: Iterator[pa.RecordBatch]) -> Iterator[
     yield from run(lambda: job(batches), mark)
 
 
-def partition_numbers(packed: bytes, arrays: Sequence[pa.Array]) -> pa.Array:
+def partition_numbers(packed: bytes, *arrays: pa.Array) -> pa.Array:
     """For an Arrow function of columns: see ``PartitionJob``."""
     mark, job = unpack(packed)
     (numbers,) = run(lambda: job(arrays), mark)
@@ -123,7 +123,7 @@ def numbered(
 ) -> Iterator[pa.RecordBatch]:
     """For ``mapInArrow``: the rows with ``partition_numbers`` of the columns ``names``."""
     for batch in batches:
-        numbers = partition_numbers(packed, [batch.column(name) for name in names])
+        numbers = partition_numbers(packed, *(batch.column(name) for name in names))
         yield pa.RecordBatch.from_arrays(
             [*batch.columns, numbers], names=[*batch.schema.names, "icesql_partition"]
         )

@@ -16,6 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from icesql.context import QueryContext
+from icesql.engine.spark.by_name import by_name
 from icesql.engine.spark.error_transport import decode_error
 from icesql.engine.spark.errors import is_gone, spark_exceptions, translate
 from icesql.engine.spark.progress import SparkJobs
@@ -23,7 +24,6 @@ from icesql.engine.spark.releases import frame_of_rows, table_of
 from icesql.engine.spark.session.required import without_warnings
 from icesql.engine.spark.task_memory import task_memory
 from icesql.engine.spark.worker import pack
-from icesql.engine.spark.writing.functions import runner_of_jobs
 from icesql.engine.threads.side_threads import SideThreads
 from icesql.errors import Error, InternalError
 
@@ -105,7 +105,7 @@ class TaskRuns:
         rows = pa.table({"job": pa.array(packed, pa.binary())})
         with without_warnings():
             frame = frame_of_rows(self._session, rows, "job BINARY")
-            frame = frame.mapInArrow(runner_of_jobs(), _OUTCOME)
+            frame = frame.mapInArrow(by_name("writing.job", "run_jobs"), _OUTCOME)
         outcomes = [
             self._of_row(*row) for row in zip(*table_of(frame).to_pydict().values(), strict=True)
         ]
