@@ -86,7 +86,7 @@ def _table(session: Session, made: Temporary, name: str, rows: Any) -> Temporary
     if _is_of_spark(rows) and session.state.settings.engine != "local":
         from icesql.session.frames import spark_frame
 
-        session.engines.spark().check_frame(rows, name)
+        session.engines.spark().sessions.check_frame(rows, name)
         return spark_frame(name, rows)
     limit = session.state.settings.memory_limit
     names, data, size = as_arrow(rows, lambda copied: made.check_room(copied, limit, name))

@@ -75,6 +75,6 @@ def spark_view(
         load(reference, state.names, query)
     except TableNotFoundError:
         (name,) = reference.parts
-        found = query.wait_for(lambda: engines.spark().temporary_view(name))
+        found = query.wait_for(lambda: engines.spark().sessions.temporary_view(name))
         return None if found is None else spark_frame(name, found)
     return None

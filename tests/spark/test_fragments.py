@@ -126,7 +126,7 @@ class Everything(FragmentChoice):
     def is_dearer(self, fragments: Any, left: exp.Expr, alone: Fragment) -> bool:
         return True
 
-    def columns(self, scans: Any, tree: exp.Select) -> tuple[ResultColumn, ...] | None:
+    def columns(self, tree: exp.Select) -> tuple[ResultColumn, ...] | None:
         with tables() as con:
             try:
                 relation = con.sql(renamed_sql(tree, {}))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 from icesql.engine.duckdb.described import describe, with_relations
@@ -35,13 +35,23 @@ def declared_columns(
     Raises ProgrammingError for SQL that DuckDB refuses, UnsupportedSqlError if the qualified
     tree would have another meaning.
     """
+    import duckdb
+
     wanted = _local_types(bound, plans, cursor, settings)
     written = bound.tree
     if bound.has_lists:
         written = written.copy()
         spread(written)
     tree = qualified(written, bound.scans)
-    found = _types(tree, plans, cursor)
+
+    def check(text: str, tables: Collection[str]) -> str:
+        check_written(text, cursor, tables)
+        return text
+
+    try:
+        found = types_of(tree, plans, cursor, check)
+    except duckdb.Error as error:
+        raise translate(error, ()) from error
     if [str(kind) for _, kind in wanted] != [str(kind) for _, kind in found]:
         raise refuse("a statement with names that cannot be resolved")
     return tree, tuple(ResultColumn(name, declare(kind)) for name, kind in wanted)
@@ -71,19 +81,15 @@ def _empty(plans: Sequence[ScanPlan]) -> dict[str, str]:
     }
 
 
-def _types(tree: exp.Expr, plans: Sequence[ScanPlan], cursor: Any) -> list[tuple[str, Any]]:
-    import duckdb
-
+def types_of(
+    tree: exp.Expr,
+    plans: Sequence[ScanPlan],
+    cursor: Any,
+    check: Callable[[str, Collection[str]], str] | None = None,
+) -> list[tuple[str, Any]]:
+    """Names and types of DuckDB for a tree; ``check`` as for ``spliced_sql``. Raises its errors."""
     adapter = adapter_of(tree, [plan.scan.projection for plan in plans], cursor)
-
-    def check(text: str, tables: Collection[str]) -> str:
-        check_written(text, cursor, tables)
-        return text
-
     sql = spliced_sql(tree, _empty(plans), check, adapter)
-    try:
-        with_relations()
-        relation = cursor.sql(sql)
-    except duckdb.Error as error:
-        raise translate(error, ()) from error
+    with_relations()
+    relation = cursor.sql(sql)
     return list(zip(relation.columns, relation.types, strict=True))

@@ -87,14 +87,6 @@ class SparkEngine:
         slots = parallelism(session)
         return TaskRuns(session, jobs(slots), slots, query, new_mark()).results()
 
-    def check_frame(self, frame: Any, name: str) -> None:
-        """Raise ProgrammingError for a DataFrame that this engine's Spark cannot read."""
-        self.sessions.check_frame(frame, name)
-
-    def temporary_view(self, name: str) -> Any:
-        """See ``SparkSessions.temporary_view``."""
-        return self.sessions.temporary_view(name)
-
     def forget(self) -> None:
         """See ``protocol.Engine``. Spark's workers keep footers, by path and length."""
         self.frames = ReaderFrames()

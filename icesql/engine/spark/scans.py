@@ -28,6 +28,7 @@ from icesql.engine.spark.session.required import (
     LEAF_TASKS,
     without_warnings,
 )
+from icesql.engine.spark.session.sessions import drop_views
 from icesql.engine.spark.sql.dialect import check_functions, spark_sql
 from icesql.engine.spark.sql.grand_total import row_questions
 from icesql.engine.spark.sql.kinds import refuse
@@ -296,14 +297,7 @@ class Scans:
 
     def drop(self) -> None:
         """Remove the views; has no effect if Spark has ended."""
-        from icesql.engine.spark.errors import spark_exceptions
-
-        views, self._views = self._views, []
-        try:
-            for name in views:
-                self._session.catalog.dropTempView(name)
-        except spark_exceptions():
-            return
+        drop_views(*self.kept_views())
 
 
 def job_frame(

@@ -68,10 +68,14 @@ def memory_of(setting: Callable[[str], str | None]) -> TaskMemory:
 
 def _local(master: str, heap: int, cpus: int) -> TaskMemory:
     """For a local master: the JVM and all workers share the memory of this machine."""
-    inside = master.partition("[")[2].rstrip("]").split(",")[0]
-    slots = int(inside) if inside.isdigit() else (os.cpu_count() or 1) if inside == "*" else 1
     total = max(_LEAST, int(available_memory() * _PART) - heap)
-    return TaskMemory(total, max(1, slots // cpus))
+    return TaskMemory(total, max(1, local_slots(master) // cpus))
+
+
+def local_slots(master: str) -> int:
+    """The threads of a local master."""
+    inside = master.partition("[")[2].rstrip("]").split(",")[0]
+    return int(inside) if inside.isdigit() else (os.cpu_count() or 1) if inside == "*" else 1
 
 
 def _usual_overhead(setting: Callable[[str], str | None], *, kubernetes: bool) -> int:

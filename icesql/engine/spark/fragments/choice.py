@@ -8,11 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec.structs import replace
 from sqlglot import exp
 
-from icesql.engine.duckdb.described import with_relations
-from icesql.engine.duckdb.relations.relation import empty_relation
-from icesql.engine.duckdb.sql.adapted import adapter_of
-from icesql.engine.duckdb.sql.splice import spliced_sql
 from icesql.engine.result_schema import ResultColumn, ResultType, declare
+from icesql.engine.spark.bind import types_of
 from icesql.engine.spark.fragments.division import scan_number, scans_in
 from icesql.engine.spark.fragments.fragment import Division, Fragment
 from icesql.engine.spark.tasks import SparkTasks
@@ -70,7 +67,7 @@ class FragmentChoice:
         if not inside or not candidates:
             return None
         division = self.divided(candidates, inside, keys)
-        columns = None if division is None else self.columns(inside, select)
+        columns = None if division is None else self.columns(select)
         if division is None or columns is None:
             return None
         if any(each.type.kind == "hugeint" for each in columns):
@@ -81,7 +78,7 @@ class FragmentChoice:
     def whole_query(self, name: str, select: exp.Select, inside: Sequence[int]) -> Fragment | None:
         """``select`` over the scans ``inside`` in one task; None if that is too much."""
         division = self.undivided(inside)
-        columns = None if division is None else self.columns(inside, select)
+        columns = None if division is None else self.columns(select)
         if division is None or columns is None:
             return None
         kinds = list(columns)
@@ -184,29 +181,20 @@ class FragmentChoice:
         needed = max(_EXPANSION * self._bytes(scans), _VALUE_BYTES * values)
         return needed <= self._memory and sum(len(p.files) for p in plans) <= _MOST_WHOLE_FILES
 
-    def columns(self, scans: Sequence[int], tree: exp.Select) -> tuple[ResultColumn, ...] | None:
+    def columns(self, tree: exp.Select) -> tuple[ResultColumn, ...] | None:
         """The columns of a fragment; a type may be hugeint.
 
         None if it cannot run on its own, or if Spark lacks another of the types.
         """
         import duckdb
 
-        empty = {
-            f"__scan_{scan}": empty_relation(self._plans[scan].scan.projection).sql
-            for scan in scans
-        }
-        schemas = [plan.scan.projection for plan in self._plans]
-        adapter = adapter_of(tree, schemas, self._cursor)
         try:
-            with_relations()
-            relation = self._cursor.sql(spliced_sql(tree, empty, adapter=adapter))
+            found = types_of(tree, self._plans, self._cursor)
         except duckdb.Error:
             # For example, it refers to a column of an outer query: Spark has to run all of it.
             return None
-        kinds = [declare(each) for each in relation.types]
-        if any(each.kind not in _KINDS for each in kinds):
-            return None
-        return tuple(map(ResultColumn, relation.columns, kinds))
+        columns = tuple(ResultColumn(name, declare(kind)) for name, kind in found)
+        return columns if all(each.type.kind in _KINDS for each in columns) else None
 
 
 def _readers(tree: exp.Expr, name: str) -> int:
@@ -225,18 +213,15 @@ def few_groups(plan: ScanPlan, keys: Sequence[exp.Expr]) -> bool:
         column = plan.scan.schema.find_column(key.name) if isinstance(key, exp.Column) else None
         if column is None or not isinstance(column.type, IntegerType | LongType | DateType):
             continue
-        low: Any = None
-        high: Any = None
-        for task in plan.files:
-            file = task.data_file
-            bounds = [
-                None if (raw := (each or {}).get(column.field_id)) is None
-                else decode_bound(column.type, raw)
-                for each in (file.lower_bounds, file.upper_bounds)
-            ]  # fmt: skip
-            if None not in bounds:
-                low = bounds[0] if low is None else min(low, bounds[0])
-                high = bounds[1] if high is None else max(high, bounds[1])
-        if low is not None and high is not None and high - low > rows > 100_000:
+        bounds: list[Any] = [
+            (decode_bound(column.type, low), decode_bound(column.type, high))
+            for task in plan.files
+            if (low := (task.data_file.lower_bounds or {}).get(column.field_id)) is not None
+            and (high := (task.data_file.upper_bounds or {}).get(column.field_id)) is not None
+        ]
+        if not bounds:
+            continue
+        lowest, highest = min(low for low, _ in bounds), max(high for _, high in bounds)
+        if highest - lowest > rows > 100_000:
             return False
     return True

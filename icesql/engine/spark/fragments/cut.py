@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from icesql.engine.spark.fragments.choice import FragmentChoice
 from icesql.engine.spark.fragments.division import is_divisible, scan_number
-from icesql.engine.spark.fragments.fragment import Fragment, read_instead
+from icesql.engine.spark.fragments.fragment import Fragment, column_of, read_instead
 from icesql.engine.spark.fragments.partial_aggregates import cut_aggregate
 from icesql.engine.spark.fragments.row_fragments import cut_rows
 
@@ -47,18 +47,16 @@ def cut_whole(
         return None
     outer = exp.Select(
         expressions=[
-            exp.alias_(_column(each, name, selected), selected.alias_or_name or each, quoted=True)
+            exp.alias_(
+                column_of(name, each, selected.unalias()),
+                selected.alias_or_name or each,
+                quoted=True,
+            )
             for each, selected in zip(names, tree.selects, strict=True)
         ]
     )
     read_instead(outer, name)
     return outer, made
-
-
-def _column(name: str, table: str, selected: exp.Expr) -> exp.Column:
-    column = exp.column(name, table=table, quoted=True)
-    column.type = selected.unalias().type
-    return column
 
 
 def _scans(tree: exp.Query) -> tuple[int, ...] | None:

@@ -9,7 +9,7 @@ Each scan occurs once in a tree, so a scan found here is needed nowhere else.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from typing import Final
 
 from sqlglot import exp
@@ -18,6 +18,11 @@ _SCAN: Final = re.compile(r"__scan_(\d+)")
 # Parts of a SELECT that compute each row of FROM separately.
 _ROW_WISE: Final = frozenset({"expressions", "from_", "joins", "where", "kind", "hint"})
 _JOIN: Final = frozenset({"this", "on", "side", "kind"})
+
+
+def has_only(node: exp.Expr, parts: Container[str]) -> bool:
+    """True if a node has no other parts than these."""
+    return not any(value for name, value in node.args.items() if name not in parts)
 
 
 def scan_number(table: exp.Expr) -> int | None:
@@ -41,7 +46,7 @@ def divisible_scans(select: exp.Select) -> tuple[int, ...]:
         return ()
     found = list(_of_source(source.this))
     for join in joins:
-        if any(value for name, value in join.args.items() if name not in _JOIN):
+        if not has_only(join, _JOIN):
             return ()
         match (join.side.upper(), join.kind.upper()):
             case ("", "" | "INNER" | "CROSS"):
@@ -56,7 +61,7 @@ def divisible_scans(select: exp.Select) -> tuple[int, ...]:
 
 
 def _of_source(source: exp.Expr) -> Iterator[int]:
-    if any(value for name, value in source.args.items() if name not in ("this", "alias")):
+    if not has_only(source, ("this", "alias")):
         return
     match source:
         case exp.Table():
@@ -69,9 +74,7 @@ def _of_source(source: exp.Expr) -> Iterator[int]:
 
 
 def _is_row_wise(select: exp.Select, *besides: str) -> bool:
-    if any(value and name not in {*_ROW_WISE, *besides} for name, value in select.args.items()):
-        return False
-    return all(
+    return has_only(select, {*_ROW_WISE, *besides}) and all(
         is_computed_per_row(each) and each.find(exp.Explode, exp.Unnest) is None
         for each in select.expressions
     )

@@ -49,6 +49,13 @@ class Fragment(Struct, frozen=True):
         return self.division.scan
 
 
+def column_of(table: str, name: str, like: exp.Expr) -> exp.Column:
+    """A column of ``table`` with the type of an expression."""
+    column = exp.column(name, table=table, quoted=True)
+    column.type = like.type
+    return column
+
+
 def below(select: exp.Select, columns: Sequence[exp.Expr]) -> exp.Select:
     """A SELECT of ``columns`` over copies of FROM, JOIN and WHERE of another."""
     made = exp.Select(expressions=list(columns))

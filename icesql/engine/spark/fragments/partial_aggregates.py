@@ -17,8 +17,8 @@ from msgspec.structs import replace
 from sqlglot import exp
 
 from icesql.engine.spark.fragments.choice import FragmentChoice
-from icesql.engine.spark.fragments.division import divisible_scans, sources
-from icesql.engine.spark.fragments.fragment import Fragment, below, read_instead
+from icesql.engine.spark.fragments.division import divisible_scans, has_only, sources
+from icesql.engine.spark.fragments.fragment import Fragment, below, column_of, read_instead
 from icesql.engine.spark.sql.kinds import kind, spelled
 from icesql.query.plain_calls import is_plain_call
 
@@ -38,7 +38,7 @@ def cut_aggregate(select: exp.Select, name: str, choice: FragmentChoice) -> Frag
 
     None, with nothing changed, if it does not have that form or ``choice`` declines.
     """
-    if any(value and part not in _PARTS for part, value in select.args.items()):
+    if not has_only(select, _PARTS):
         return None
     distinct = select.args.get("distinct")
     if distinct is not None and distinct.args.get("on"):
@@ -56,11 +56,10 @@ def cut_aggregate(select: exp.Select, name: str, choice: FragmentChoice) -> Frag
     partials: list[exp.Expr] = []
     changes: list[tuple[exp.Expr, exp.Expr]] = []
     changes += [(node, _final(node, name, partials)) for node in aggregates]
-    for node, at in list(_key_places(select, keys)):
-        column = exp.column(f"k{at}", table=name, quoted=True)
-        column.type = keys[at].type
-        changes.append((node, column))
-    if not _all_covered(select, aliases, {id(node): node for node, _ in changes}):
+    changes += [
+        (node, column_of(name, f"k{at}", keys[at])) for node, at in _key_places(select, keys)
+    ]
+    if not _all_covered(select, aliases, {id(node) for node, _ in changes}):
         return None
     columns = [exp.alias_(key.copy(), f"k{at}", quoted=True) for at, key in enumerate(keys)]
     columns += [exp.alias_(each, f"a{at}", quoted=True) for at, each in enumerate(partials)]
@@ -87,7 +86,7 @@ def _keys(select: exp.Select) -> list[exp.Expr] | None:
     group = select.args.get("group")
     if group is None:
         return []
-    if any(value for name, value in group.args.items() if name not in ("expressions", "all")):
+    if not has_only(group, ("expressions", "all")):
         return None
     if group.args.get("all"):
         listed = [each.unalias() for each in select.expressions if not _has_aggregate(each)]
@@ -141,24 +140,12 @@ def _is_local(node: exp.Expr, aliases: frozenset[str]) -> bool:
 def _splits(node: exp.Expr) -> bool:
     """True if partial results of an aggregate can be combined into the exact result."""
     call = node.this if isinstance(node, exp.Filter) else node
-    argument = call.this
     if not is_plain_call(call, exp.Count, exp.Sum, exp.Avg, exp.Min, exp.Max):
         return False
-    if _has_nested_aggregate(call):
+    if any(each is not call for each in call.find_all(exp.AggFunc)):
         return False
-    match call:
-        case exp.Count():
-            return True
-        case exp.Sum() | exp.Avg():
-            return kind(argument) in _SUMMED
-        case exp.Min() | exp.Max():
-            return kind(argument) in VALUES
-        case _:
-            return False
-
-
-def _has_nested_aggregate(call: exp.Expr) -> bool:
-    return any(node is not call for node in call.find_all(exp.AggFunc))
+    possible = _SUMMED if isinstance(call, exp.Sum | exp.Avg) else VALUES
+    return isinstance(call, exp.Count) or kind(call.this) in possible
 
 
 def _final(node: exp.Expr, alias: str, partials: list[exp.Expr]) -> exp.Expr:
@@ -204,30 +191,23 @@ def _final(node: exp.Expr, alias: str, partials: list[exp.Expr]) -> exp.Expr:
 def _key_places(select: exp.Select, keys: list[exp.Expr]) -> Iterator[tuple[exp.Expr, int]]:
     """Occurrences of the grouping keys outside aggregates, outermost first."""
 
-    def visit(node: exp.Expr) -> Iterator[tuple[exp.Expr, int]]:
-        if node in keys:
-            yield node, keys.index(node)
-            return
-        if _is_aggregate(node) or isinstance(node, exp.Query):
-            return
-        for child in node.iter_expressions():
-            yield from visit(child)
+    def ends(node: exp.Expr) -> bool:
+        return node in keys or _is_aggregate(node) or isinstance(node, exp.Query)
 
     for each in _after_grouping(select):
-        yield from visit(each)
+        for node in each.walk(prune=ends):
+            if node in keys:
+                yield node, keys.index(node)
 
 
 def _all_covered(select: exp.Select, aliases: frozenset[str], replaced: Container[int]) -> bool:
     """True if only keys and aggregates use columns of the tables, also in nested queries."""
 
-    def visit(node: exp.Expr) -> bool:
-        if id(node) in replaced:
-            return True
-        if isinstance(node, exp.Column) and node.table in aliases:
-            return False
-        return all(visit(child) for child in node.iter_expressions())
-
-    return all(map(visit, _after_grouping(select)))
+    return not any(
+        isinstance(node, exp.Column) and node.table in aliases and id(node) not in replaced
+        for each in _after_grouping(select)
+        for node in each.walk(prune=lambda node: id(node) in replaced)
+    )
 
 
 def _after_grouping(select: exp.Select) -> Iterator[exp.Expr]:

@@ -16,12 +16,13 @@ from sqlglot import exp
 from icesql.engine.spark.fragments.choice import FragmentChoice
 from icesql.engine.spark.fragments.division import (
     divisible_scans,
+    has_only,
     is_computed_per_row,
     scan_number,
     scans_in,
     sources,
 )
-from icesql.engine.spark.fragments.fragment import Fragment, below, read_instead
+from icesql.engine.spark.fragments.fragment import Fragment, below, column_of, read_instead
 from icesql.engine.spark.sql.kinds import literal_integer
 
 # The most rows that each task sends for a LIMIT; above it, Spark sorts all rows.
@@ -37,7 +38,7 @@ def cut_rows(select: exp.Select, name: str, choice: FragmentChoice) -> Fragment 
 
     None, with nothing changed, if it does not have that form or ``choice`` declines.
     """
-    if any(value and part not in _PARTS for part, value in select.args.items()):
+    if not has_only(select, _PARTS):
         return None
     distinct, count = select.args.get("distinct"), _rows_of_limit(select)
     if count is None and select.args.get("limit") is not None:
@@ -72,15 +73,12 @@ def cut_rows(select: exp.Select, name: str, choice: FragmentChoice) -> Fragment 
     if made is None:
         return None
     for at, each in enumerate(select.expressions):
-        column = exp.column(f"c{at}", table=name, quoted=True)
-        column.type = listed[at].type
+        column = column_of(name, f"c{at}", listed[at])
         each.replace(exp.alias_(column, each.alias_or_name or f"c{at}", quoted=True))
     read_instead(select, name)
     if order is not None:
         for each, key in zip(order.expressions, keys, strict=True):
-            column = exp.column(key, table=name, quoted=True)
-            column.type = each.this.type
-            each.set("this", column)
+            each.set("this", column_of(name, key, each.this))
     return made
 
 

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import importlib
-import os
-import shutil
 import threading
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Final
 
+from icesql.engine.spark.jvm import java_binary
 from icesql.engine.spark.releases import require_release
 from icesql.errors import MissingExtraError
 
@@ -106,10 +104,7 @@ def require(what: str, *modules: str, hint: str = "") -> None:
 
 def require_java() -> None:
     """Raise MissingExtraError if there is no Java to start Spark with."""
-    home = os.environ.get("JAVA_HOME")
-    if home and (Path(home) / "bin" / "java").exists():
-        return
-    if shutil.which("java") is None:
+    if java_binary() is None:
         raise MissingExtraError(
             "Java",
             hint="Spark needs Java 17 or 21: install it (for example the package "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 from weakref import finalize
 
@@ -20,12 +21,12 @@ from icesql.engine.spark.session.required import (
     require,
     require_pyspark,
 )
-from icesql.engine.spark.session.started import follow, has_ended, has_session, start
+from icesql.engine.spark.session.started import follow, has_ended, start
 from icesql.engine.spark.types import quoted
 from icesql.errors import OperationalError, ProgrammingError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
 # How long ``close`` waits for a thread that opens a session.
 _BUSY_SECONDS: Final = 2.0
@@ -38,7 +39,6 @@ class SparkSessions:
     def __init__(self, chosen: Mapping[str, Any]) -> None:
         self._chosen = chosen
         self._root: Any = None
-        self._started = False
         self._by_zone: dict[tuple[str, bool], Any] = {}
         # The sessions on a Connect server that icesql opened.
         self._opened: list[Any] = []
@@ -53,13 +53,7 @@ class SparkSessions:
     def drop_stale(self) -> None:
         """Drop the views that no DataFrame reads: a finalizer must not call a server."""
         while self._stale:
-            session, names = self._stale.popleft()
-            try:
-                for name in names:
-                    session.catalog.dropTempView(name)
-            except spark_exceptions():
-                # The session has ended, and its views with it.
-                continue
+            drop_views(*self._stale.popleft())
 
     def first_note(self, note: str | None) -> tuple[str, ...]:
         """The note, if it has not been returned before."""
@@ -145,14 +139,12 @@ class SparkSessions:
         if self._chosen.get("session") is not None:
             return self._chosen["session"]
         if self._chosen.get("remote"):
-            self._started = True
             return connect(str(self._chosen["remote"]), self._opened)
         master = self._chosen.get("master")
         hint = "the PySpark that is installed only speaks Spark Connect: remote=…"
         require("a Spark to start", context_module(), hint=hint)
         # All connections share the process's PySpark context: one at a time starts or resets it.
         with one_at_a_time:
-            self._started = not has_session()
             return start(str(master) if master else None)
 
     def check(self) -> None:
@@ -167,13 +159,14 @@ class SparkSessions:
             root, opened = self._root, self._opened
             if root is None:
                 return
+            own = self._chosen.get("session") is None
             if not is_connect(root):
-                if self._started and not has_ended(root):
+                if own and not has_ended(root):
                     follow(root.sparkContext)
                 return
             self._opened = []
             self._by_zone.clear()
-            if self._started:
+            if own:
                 self._root = None
         leave(opened, gone=True)
 
@@ -195,6 +188,13 @@ class SparkSessions:
         finally:
             self._lock.release()
         leave(opened)
+
+
+def drop_views(session: Any, names: Iterable[str]) -> None:
+    """Remove temporary views; has no effect if their Spark has ended, and they with it."""
+    with suppress(*spark_exceptions()):
+        for name in names:
+            session.catalog.dropTempView(name)
 
 
 def _is_started() -> bool:

@@ -20,15 +20,8 @@ from icesql.engine.spark.jvm import (
     spark_defaults,
 )
 from icesql.engine.spark.session.required import one_at_a_time, require_java, without_warnings
+from icesql.engine.spark.task_memory import local_slots
 from icesql.errors import OperationalError, ProgrammingError
-
-
-def has_session() -> bool:
-    """True if this process has a Spark session."""
-    from pyspark.sql import SparkSession
-
-    _reset_dead_jvm()
-    return SparkSession.getActiveSession() is not None
 
 
 def has_ended(session: Any) -> bool:
@@ -149,7 +142,7 @@ def _defaults(master: str) -> dict[str, str]:
         "spark.python.task.killTimeout": "500ms",
     }
     if master.startswith("local"):
-        chosen["spark.sql.shuffle.partitions"] = str(_cores(master))
+        chosen["spark.sql.shuffle.partitions"] = str(max(2, local_slots(master)))
         # This JVM does all the work; Spark's default of 1 GiB cannot broadcast a table.
         chosen["spark.driver.memory"] = f"{_heap_mebibytes()}m"
         if options := java_options():
@@ -174,8 +167,3 @@ def _defaults(master: str) -> dict[str, str]:
 def _heap_mebibytes() -> int:
     """A quarter of the available memory, from 1 to 8 GiB; workers need memory, too."""
     return min(max(1_024, available_memory() // 4 >> 20), 8_192)
-
-
-def _cores(master: str) -> int:
-    inside = master.partition("[")[2].rstrip("]").split(",")[0]
-    return max(2, int(inside) if inside.isdigit() else os.cpu_count() or 1)
