@@ -78,6 +78,11 @@ class AvroField(Struct, frozen=True):
     field_id: int | None
     node: AvroNode
 
+    @property
+    def key(self) -> str | int:
+        """The key of its values in records: the id, or the name where the writer gave none."""
+        return self.name if self.field_id is None else self.field_id
+
 
 def parse_avro_schema(text: bytes) -> AvroNode:
     """The tree of a schema.

@@ -163,10 +163,7 @@ def _enum_reader(symbols: tuple[str, ...]) -> Read:
 
 
 def _record_reader(node: AvroNode) -> Read:
-    fields = [
-        (each.name if each.field_id is None else each.field_id, compile_reader(each.node))
-        for each in node.fields
-    ]
+    fields = [(each.key, compile_reader(each.node)) for each in node.fields]
 
     def read(data: bytes, position: int) -> tuple[dict[Any, Any], int]:
         record: dict[Any, Any] = {}

@@ -2,31 +2,32 @@
 
 The walk is Python source made for one schema, because a generic reader spends its time checking the
 type of every value. Small fields are decoded at once, the maps are stepped over and only their
-offsets are kept (``EncodedMaps``). A schema of an unexpected shape raises OddSchema, and
-``record_reader`` reads it instead.
+offsets are kept (``EncodedMaps``). It
+reads every schema that resolves under Avro's rules, whatever unions it has; maps and arrays of an
+unusual shape are decoded at once.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, Final
 
+from icesql.errors import CorruptFileError
 from icesql.iceberg.avro.container import AvroFile
-from icesql.iceberg.avro.schema import AvroField, AvroNode, OddSchema, parse_avro_schema
+from icesql.iceberg.avro.schema import AvroNode, OddSchema, parse_avro_schema
+from icesql.iceberg.avro.values import BadAvro
 from icesql.iceberg.manifest import schema as known
 from icesql.iceberg.manifest.columns import ManifestColumns
-from icesql.iceberg.manifest.entries import (
-    EncodedArrays,
-    EncodedMaps,
-)
+from icesql.iceberg.manifest.entries import EncodedArrays, EncodedMaps, Kind, PlainMaps
 from icesql.iceberg.manifest.partition_values import UNSTORED, PartitionFields, partition_converter
-from icesql.iceberg.manifest.walk_source import INTEGERS, WalkLines
+from icesql.iceberg.manifest.walk_source import WalkLines
+from icesql.iceberg.metadata.json_fields import Malformed
 from icesql.iceberg.types import IcebergType
 
 Walk = Callable[[bytes, Sequence[tuple[int, int, int]], ManifestColumns, "_Offsets", str], None]
 
-_DISTINCT_COUNTS: Final = 111
+_RARE_TYPES: Final = {"key_metadata": bytes, "referenced_data_file": str}
 _MAPS: Final = known.COUNT_MAPS | known.BOUND_MAPS
 
 
@@ -34,7 +35,8 @@ class _Offsets:
     """The offsets of maps and arrays, and the maps that must be read item by item."""
 
     def __init__(self, names: Iterable[str]) -> None:
-        self.starts: dict[str, list[int]] = {name: [] for name in names}
+        # Of maps that are not left encoded, the maps.
+        self.starts: dict[str, list[Any]] = {name: [] for name in names}
         self.irregular: dict[str, set[int]] = {name: set() for name in self.starts}
         self.arrays: dict[str, dict[int, int]] = {}
 
@@ -44,25 +46,24 @@ def read_manifest(
     partition_types: Sequence[IcebergType],
     partition_fields: PartitionFields = None,
 ) -> ManifestColumns:
-    """The columns of a manifest.
-
-    Raises CorruptFileError, Malformed for an invalid Avro schema, OddSchema for a
-    schema that ``record_reader`` has to read.
-    """
-    walk, maps = _compiled(file.schema, tuple(partition_types), partition_fields)
+    """The columns of a manifest. Raises CorruptFileError."""
+    try:
+        walk, maps = _compiled(file.schema, tuple(partition_types), partition_fields)
+    except (Malformed, OddSchema) as error:
+        raise CorruptFileError(file.path, f"not a manifest: {error}") from error
     offsets = _Offsets(maps)
     columns = ManifestColumns([], [], [], [], [], [], [], [], [], [])
     walk(file.data, file.blocks, columns, offsets, file.path)
-    for name in maps:
-        columns.maps[name] = EncodedMaps(
-            file.data,
-            offsets.starts[name],
-            offsets.irregular[name],
-            "bytes" if name in known.BOUND_MAPS.values() else "long",
-            file.path,
+    for name, is_plain in maps.items():
+        kind: Kind = "bytes" if name in known.BOUND_MAPS.values() else "long"
+        starts = offsets.starts[name]
+        columns.maps[name] = (
+            EncodedMaps(file.data, starts, offsets.irregular[name], kind, file.path)
+            if is_plain
+            else PlainMaps(starts)
         )
-    for name, starts in offsets.arrays.items():
-        columns.rare[name] = EncodedArrays(file.data, starts, file.path)
+    for name, arrays in offsets.arrays.items():
+        columns.rare[name] = EncodedArrays(file.data, arrays, file.path)
     count = len(columns.status)
     for column in (columns.snapshot_id, columns.sequence_number, columns.file_sequence_number):
         column.extend([None] * (count - len(column)))
@@ -76,11 +77,10 @@ def read_manifest(
 @lru_cache(maxsize=64)
 def _compiled(
     schema: bytes, types: tuple[IcebergType, ...], spec: PartitionFields
-) -> tuple[Walk, tuple[str, ...]]:
-    root = parse_avro_schema(schema)
+) -> tuple[Walk, dict[str, bool]]:
     generator = _WalkGenerator(types, spec)
-    generator.entry(root)
-    return generator.compile(), tuple(generator.maps)
+    generator.entry(parse_avro_schema(schema))
+    return generator.compile(), generator.maps
 
 
 def read_partitions(
@@ -104,62 +104,55 @@ def read_partitions(
 
 @lru_cache(maxsize=64)
 def _partition_walk(schema: bytes, types: tuple[IcebergType, ...], spec: PartitionFields) -> Walk:
-    data_file = known.by_field_id(parse_avro_schema(schema), known.ENTRY_NAMES)[known.DATA_FILE]
-    fields = known.by_field_id(data_file.node, known.FILE_NAMES)
+    data_file = known.entry_fields(parse_avro_schema(schema))[known.DATA_FILE]
     generator = _WalkGenerator(types, spec)
-    generator.optional_partition(fields[known.PARTITION].node)
+    generator.optional_partition(known.file_fields(data_file.node)[known.PARTITION].node)
     return generator.compile()
 
 
 class _WalkGenerator(WalkLines):
-    """The lines of a walk over manifest entries."""
+    """The lines of a walk over manifest entries; ``maps`` says which maps are left encoded."""
 
     def __init__(self, types: tuple[IcebergType, ...], spec: PartitionFields) -> None:
         super().__init__()
         self.types, self.spec = types, spec
-        self.maps: list[str] = []
+        self.maps: dict[str, bool] = {}
 
     # ------------------------------------------------------------------ records
 
     def entry(self, root: AvroNode) -> None:
-        fields = known.by_field_id(root, known.ENTRY_NAMES)
-        if known.STATUS not in fields or known.DATA_FILE not in fields:
-            raise OddSchema("entries without status or data_file")
-        ids = {id(each): field_id for field_id, each in fields.items()}
+        ids = {id(each): field_id for field_id, each in known.entry_fields(root).items()}
         for each in known.fields_of(root):
             match ids.get(id(each)):
                 case known.STATUS:
-                    self.integer_column("status", each.node)
+                    self.column("status", each.node, int)
                 case known.SNAPSHOT_ID:
-                    self.repeating_column("snapshot_id", each.node)
+                    self.repeating("snapshot_id", each.node, int, "v = None")
                 case known.SEQUENCE_NUMBER:
-                    self.repeating_column("sequence_number", each.node)
+                    self.repeating("sequence_number", each.node, int, "v = None")
                 case known.FILE_SEQUENCE_NUMBER:
-                    self.repeating_column("file_sequence_number", each.node)
+                    self.repeating("file_sequence_number", each.node, int, "v = None")
                 case known.DATA_FILE:
-                    self.only_branch(each.node, "data_file", lambda node: self.data_file(node))
+                    self.record(each.node, self.data_file, _refuse_null("data_file"))
                 case _:
                     self.skip(each.node)
 
     def data_file(self, record: AvroNode) -> None:
-        fields = known.by_field_id(record, known.FILE_NAMES)
-        if missing := known.NEEDED - fields.keys():
-            raise OddSchema(f"data files without field {min(missing)}")
-        ids = {id(each): field_id for field_id, each in fields.items()}
+        ids = {id(each): field_id for field_id, each in known.file_fields(record).items()}
         for each in record.fields:
             match ids.get(id(each)):
                 case known.CONTENT:
-                    self.integer_column("content", each.node, 0)
+                    self.column("content", each.node, int, "v = 0")
                 case known.FILE_PATH:
-                    self.text_column("path", each.node)
+                    self.column("path", each.node, str)
                 case known.FILE_FORMAT:
-                    self.repeating_text_column("file_format", each.node)
+                    self.repeating("file_format", each.node, str)
                 case known.PARTITION:
                     self.optional_partition(each.node)
                 case known.RECORD_COUNT:
-                    self.integer_column("record_count", each.node, -1)
+                    self.column("record_count", each.node, int, "v = -1")
                 case known.FILE_SIZE:
-                    self.integer_column("file_size_in_bytes", each.node)
+                    self.column("file_size_in_bytes", each.node, int)
                 case int() as field_id if field_id in _MAPS:
                     self.map_column(_MAPS[field_id], each.node, field_id in known.BOUND_MAPS)
                 case int() as field_id if field_id in known.RARE:
@@ -167,13 +160,16 @@ class _WalkGenerator(WalkLines):
                 case _:
                     self.skip(each.node)
 
+    def record(self, node: AvroNode, read: Callable[[AvroNode], None], null: str) -> None:
+        known.fields_of(node)  # exactly one branch is a record
+        self.branches(
+            node, lambda each: read(each) if each.kind == "record" else self.wrong(each, dict), null
+        )
+
     def optional_partition(self, node: AvroNode) -> None:
-        inner = node.non_null
-        if inner is None or inner.kind != "record":
-            raise OddSchema(f"a partition that is a {node.kind}")
         append = self.appender("partition")
         none = self.constant((UNSTORED,) * len(self.types))
-        self.optional(node, lambda: self.partition(inner), lambda: self.add(f"v = {none}"))
+        self.record(node, self.partition, f"v = {none}")
         self.add(f"{append}(v)")
 
     def partition(self, record: AvroNode) -> None:
@@ -184,24 +180,18 @@ class _WalkGenerator(WalkLines):
             if id(each) not in type_of:
                 self.skip(each.node)
                 continue
-            variable[id(each)] = f"x{position}"
-            self.partition_value(f"x{position}", each, type_of[id(each)])
+            name = variable[id(each)] = f"x{position}"
+            read = partial(self.partition_value, name, type_of[id(each)])
+            self.branches(each.node, read, f"{name} = None")
         unstored = self.constant(UNSTORED)
         values = "".join(f"{variable.get(id(each), unstored)}, " for each in stored)
         self.add(f"v = ({values})")
 
-    def partition_value(self, name: str, field: AvroField, type_: IcebergType) -> None:
-        node = field.node.non_null
-        if node is None:
-            raise OddSchema(f"partition value {field.name!r} of an unusual union")
+    def partition_value(self, name: str, type_: IcebergType, node: AvroNode) -> None:
+        self.value(name, node)
         convert = partition_converter(node, type_)
-
-        def value() -> None:
-            self.value(name, node)
-            if convert is not None:
-                self.add(f"{name} = {self.constant(convert)}({name})")
-
-        self.optional(field.node, value, lambda: self.add(f"{name} = None"))
+        if convert is not None:
+            self.add(f"{name} = {self.constant(convert)}({name})")
 
     # ------------------------------------------------------------------ columns
 
@@ -209,40 +199,15 @@ class _WalkGenerator(WalkLines):
         self.head.append(f"{column}_append = columns.{column}.append")
         return f"{column}_append"
 
-    def integer_column(self, column: str, node: AvroNode, null: int | None = None) -> None:
-        inner = node.non_null
-        if inner is None or inner.kind not in INTEGERS:
-            raise OddSchema(f"{column} is a {node.kind}")
+    def column(self, column: str, node: AvroNode, kind: type, null: str = "") -> None:
         append = self.appender(column)
-        if null is None:
-            self.only_branch(node, column, lambda _: self.varint("v"))
-        else:
-            self.optional(node, lambda: self.varint("v"), lambda: self.add(f"v = {null}"))
+        self.read(column, node, kind, null)
         self.add(f"{append}(v)")
 
-    def text_column(self, column: str, node: AvroNode) -> None:
-        self.text(column, node)
-        self.add(f"{self.appender(column)}(v)")
+    def read(self, column: str, node: AvroNode, kind: type, null: str) -> None:
+        self.branches(node, lambda each: self.typed(each, kind), null or _refuse_null(column))
 
-    def text(self, column: str, node: AvroNode) -> None:
-        inner = node.non_null
-        if inner is None or inner.kind != "string":
-            raise OddSchema(f"{column} is a {node.kind}")
-        self.only_branch(node, column, lambda inner: self.value("v", inner))
-
-    def repeating_text_column(self, column: str, node: AvroNode) -> None:
-        self.repeating(column, lambda: self.text(column, node))
-
-    def repeating_column(self, column: str, node: AvroNode) -> None:
-        inner = node.non_null
-        if inner is None or inner.kind not in INTEGERS:
-            raise OddSchema(f"{column} is a {node.kind}")
-        self.repeating(
-            column,
-            lambda: self.optional(node, lambda: self.varint("v"), lambda: self.add("v = None")),
-        )
-
-    def repeating(self, column: str, read: Callable[[], None]) -> None:
+    def repeating(self, column: str, node: AvroNode, kind: type, null: str = "") -> None:
         """Read a value into ``v`` unless its bytes are those of the entry before."""
         # No bytes start with an empty tuple of prefixes.
         self.head.append(f"{column}_bytes, {column}_value, {column}_size = (), None, 0")
@@ -250,7 +215,7 @@ class _WalkGenerator(WalkLines):
         self.add(f"if data.startswith({column}_bytes, p):", f" p += {column}_size", "else:")
         self.indent += 1
         self.add("start = p")
-        read()
+        self.read(column, node, kind, null)
         self.add(
             f"{column}_bytes = data[start:p]",
             f"{column}_size = p - start",
@@ -260,51 +225,72 @@ class _WalkGenerator(WalkLines):
         self.add(f"{append}({column}_value)")
 
     def map_column(self, name: str, node: AvroNode, is_bytes: bool) -> None:
-        inner = node.non_null
-        key, value_node = known.pair_fields(node)
-        pair = None if inner is None else inner.items[0]
-        if pair is None or pair.kind != "record" or key is not pair.fields[0]:
-            raise OddSchema(f"{name} is not a map from field ids")
-        if key.node.kind not in INTEGERS:
-            raise OddSchema(f"{name} has keys of {key.node.kind}")
-        if value_node.node.kind not in (("bytes",) if is_bytes else INTEGERS):
-            raise OddSchema(f"{name} has values of {value_node.node.kind}")
-        self.maps.append(name)
         kind = "bytes" if is_bytes else "long"
+        is_plain = self.maps[name] = known.is_plain_map(node, is_bytes)
+        key, item = known.pair_fields(node)
+        pairs = partial(_pairs, key.key, item.key, bytes if is_bytes else int)
         self.head.append(f"{name}_append = offsets.starts[{name!r}].append")
         self.head.append(f"{name}_irregular = offsets.irregular[{name!r}].add")
 
-        def value() -> None:
-            self.add(f"{name}_append(p)")
-            self.jump(
-                f"{kind}_map_skips",
-                [f"{name}_irregular(i)", f"p = end_of_map(data, p, {kind!r})"],
-            )
+        def value(branch: AvroNode) -> None:
+            if is_plain:
+                self.add(f"{name}_append(p)")
+                self.jump(
+                    f"{kind}_map_skips",
+                    [f"{name}_irregular(i)", f"p = end_of_map(data, p, {kind!r})"],
+                )
+            elif branch.kind == "array":
+                self.converted(branch, pairs)
+                self.add(f"{name}_append(v)")
+            else:
+                self.wrong(branch, list)
 
-        self.optional(node, value, lambda: self.add(f"{name}_append(-1)"))
+        self.branches(node, value, f"{name}_append({-1 if is_plain else None})")
 
     def rare(self, name: str, node: AvroNode) -> None:
-        inner = node.non_null
-        if inner is None:
-            raise OddSchema(f"{name} is an unusual union")
-        if name in ("split_offsets", "equality_ids"):
-            if inner.kind != "array" or inner.items[0].kind not in INTEGERS:
-                raise OddSchema(f"{name} is a {inner.kind}")
-            self.head.append(f"{name} = offsets.arrays[{name!r}] = {{}}")
+        is_array = name in ("split_offsets", "equality_ids")
+        is_encoded = is_array and all(_holds_integers(each) for each in node.branches)
+        place = "offsets.arrays" if is_encoded else "columns.rare"
+        self.head.append(f"{name} = {place}[{name!r}] = {{}}")
 
-            def array() -> None:
+        def value(branch: AvroNode) -> None:
+            if is_encoded:
                 self.add(f"{name}[i] = p")
                 self.jump("long_array_skips", ["p = read_long_array(data, p)[1]"])
-
-            self.optional(node, array, None)
-            return
-        expected = {"key_metadata": ("bytes",), "referenced_data_file": ("string",)}
-        if inner.kind not in expected.get(name, INTEGERS):
-            raise OddSchema(f"{name} is a {inner.kind}")
-        self.head.append(f"{name} = columns.rare[{name!r}] = {{}}")
-
-        def scalar() -> None:
-            self.value("v", inner)
+                return
+            if not is_array:
+                self.typed(branch, _RARE_TYPES.get(name, int))
+            elif branch.kind == "array":
+                self.converted(branch, lambda items: tuple(_typed(each, int) for each in items))
+            else:
+                self.wrong(branch, list)
             self.add(f"{name}[i] = v")
 
-        self.optional(node, scalar, None)
+        self.branches(node, value, "pass")
+
+
+def _refuse_null(column: str) -> str:
+    return f"raise BadAvro('{column} is null')"
+
+
+def _holds_integers(node: AvroNode) -> bool:
+    return node.kind == "array" and node.items[0].kind in known.INTEGERS
+
+
+def _typed(value: Any, kind: type) -> Any:
+    """``value`` as one of ``kind``; Avro allows strings and bytes for each other."""
+    if kind is bytes and isinstance(value, str):
+        return value.encode()
+    if not isinstance(value, kind) or isinstance(value, bool):
+        raise BadAvro(f"a {type(value).__name__} where a {kind.__name__} belongs")
+    return value
+
+
+def _pairs(key: str | int, value: str | int, kind: type, pairs: list[Any]) -> dict[int, Any]:
+    """A map without the pairs that are null, or have a null in them."""
+    listed = [_typed(each, dict) for each in pairs if each is not None]
+    return {
+        _typed(each[key], int): _typed(each[value], kind)
+        for each in listed
+        if None not in each.values()
+    }

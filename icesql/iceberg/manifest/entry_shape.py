@@ -97,9 +97,7 @@ class _Learner:
     # ------------------------------------------------------------------ records
 
     def entry(self, root: AvroNode) -> None:
-        fields = known.by_field_id(root, known.ENTRY_NAMES)
-        if known.STATUS not in fields or known.DATA_FILE not in fields:
-            raise OddSchema("entries without status or data_file")
+        fields = known.entry_fields(root)
         if root.kind != "record":
             raise OddSchema("entries that are a union")
         for each in root.fields:
@@ -113,9 +111,7 @@ class _Learner:
     def data_file(self, node: AvroNode) -> None:
         if node.kind != "record":
             raise OddSchema("data files that are a union")
-        fields = known.by_field_id(node, known.FILE_NAMES)
-        if missing := (known.NEEDED | {known.RECORD_COUNT, known.PARTITION}) - fields.keys():
-            raise OddSchema(f"data files without field {min(missing)}")
+        fields = known.file_fields(node, known.NEEDED | {known.RECORD_COUNT, known.PARTITION})
         ids = {id(each): field_id for field_id, each in fields.items()}
         for each in node.fields:
             self.data_file_field(ids.get(id(each), -1), each)
@@ -155,14 +151,14 @@ class _Learner:
 
     def one_of(self, node: AvroNode, encoded: bytes) -> None:
         """An integer that must be one of some of one byte."""
-        if node.kind not in ("int", "long"):
+        if node.kind not in known.INTEGERS:
             raise OddSchema(f"a {node.kind} where a number belongs")
         if self.varint() not in (each >> 1 for each in encoded):
             raise BadAvro("another number")
         self.parts.append(b"[%s]" % re.escape(encoded))
 
     def even_integer(self, node: AvroNode) -> None:
-        if node.kind not in ("int", "long"):
+        if node.kind not in known.INTEGERS:
             raise OddSchema(f"a record count that is a {node.kind}")
         if self.varint() < 0:
             raise BadAvro("an unknown number of records")
@@ -266,7 +262,7 @@ class _Learner:
         return usual
 
     def array(self, node: AvroNode) -> None:
-        if node.items[0].kind not in ("int", "long"):
+        if node.items[0].kind not in known.INTEGERS:
             raise OddSchema("an array of other than numbers")
         count = self.varint()
         if not 0 <= count <= _MOST_LENGTHS:
@@ -285,13 +281,7 @@ class _Learner:
     # ------------------------------------------------------------------ maps
 
     def optional_map(self, name: str, node: AvroNode, is_bytes: bool) -> None:
-        key, value = known.pair_fields(node)
-        inner = node.non_null
-        pair = None if inner is None else inner.items[0]
-        if pair is None or pair.kind != "record" or key is not pair.fields[0]:
-            raise OddSchema(f"{name} is not a map from field ids")
-        kinds = ("bytes",) if is_bytes else ("int", "long")
-        if key.node.kind not in ("int", "long") or value.node.kind not in kinds:
+        if not known.is_plain_map(node, is_bytes):
             raise OddSchema(f"{name} is not a map from field ids")
         is_there = True
         if node.kind == "union":

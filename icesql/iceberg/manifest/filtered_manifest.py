@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from icesql.iceberg.avro.container import AvroFile
-from icesql.iceberg.manifest.compiled_walk import read_partitions
+from icesql.iceberg.manifest.compiled_walk import read_manifest, read_partitions
 from icesql.iceberg.manifest.entries import ManifestEntries
 from icesql.iceberg.manifest.entry_shape import Wanted
 from icesql.iceberg.manifest.manifest import (
@@ -18,7 +18,6 @@ from icesql.iceberg.manifest.manifest import (
     open_manifest,
 )
 from icesql.iceberg.manifest.narrow_entries import Columns, NarrowEntries, narrow_columns
-from icesql.iceberg.manifest.reader import read_columns
 from icesql.iceberg.manifest.stored_columns import unpacked
 from icesql.iceberg.types import IcebergType
 
@@ -58,7 +57,7 @@ def decode_for_filter(
                 partition_types,
                 spec,
             )
-    found = read_columns(file, partition_types, spec)
+    found = read_manifest(file, partition_types, spec)
     check_entries(found, manifest, size, path)
     return inherit(found, manifest, path)
 
@@ -104,7 +103,7 @@ def _narrow(
         lengths,
         columns,
         size,
-        lambda part: inherit(read_columns(part, partition_types, spec), manifest, path),
+        lambda part: inherit(read_manifest(part, partition_types, spec), manifest, path),
         lambda file, encoded: read_partitions(file, encoded, partition_types, spec),
         lambda entries: first_row_ids(entries, entries.given_first_row_ids(), manifest),
     )

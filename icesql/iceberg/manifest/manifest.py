@@ -17,9 +17,10 @@ from icesql.iceberg.avro.container import AvroFile, read_avro_file
 from icesql.iceberg.avro.schema import AvroNode, OddSchema, parse_avro_schema
 from icesql.iceberg.avro.values import BadAvro, compile_reader
 from icesql.iceberg.manifest.columns import ManifestColumns
+from icesql.iceberg.manifest.compiled_walk import read_manifest
 from icesql.iceberg.manifest.entries import ADDED, DELETED, EXISTING, ManifestEntries
 from icesql.iceberg.manifest.partition_values import PartitionFields
-from icesql.iceberg.manifest.reader import as_written, read_columns
+from icesql.iceberg.manifest.reader import as_written
 from icesql.iceberg.manifest.schema import by_field_id
 from icesql.iceberg.metadata.json_fields import Malformed
 from icesql.iceberg.metadata.property_numbers import of_file, whole_number
@@ -302,7 +303,7 @@ def decode_manifest(
     """
     spec = None if partition_fields is None else tuple(partition_fields)
     file = open_manifest(data, manifest, path, partition_types, spec)
-    columns = read_columns(file, partition_types, spec)
+    columns = read_manifest(file, partition_types, spec)
     check_entries(columns, manifest, len(data), path)
     return inherit(columns, manifest, path)
 

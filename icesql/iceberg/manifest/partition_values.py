@@ -81,6 +81,8 @@ def text_of(value: bytes) -> str:
 
 
 def _by_avro_type(node: AvroNode) -> Convert | None:
+    if node.kind in ("array", "map", "record", "union"):
+        return _impossible(node, t.UNKNOWN)
     match node.logical:
         case "decimal":
             return _decimal(node, node.scale)

@@ -1,4 +1,4 @@
-"""Read the columns of a manifest: with the compiled walk, else record by record.
+"""The schema that a manifest was written by.
 
 Iceberg's Java library (seen in 1.12) writes and reads partition values of type fixed with a
 length, as Avro bytes, although the schema in the file says fixed: ``ValueWriters.fixedBuffers``.
@@ -16,34 +16,14 @@ from msgspec.structs import replace
 
 from icesql.errors import CorruptFileError
 from icesql.iceberg.avro.container import AvroFile
-from icesql.iceberg.avro.schema import OddSchema
-from icesql.iceberg.manifest.columns import ManifestColumns
 from icesql.iceberg.manifest.compiled_walk import read_manifest
 from icesql.iceberg.manifest.partition_values import PartitionFields
-from icesql.iceberg.manifest.record_reader import read_records
 from icesql.iceberg.metadata.json_fields import Malformed, load_json
 from icesql.iceberg.types import FixedType, IcebergType, UUIDType
 
 # By status (existing, added, deleted): the files and rows that a manifest list counts, if it does.
 Counts = Sequence[tuple[int | None, int | None]]
 Facts = tuple[list[str], list[tuple[Any, ...]], list[tuple[int, int, int]]]
-
-
-def read_columns(
-    file: AvroFile, partition_types: Sequence[IcebergType], spec: PartitionFields
-) -> ManifestColumns:
-    """The columns of a manifest. Raises CorruptFileError."""
-    try:
-        return _read(file, partition_types, spec)
-    except Malformed as error:
-        raise CorruptFileError(file.path, f"not a manifest: {error}") from error
-
-
-def _read(file: AvroFile, types: Sequence[IcebergType], spec: PartitionFields) -> ManifestColumns:
-    try:
-        return read_manifest(file, types, spec)
-    except OddSchema:
-        return read_records(file, types, spec)
 
 
 def as_written(
@@ -82,7 +62,7 @@ def _fitting(
 ) -> Facts | None:
     """Decode the entries by this schema; None if they do not fit it, or not the listed counts."""
     try:
-        found = read_columns(file, types, spec)
+        found = read_manifest(file, types, spec)
     except CorruptFileError:
         return None
     rows = [*zip(found.status, found.record_count, found.file_size_in_bytes, strict=True)]

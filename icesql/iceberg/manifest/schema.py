@@ -55,6 +55,7 @@ RARE: Final = {
     144: "content_offset",
     145: "content_size_in_bytes",
 }
+INTEGERS: Final = ("int", "long")
 _KEY_IDS: Final = frozenset((117, 119, 121, 138, 126, 129))
 FILE_NAMES: Final = {
     "content": CONTENT,
@@ -86,6 +87,22 @@ def by_field_id(record: AvroNode, names: Mapping[str, int]) -> dict[int, AvroFie
     return found
 
 
+def entry_fields(root: AvroNode) -> dict[int, AvroField]:
+    """The fields of an entry by their ids. Raises OddSchema."""
+    fields = by_field_id(root, ENTRY_NAMES)
+    if STATUS not in fields or DATA_FILE not in fields:
+        raise OddSchema("entries without status or data_file")
+    return fields
+
+
+def file_fields(record: AvroNode, needed: frozenset[int] = NEEDED) -> dict[int, AvroField]:
+    """The fields of a data file by their ids. Raises OddSchema, also if a needed one is missing."""
+    fields = by_field_id(record, FILE_NAMES)
+    if missing := needed - fields.keys():
+        raise OddSchema(f"data files without field {min(missing)}")
+    return fields
+
+
 def fields_of(node: AvroNode) -> tuple[AvroField, ...]:
     """The fields of a record, or of the only record of a union. Raises OddSchema."""
     record = node.record
@@ -109,6 +126,15 @@ def pair_fields(column: AvroNode) -> tuple[AvroField, AvroField]:
     if len(fields) != 2 or len(keys) != 1:
         raise OddSchema("a map from field ids without one key and one value")
     return keys[0], fields[1] if keys[0] is fields[0] else fields[0]
+
+
+def is_plain_map(column: AvroNode, is_bytes: bool) -> bool:
+    """Whether such a map is as Java writes it: no null in it, and each key before its value."""
+    key, value = pair_fields(column)
+    inner = column.non_null
+    if inner is None or inner.items[0].kind != "record" or key is not fields_of(inner.items[0])[0]:
+        return False
+    return key.node.kind in INTEGERS and value.node.kind in (("bytes",) if is_bytes else INTEGERS)
 
 
 def partition_fields(

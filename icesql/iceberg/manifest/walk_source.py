@@ -19,8 +19,12 @@ from icesql.iceberg.manifest.entries import (
     end_of_map,
     read_long_array,
 )
+from icesql.iceberg.manifest.schema import INTEGERS
 
-INTEGERS: Final = ("int", "long")
+# Branches whose number takes one byte.
+_MOST_BRANCHES: Final = 64
+# What is read as a Python type, beside the strings and bytes that Avro allows for each other.
+_KINDS: Final = {int: INTEGERS, str: ("enum",), bytes: ("fixed",)}
 
 
 class WalkLines:
@@ -76,33 +80,46 @@ class WalkLines:
 
     # ------------------------------------------------------------------ values
 
-    def optional(
-        self, node: AvroNode, value: Callable[[], None], null: Callable[[], None] | None
-    ) -> None:
-        """Read the branch of an optional, or the value itself if the type is not a union."""
+    def branches(self, node: AvroNode, read: Callable[[AvroNode], None], null: str) -> None:
+        """Read a value by its branch of a union, or by its type; ``null`` is the line for null."""
+
+        def one(branch: AvroNode) -> None:
+            self.add(null) if branch.kind == "null" else read(branch)
+
         if node.kind != "union":
-            if node.kind == "null":
-                raise OddSchema("a field that is always null")
-            value()
+            one(node)
             return
-        null_byte = 0 if node.items[0].kind == "null" else 2
-        self.add("b = data[p]", "p += 1", f"if b == {2 - null_byte}:")
-        self.indent += 1
-        value()
-        self.indent -= 1
-        self.add(f"elif b == {null_byte}:")
-        self.indent += 1
-        self.add("pass") if null is None else null()
-        self.indent -= 1
+        if not 0 < len(node.items) <= _MOST_BRANCHES:
+            raise OddSchema(f"a union of {len(node.items)} types")
+        self.add("b = data[p]", "p += 1")
+        word = "if"
+        nulls_last = sorted(enumerate(node.items), key=lambda each: each[1].kind == "null")
+        for index, branch in nulls_last:
+            self.add(f"{word} b == {2 * index}:")
+            self.indent += 1
+            one(branch)
+            self.indent -= 1
+            word = "elif"
         self.add("else:", " raise BadAvro('a union has no such branch')")
 
-    def only_branch(self, node: AvroNode, column: str, read: Callable[[AvroNode], None]) -> None:
-        """Read a value that must not be null, whether or not the writer declared it optional."""
-        inner = node.non_null
-        if inner is None:
-            raise OddSchema(f"{column} is an unusual union")
-        self.optional(
-            node, lambda: read(inner), lambda: self.add(f"raise BadAvro('{column} is null')")
+    def typed(self, node: AvroNode, kind: type) -> None:
+        """Read a value of a Python type into ``v``."""
+        if node.kind in ("string", "bytes") and kind is not int:
+            node = AvroNode("string" if kind is str else "bytes")
+        elif node.kind not in _KINDS[kind]:
+            self.wrong(node, kind)
+            return
+        self.value("v", node)
+
+    def wrong(self, node: AvroNode, kind: type) -> None:
+        """Refuse a value of a type that the field cannot have."""
+        self.add(f"raise BadAvro('a {node.kind} where a {kind.__name__} belongs')")
+
+    def converted(self, node: AvroNode, convert: Callable[[Any], Any]) -> None:
+        """Read what ``convert`` makes of a value into ``v``."""
+        self.add(
+            f"v, p = {self.constant(compile_reader(node))}(data, p)",
+            f"v = {self.constant(convert)}(v)",
         )
 
     def varint(self, name: str) -> None:
