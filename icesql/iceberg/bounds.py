@@ -5,7 +5,6 @@ Source: Iceberg spec, "Binary single-value serialization" and "Schema Evolution"
 
 from __future__ import annotations
 
-import decimal
 import math
 from collections.abc import Callable, Sequence
 from decimal import Decimal
@@ -13,14 +12,13 @@ from struct import Struct, unpack
 from typing import Any, Final
 
 from icesql.iceberg import types as t
+from icesql.iceberg.decimals import scaled
 
 MICROS_PER_DAY: Final = 86_400_000_000
 NANOS_PER_DAY: Final = 1000 * MICROS_PER_DAY
 
 _FLOAT = Struct("<f")
 _DOUBLE = Struct("<d")
-# Wide enough to be exact for every value that decode accepts; never signals for those.
-_EXACT = decimal.Context(prec=400)
 # 38 digits need 16 bytes; sign-extended writers may use more, but not hundreds of them.
 _LONGEST_DECIMAL = 64
 
@@ -114,12 +112,7 @@ def decode_decimal(data: bytes, scale: int) -> Decimal | None:
     """The decimal of a big-endian two's complement unscaled value of any sensible length."""
     if not 0 < len(data) <= _LONGEST_DECIMAL:
         return None
-    return scaled_decimal(int.from_bytes(data, "big", signed=True), scale)
-
-
-def scaled_decimal(unscaled: int, scale: int) -> Decimal:
-    """``unscaled`` / 10^scale, exactly and with that scale, whatever the thread's context is."""
-    return _EXACT.scaleb(Decimal(unscaled), -scale)
+    return scaled(int.from_bytes(data, "big", signed=True), scale)
 
 
 _DECODERS: Final[dict[type[t.IcebergType], Decode]] = {

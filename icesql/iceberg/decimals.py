@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
-from decimal import Decimal
+from decimal import Context, Decimal
 from struct import Struct
 from typing import Final
 
 _SINGLE: Final = Struct("<f")
+# Wide enough to be exact for every value that bounds may hold; never signals for those.
+_EXACT: Final = Context(prec=400)
 
 
 def unscaled(value: Decimal, scale: int) -> int:
@@ -31,8 +33,8 @@ def unscaled(value: Decimal, scale: int) -> int:
 
 
 def scaled(number: int, scale: int) -> Decimal:
-    """The decimal of ``scale`` that stores ``number``; exact at any precision."""
-    return Decimal((int(number < 0), tuple(map(int, str(abs(number)))), -scale))
+    """The decimal of ``scale`` that stores ``number``, whatever the context of the thread is."""
+    return _EXACT.scaleb(Decimal(number), -scale)
 
 
 def java_float(value: float, *, single: bool) -> str:

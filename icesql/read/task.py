@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -126,22 +126,16 @@ class _FileReader:
         ]
         self._residual: dict[int, tuple[KeyColumn, ColumnReader]] = {}
         for leaf in leaves(task.residual):
-            if evaluable(leaf, context.schema):
-                self._add_residual(leaf, context, reader)
+            field_id = leaf.term.field_id
+            if field_id not in self._residual and evaluable(leaf, context.schema):
+                key = leaf_column(context.schema, field_id)
+                self._residual[field_id] = (key, reader(key.column))
         used = [
             *(c if isinstance(c, ColumnReader) else c.reader for c in self._columns),
             *(each for _, readers in self._groups for each in readers),
             *(each for _, each in self._residual.values()),
         ]
         self.wanted = sources(used)
-
-    def _add_residual(
-        self, leaf: Leaf, context: ScanContext, reader: Callable[[NestedField], ColumnReader]
-    ) -> None:
-        field_id = leaf.term.field_id
-        if field_id not in self._residual:
-            key = leaf_column(context.schema, field_id)
-            self._residual[field_id] = (key, reader(key.column))
 
     def rows(self, batch: FileBatch) -> pa.RecordBatch | None:
         """The batch's rows that are live and may satisfy the residual; None for none."""

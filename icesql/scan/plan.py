@@ -261,14 +261,11 @@ class ScanPlan(Struct, frozen=True, dict=True):
             planning_seconds=self.planning_seconds,
             projected_bytes=self.projected_bytes,
             distinct_data_files=len({task.data_file.path for task in self.files}),
-            distinct_delete_files=self._distinct_delete_files(),
+            # Tasks share their deletes: each delete file is one object however often it applies.
+            distinct_delete_files=len(distinct_deletes(self.files)),
             limit_reached=self.limit_reached,
             **asdict(self.counts),
         )
-
-    def _distinct_delete_files(self) -> int:
-        # Tasks share their deletes, so each delete file is one object however often it applies.
-        return len(distinct_deletes(self.files))
 
 
 def _stored_bytes(file: DataFile, field_ids: Sequence[int]) -> int:

@@ -52,11 +52,8 @@ def verify_snapshot(scan: TableScan, query: QueryContext) -> int:
 
 
 def _miscounts(manifest: ManifestFile, entries: ManifestEntries) -> Iterator[str]:
-    for status, name, files, rows in (
-        (ADDED, "added", manifest.added_files_count, manifest.added_rows_count),
-        (EXISTING, "existing", manifest.existing_files_count, manifest.existing_rows_count),
-        (DELETED, "deleted", manifest.deleted_files_count, manifest.deleted_rows_count),
-    ):
+    for status, name in ((ADDED, "added"), (EXISTING, "existing"), (DELETED, "deleted")):
+        files, rows = manifest.counts[status]
         counts = [
             count
             for each, count in zip(entries.status, entries.record_count, strict=True)

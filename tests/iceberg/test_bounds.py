@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from icesql.iceberg import bound_values
-from icesql.iceberg.bounds import decode_bound, scaled_decimal
+from icesql.iceberg.bounds import decode_bound
+from icesql.iceberg.decimals import scaled
 from icesql.iceberg.types import (
     INTEGER,
     UNKNOWN,
@@ -42,14 +43,14 @@ def test_bytes_of_writers(kind: str, data: str, value: str) -> None:
 
 def test_decimals_of_38_digits_stay_exact_under_the_default_context() -> None:
     unscaled = 10**38 - 1
-    assert scaled_decimal(unscaled, 10) == Decimal("9" * 28 + "." + "9" * 10)
-    assert encode_bound(DecimalType(38, 10), scaled_decimal(unscaled, 10)) == unscaled.to_bytes(16)
+    assert scaled(unscaled, 10) == Decimal("9" * 28 + "." + "9" * 10)
+    assert encode_bound(DecimalType(38, 10), scaled(unscaled, 10)) == unscaled.to_bytes(16)
 
 
 @given(st.integers(-(10**38) + 1, 10**38 - 1), st.integers(0, 38))
 def test_decimals_survive_the_round_trip(unscaled: int, scale: int) -> None:
     type_ = DecimalType(38, scale)
-    value = scaled_decimal(unscaled, scale)
+    value = scaled(unscaled, scale)
     encoded = encode_bound(type_, value)
     assert decode_bound(type_, encoded) == value
     assert int.from_bytes(encoded, "big", signed=True) == unscaled

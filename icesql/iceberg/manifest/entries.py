@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias
 from msgspec import Struct, field
 
 from icesql.errors import CorruptFileError
+from icesql.iceberg.avro.schema import AvroNode
 from icesql.iceberg.avro.values import (
     BadAvro,
+    compile_reader,
     encode_varint,
     read_block_count,
     read_bytes,
@@ -137,16 +139,16 @@ def map_places(data: bytes, position: int, kind: Kind, *, last: bool) -> dict[in
     return places
 
 
-def read_long_array(data: bytes, position: int) -> tuple[tuple[int, ...], int]:
-    """The array of integers that starts at ``position``, and where it ends."""
-    values: list[int] = []
-    count, position = read_block_count(data, position)
-    while count:
-        for _ in range(count):
-            value, position = read_varint(data, position)
-            values.append(value)
-        count, position = read_block_count(data, position)
-    return tuple(values), position
+# The array of integers that starts at a position, and where it ends.
+read_long_array: Final = compile_reader(AvroNode("array", items=(AvroNode("long"),)))
+
+
+def _decoded(what: str, path: str, read: Callable[..., Any], *where: Any) -> Any:
+    """What ``read`` returns; errors are in the bytes of the manifest at ``path``."""
+    try:
+        return read(*where)
+    except (IndexError, BadAvro) as error:
+        raise CorruptFileError(path, f"bad Avro {what}: {error}") from error
 
 
 class EncodedMaps:
@@ -185,9 +187,10 @@ class EncodedMaps:
         """The value of one field in every entry, None where there is none."""
         self._lookups += 1
         if self._places is None and self._is_worth_noting():
-            self._places = self._noted()
+            self._places = _decoded("map", self._path, self._noted)
         if self._places is None:
-            return self._looked_up(field_id)
+            found: list[Any] = _decoded("map", self._path, self._looked_up, field_id)
+            return found
         places = self._places.get(field_id)
         if places is None:
             return [None] * len(self._offsets)
@@ -212,10 +215,7 @@ class EncodedMaps:
         for index, offset in enumerate(self._offsets):
             if offset < 0:
                 continue
-            try:
-                places = map_places(data, offset, self._kind, last=index in irregular)
-            except (IndexError, BadAvro) as error:
-                raise CorruptFileError(self._path, f"bad Avro map: {error}") from error
+            places = map_places(data, offset, self._kind, last=index in irregular)
             for field_id, place in places.items():
                 found = noted.get(field_id)
                 if found is None:
@@ -257,23 +257,16 @@ class EncodedMaps:
             elif byte < 128:
                 append((byte >> 1) ^ -(byte & 1))
             else:
-                append(self._long_at(position))
+                append(read_varint(data, position)[0])
         return values
-
-    def _long_at(self, position: int) -> int:
-        try:
-            return read_varint(self._data, position)[0]
-        except (IndexError, BadAvro) as error:
-            raise CorruptFileError(self._path, f"bad Avro map: {error}") from error
 
     def _irregular_value(self, position: int, field_id: int) -> Any:
         return None if position < 0 else self._map_at(position).get(field_id)
 
     def _map_at(self, position: int) -> dict[int, Any]:
-        try:
-            return read_map(self._data, position, self._kind)[0]
-        except (IndexError, BadAvro) as error:
-            raise CorruptFileError(self._path, f"bad Avro map: {error}") from error
+        found: dict[int, Any]
+        found, _ = _decoded("map", self._path, read_map, self._data, position, self._kind)
+        return found
 
     def __getitem__(self, index: int) -> Mapping[int, Any] | None:
         position = self._offsets[index]
@@ -323,10 +316,8 @@ class EncodedArrays(Mapping[int, tuple[int, ...]]):
         self._data, self._offsets, self._path = data, offsets, path
 
     def __getitem__(self, index: int) -> tuple[int, ...]:
-        try:
-            return read_long_array(self._data, self._offsets[index])[0]
-        except (BadAvro, IndexError) as error:
-            raise CorruptFileError(self._path, f"bad Avro array: {error}") from error
+        place = self._offsets[index]
+        return tuple(_decoded("array", self._path, read_long_array, self._data, place)[0])
 
     def __contains__(self, index: object) -> bool:
         return index in self._offsets

@@ -5,19 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from icesql.iceberg.avro.container import AvroFile
-from icesql.iceberg.manifest.compiled_walk import read_manifest, read_partitions
+from icesql.iceberg.manifest.compiled_walk import read_manifest
 from icesql.iceberg.manifest.entries import ManifestEntries
 from icesql.iceberg.manifest.entry_shape import Wanted
 from icesql.iceberg.manifest.manifest import (
     ManifestContent,
     ManifestFile,
-    check_count,
     check_entries,
-    first_row_ids,
     inherit,
     open_manifest,
 )
-from icesql.iceberg.manifest.narrow_entries import Columns, NarrowEntries, narrow_columns
+from icesql.iceberg.manifest.narrow_entries import NarrowEntries, narrow_columns
 from icesql.iceberg.manifest.stored_columns import unpacked
 from icesql.iceberg.types import IcebergType
 
@@ -47,15 +45,9 @@ def decode_for_filter(
         columns = narrow_columns(file, wanted)
         if columns is not None:
             lengths = [*map(len, columns.pop("entry"))]
-            return _narrow(
-                lambda: file,
-                lengths,
-                columns,
-                len(file.data),
-                manifest,
-                path,
-                partition_types,
-                spec,
+            size = len(file.data)
+            return NarrowEntries(
+                lambda: file, lengths, columns, size, manifest, path, partition_types, spec
             )
     found = read_manifest(file, partition_types, spec)
     check_entries(found, manifest, size, path)
@@ -84,26 +76,4 @@ def from_stored(
     def file() -> AvroFile:
         return open_manifest(read(), manifest, path, partition_types, spec)
 
-    return _narrow(file, *found, len(stored), manifest, path, partition_types, spec)
-
-
-def _narrow(
-    file: Callable[[], AvroFile],
-    lengths: Sequence[int],
-    columns: Columns,
-    size: int,
-    manifest: ManifestFile,
-    path: str,
-    partition_types: Sequence[IcebergType],
-    spec: tuple[tuple[int, str], ...] | None,
-) -> NarrowEntries:
-    check_count(manifest, len(lengths), path)
-    return NarrowEntries(
-        file,
-        lengths,
-        columns,
-        size,
-        lambda part: inherit(read_manifest(part, partition_types, spec), manifest, path),
-        lambda file, encoded: read_partitions(file, encoded, partition_types, spec),
-        lambda entries: first_row_ids(entries, entries.given_first_row_ids(), manifest),
-    )
+    return NarrowEntries(file, *found, len(stored), manifest, path, partition_types, spec)

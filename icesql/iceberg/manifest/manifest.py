@@ -120,6 +120,7 @@ LIST_NAMES: Final = {
     "key_metadata": 519,
     "first_row_id": 520,
 }
+_KINDS: Final = {"manifest_path": str, "key_metadata": bytes}
 _SUMMARY_NAMES: Final = {
     "contains_null": 509,
     "contains_nan": 518,
@@ -217,39 +218,20 @@ def _with_ids(schema: AvroNode, ids: Mapping[str, int]) -> AvroNode:
 
 
 def _manifest_file(row: Mapping[Any, Any]) -> ManifestFile:
-    content = _int(row, 517) or 0
+    given = {
+        name: value
+        for name in ManifestFile.__struct_fields__
+        if name != "partitions"
+        if (value := _optional(row, LIST_NAMES[name], _KINDS.get(name, int))) is not None
+    }
+    content = given.get("content", 0)
     if content not in (0, 1):
         raise BadAvro(f"a manifest of content {content}")
-    return ManifestFile(
-        manifest_path=_needed(row, 500, str),
-        manifest_length=_int(row, 501),
-        partition_spec_id=_needed(row, 502, int),
-        content=ManifestContent(content),
-        sequence_number=_int(row, 515) or 0,
-        min_sequence_number=_int(row, 516) or 0,
-        added_snapshot_id=_int(row, 503),
-        added_files_count=_int(row, 504),
-        existing_files_count=_int(row, 505),
-        deleted_files_count=_int(row, 506),
-        added_rows_count=_int(row, 512),
-        existing_rows_count=_int(row, 513),
-        deleted_rows_count=_int(row, 514),
-        partitions=_summaries(row.get(507)),
-        key_metadata=_optional(row, 519, bytes),
-        first_row_id=_int(row, 520),
-    )
-
-
-def _needed(row: Mapping[Any, Any], field_id: int, kind: type) -> Any:
-    value = _optional(row, field_id, kind)
-    if value is None or value == "":  # a path
-        raise BadAvro(f"a manifest without field {field_id}")
-    return value
-
-
-def _int(row: Mapping[Any, Any], field_id: int) -> int | None:
-    value: int | None = _optional(row, field_id, int)
-    return value
+    for name in ("manifest_path", "partition_spec_id"):
+        if given.get(name, "") == "":
+            raise BadAvro(f"a manifest without field {LIST_NAMES[name]}")
+    given |= {"content": ManifestContent(content), "partitions": _summaries(row.get(507))}
+    return ManifestFile(**given)
 
 
 def _optional(row: Mapping[Any, Any], field_id: int, kind: type) -> Any:

@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from icesql.iceberg.avro.container import AvroFile
 from icesql.iceberg.avro.schema import AvroNode, OddSchema, parse_avro_schema
 from icesql.iceberg.avro.values import BadAvro, read_varint
+from icesql.iceberg.manifest.compiled_walk import read_manifest, read_partitions
 from icesql.iceberg.manifest.entries import DELETED, ManifestEntries
 from icesql.iceberg.manifest.entry_shape import (
     EntryShape,
@@ -25,10 +26,13 @@ from icesql.iceberg.manifest.entry_shape import (
     learn_shape,
     whole_value,
 )
+from icesql.iceberg.manifest.manifest import ManifestFile, check_count, first_row_ids, inherit
+from icesql.iceberg.manifest.partition_values import PartitionFields
 from icesql.iceberg.manifest.schema import BOUND_MAPS
 from icesql.iceberg.manifest.stored_columns import packed
 from icesql.iceberg.metadata.json_fields import Malformed
 from icesql.iceberg.metadata.property_numbers import of_file
+from icesql.iceberg.types import IcebergType
 
 # A table whose entries have more shapes than this is not worth the trouble.
 _MOST_SHAPES: Final = 10
@@ -36,18 +40,15 @@ _MOST_FAILURES: Final = 4
 _ALWAYS: Final = ("entry", "status", "record_count", "partition")
 
 Columns = dict[str | Wanted, list[bytes]]
-Decode = Callable[[AvroFile], ManifestEntries]
-Partitions = Callable[[AvroFile, Sequence[bytes]], list[tuple[Any, ...]]]
-FirstRowIds = Callable[["NarrowEntries"], dict[int, int]]
 
 
 class NarrowEntries:
     """Columns by which files are pruned; index for index those of the whole ``ManifestEntries``.
 
     ``file`` opens the manifest, and is called when a file remains; ``lengths`` are the bytes of
-    each entry. ``decode`` returns the entries of a file with the same header, the source of all
-    values outside ``columns``. ``partitions`` decodes partitions, ``first_row_ids`` returns the
-    first row id of each file, for all entries.
+    each entry, ``size`` is about how many bytes are held, without the cost of each entry.
+
+    Raises CorruptFileError where the list says that there are more entries.
     """
 
     def __init__(
@@ -56,13 +57,14 @@ class NarrowEntries:
         lengths: Sequence[int],
         columns: Columns,
         size: int,
-        decode: Decode,
-        partitions: Partitions,
-        first_row_ids: FirstRowIds,
+        manifest: ManifestFile,
+        path: str,
+        types: Sequence[IcebergType],
+        spec: PartitionFields,
     ) -> None:
-        self._open, self._decode = file, decode
-        self._partitions, self._first_row_ids = partitions, first_row_ids
-        # About how many bytes are held, without the cost of each entry.
+        check_count(manifest, len(lengths), path)
+        self._open, self._manifest, self._path = file, manifest, path
+        self._types, self._spec = types, spec
         self._lengths, self.kept_bytes = lengths, size
         self.status = [each[0] >> 1 for each in columns["status"]]
         self.count = len(self.status)
@@ -104,7 +106,7 @@ class NarrowEntries:
     @cached_property
     def partition(self) -> list[tuple[Any, ...]]:
         """The partition of each file."""
-        return self._partitions(self.file, self._columns["partition"])
+        return read_partitions(self.file, self._columns["partition"], self._types, self._spec)
 
     def values_of(self, name: str, field_id: int) -> list[Any]:
         """The count or bound of one column in every file, by the name of its map."""
@@ -119,22 +121,22 @@ class NarrowEntries:
         """All entries, fully decoded."""
         return self._decode(self.file)
 
+    def _decode(self, file: AvroFile) -> ManifestEntries:
+        return inherit(read_manifest(file, self._types, self._spec), self._manifest, self._path)
+
     def narrowed_to(self, indexes: Sequence[int]) -> tuple[ManifestEntries, Sequence[int]]:
         """Some of the entries alone, fully decoded."""
         ends = list(accumulate(self._lengths))
         data = b"".join(self.file.data[ends[i] - self._lengths[i] : ends[i]] for i in indexes)
         blocks = ((len(indexes), len(data), self.file.blocks[0][2]),)
         found = self._decode(replace(self.file, data=data, blocks=blocks))
-        ids = self._first_row_ids(self)
+        encoded = self._columns.get("first_row_id", ())
+        own = {i: v for i, each in enumerate(encoded) if (v := _optional_long(each)) is not None}
+        ids = first_row_ids(self, own, self._manifest)
         if ids:
             given = {at: ids[index] for at, index in enumerate(indexes) if index in ids}
             found = replace(found, rare={**found.rare, "first_row_id": given})
         return found, range(len(indexes))
-
-    def given_first_row_ids(self) -> dict[int, int]:
-        """The first row ids recorded in the entries themselves."""
-        encoded = self._columns.get("first_row_id", ())
-        return {i: v for i, each in enumerate(encoded) if (v := _optional_long(each)) is not None}
 
 
 def narrow_columns(file: AvroFile, wanted: frozenset[Wanted]) -> Columns | None:

@@ -10,7 +10,8 @@ from typing import Any, Final
 from icesql.iceberg import types as t
 from icesql.iceberg.avro.schema import AvroNode
 from icesql.iceberg.avro.values import BadAvro
-from icesql.iceberg.bounds import NANOS_PER_DAY, decode_decimal, scaled_decimal
+from icesql.iceberg.bounds import NANOS_PER_DAY, decode_decimal
+from icesql.iceberg.decimals import scaled
 
 Convert = Callable[[Any], Any]
 # The id and the name of each field of a spec; None: match by position.
@@ -119,7 +120,7 @@ def _instants(node: AvroNode, wanted: int) -> Convert | None:
 
 def _decimal(node: AvroNode, scale: int) -> Convert:
     if node.kind in _INTEGERS:
-        return lambda value: scaled_decimal(value, scale)
+        return lambda value: scaled(value, scale)
     if node.kind not in _BYTES:
         return _impossible(node, t.DecimalType(38, scale))
 

@@ -83,7 +83,11 @@ def as_time(value: Any, where: str) -> int:
 
 
 def as_number(value: Any, where: str) -> int:
-    """``value`` as an integer of any size. Raises Malformed."""
+    """``value`` as an integer of any size. Raises Malformed.
+
+    A snapshot id is one: Java's are 63 bits long, but other writers take random numbers of 64 bits,
+    or of 128, and an id is only ever compared.
+    """
     if type(value) is int:
         return value
     if type(value) is float and value.is_integer() and abs(value) <= _EXACT_FLOATS:
@@ -91,15 +95,6 @@ def as_number(value: Any, where: str) -> int:
     if isinstance(value, str) and _INTEGER.fullmatch(value):
         return int(value)
     raise Malformed(f"{where} is {_kind(value)}, not an integer")
-
-
-def as_id(value: Any, where: str) -> int:
-    """A snapshot id; -1 means none. Raises Malformed.
-
-    Java's are 63 bits long, but other writers take random numbers of 64 bits, or of 128, and an id
-    is only ever compared.
-    """
-    return as_number(value, where)
 
 
 def as_text(value: Any, where: str) -> str:
@@ -135,13 +130,13 @@ def optional_int(fields: Mapping[str, Any], key: str, where: str, bits: int = 64
 
 def required_id(fields: Mapping[str, Any], key: str, where: str) -> int:
     """The snapshot id of a key that must be there. Raises Malformed."""
-    return as_id(required(fields, key, where), f"{where} {key}")
+    return as_number(required(fields, key, where), f"{where} {key}")
 
 
 def optional_id(fields: Mapping[str, Any], key: str, where: str) -> int | None:
     """The snapshot id of a key, None when it is absent, null or -1. Raises Malformed."""
     value = fields.get(key)
-    found = None if value is None else as_id(value, f"{where} {key}")
+    found = None if value is None else as_number(value, f"{where} {key}")
     return None if found in _NO_ID else found
 
 

@@ -10,8 +10,8 @@ from msgspec import Struct, field
 from icesql.errors import CorruptFileError
 from icesql.iceberg.metadata.json_fields import (
     Malformed,
-    as_id,
     as_list,
+    as_number,
     as_object,
     as_text,
     as_time,
@@ -180,7 +180,7 @@ def parse_snapshot_log(entries: Any) -> tuple[SnapshotLogEntry, ...]:
         log.append(
             SnapshotLogEntry(
                 as_time(fields.get("timestamp-ms"), "snapshot-log timestamp-ms"),
-                as_id(fields.get("snapshot-id"), "snapshot-log snapshot-id"),
+                as_number(fields.get("snapshot-id"), "snapshot-log snapshot-id"),
             )
         )
     return tuple(log)

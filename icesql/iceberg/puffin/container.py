@@ -5,6 +5,7 @@ Source: Iceberg spec, "Puffin".
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
@@ -22,7 +23,8 @@ from icesql.iceberg.metadata.json_fields import (
     text_map,
 )
 
-_MAGIC: Final = b"PFA1"
+MAGIC: Final = b"PFA1"
+_NOT_COMPRESSED: Final = b"\0\0\0\0"
 # Payload size, flags and magic behind the payload of the footer.
 _TAIL: Final = 12
 _LARGEST: Final = 64 << 20  # bytes of a footer, packed or not
@@ -60,24 +62,30 @@ def read_puffin_payload(
 
     Raises as ``read_puffin_footer`` does.
     """
-    if size < 2 * len(_MAGIC) + _TAIL:
+    if size < 2 * len(MAGIC) + _TAIL:
         raise CorruptFileError(path, f"{size} bytes are not a Puffin file")
     tail_offset = size - _TAIL
     tail = read(tail_offset, _TAIL)
-    if len(tail) != _TAIL or tail[8:] != _MAGIC:
+    if len(tail) != _TAIL or tail[8:] != MAGIC:
         raise CorruptFileError(path, "the file does not end as Puffin does", offset=size - 4)
     length = int.from_bytes(tail[:4], "little", signed=True)
     payload_offset = tail_offset - length
-    if not 0 <= length <= _LARGEST or payload_offset < 2 * len(_MAGIC):
+    if not 0 <= length <= _LARGEST or payload_offset < 2 * len(MAGIC):
         raise CorruptFileError(path, f"a Puffin footer of {length} bytes", offset=tail_offset)
     flags = int.from_bytes(tail[4:8], "little")
-    payload = read(payload_offset - len(_MAGIC), len(_MAGIC) + length)
-    if len(payload) != len(_MAGIC) + length or not payload.startswith(_MAGIC):
+    payload = read(payload_offset - len(MAGIC), len(MAGIC) + length)
+    if len(payload) != len(MAGIC) + length or not payload.startswith(MAGIC):
         raise CorruptFileError(path, "the Puffin footer lacks its magic", offset=payload_offset - 4)
     if flags & ~1:
         raise UnsupportedTableError(f"Puffin footer flags {flags:#x}", path=path)
-    text = payload[len(_MAGIC) :]
+    text = payload[len(MAGIC) :]
     return (_unpack_lz4(text, path) if flags & 1 else text), payload_offset
+
+
+def footer_parts(footer: Any, *, ascii_only: bool) -> tuple[bytes, ...]:
+    """The end of a file with this JSON as its footer."""
+    payload = json.dumps(footer, separators=(",", ":"), ensure_ascii=ascii_only).encode()
+    return MAGIC, payload, len(payload).to_bytes(4, "little"), _NOT_COMPRESSED, MAGIC
 
 
 def _unpack_lz4(packed: bytes, path: str) -> bytes:
@@ -98,7 +106,7 @@ def _blobs(json: Any, end: int) -> tuple[PuffinBlob, ...]:
     for each in objects(as_object(json, "footer"), "blobs", "footer"):
         offset = required_int(each, "offset", "blob")
         length = required_int(each, "length", "blob")
-        if offset < len(_MAGIC) or length < 0 or offset + length > end:
+        if offset < len(MAGIC) or length < 0 or offset + length > end:
             raise Malformed(f"a blob at {offset} of {length} bytes does not fit the file")
         blobs.append(
             PuffinBlob(

@@ -14,7 +14,7 @@ from icesql.errors import CorruptFileError
 if TYPE_CHECKING:
     from pyroaring import BitMap64
 
-_MAGIC: Final = b"\xd1\xd3\x39\x64"
+VECTOR_MAGIC: Final = b"\xd1\xd3\x39\x64"
 # A few bytes of runs can encode billions of positions, more rows than any data file has.
 _MOST_POSITIONS: Final = 1 << 30
 
@@ -34,7 +34,7 @@ def read_deletion_vector(
     if length != len(blob) - 8:
         problem = f"the deletion vector says {length} bytes and has {len(blob) - 8}"
         raise CorruptFileError(path, problem, offset=offset)
-    if blob[4:8] != _MAGIC:
+    if blob[4:8] != VECTOR_MAGIC:
         raise CorruptFileError(path, "the deletion vector lacks its magic", offset=offset + 4)
     if zlib.crc32(blob[4:-4]) != int.from_bytes(blob[-4:], "big"):
         raise CorruptFileError(path, "the checksum of the deletion vector is wrong", offset=offset)

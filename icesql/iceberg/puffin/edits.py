@@ -5,16 +5,13 @@ Source: Iceberg spec, "Puffin" and "deletion-vector-v1 blob type".
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from typing import Final
 
 from icesql.errors import CorruptFileError
 from icesql.iceberg.metadata.json_fields import Malformed, as_object, load_json, objects
-from icesql.iceberg.puffin.container import read_puffin_payload
+from icesql.iceberg.puffin.container import MAGIC, footer_parts, read_puffin_payload
 
-_MAGIC: Final = b"PFA1"
-_NOT_COMPRESSED: Final = b"\0\0\0\0"
 _REFERENCED: Final = "referenced-data-file"
 
 
@@ -34,6 +31,4 @@ def edited_footer(
                 properties[_REFERENCED] = change(properties[_REFERENCED])
     except Malformed as error:
         raise CorruptFileError(path, f"bad Puffin footer: {error}", offset=start) from error
-    payload = json.dumps(footer, separators=(",", ":")).encode()
-    tail = (_MAGIC, payload, len(payload).to_bytes(4, "little"), _NOT_COMPRESSED, _MAGIC)
-    return start - len(_MAGIC), b"".join(tail)
+    return start - len(MAGIC), b"".join(footer_parts(footer, ascii_only=True))

@@ -5,16 +5,15 @@ Source: Iceberg spec, "Puffin" and "deletion-vector-v1 blob type".
 
 from __future__ import annotations
 
-import json
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from msgspec import Struct, field
 
-_MAGIC: Final = b"PFA1"
-_NOT_COMPRESSED: Final = b"\0\0\0\0"
-_VECTOR_MAGIC: Final = b"\xd1\xd3\x39\x64"
+from icesql.iceberg.puffin.container import MAGIC, footer_parts
+from icesql.iceberg.puffin.deletion_vector import VECTOR_MAGIC
+
 VECTOR_TYPE: Final = "deletion-vector-v1"
 # The reserved field id of the row position, the field that a vector refers to.
 _POSITION_ID: Final = 2147483645
@@ -43,16 +42,15 @@ def puffin_bytes(
     blobs: Sequence[NewBlob], created_by: str
 ) -> tuple[bytes, tuple[PlacedBlob, ...], int]:
     """A Puffin file, the places of its blobs in order, and the length of its footer."""
-    parts, places, described = [_MAGIC], [], []
-    offset = len(_MAGIC)
+    parts, places, described = [MAGIC], [], []
+    offset = len(MAGIC)
     for each in blobs:
         places.append(PlacedBlob(offset, len(each.data)))
         described.append(_described(each, offset))
         parts.append(each.data)
         offset += len(each.data)
     footer = {"blobs": described, "properties": {"created-by": created_by}}
-    payload = json.dumps(footer, separators=(",", ":"), ensure_ascii=False).encode()
-    tail = [_MAGIC, payload, len(payload).to_bytes(4, "little"), _NOT_COMPRESSED, _MAGIC]
+    tail = footer_parts(footer, ascii_only=False)
     return b"".join((*parts, *tail)), tuple(places), sum(map(len, tail))
 
 
@@ -80,7 +78,7 @@ def deletion_vector_blob(data_file: str, positions: Iterable[int]) -> NewBlob:
 
     bitmap = BitMap64(positions)
     bitmap.run_optimize()
-    vector = _VECTOR_MAGIC + bitmap.serialize()
+    vector = VECTOR_MAGIC + bitmap.serialize()
     length, checksum = len(vector).to_bytes(4, "big"), zlib.crc32(vector).to_bytes(4, "big")
     return NewBlob(
         VECTOR_TYPE,

@@ -46,12 +46,12 @@ def column_of(values: Sequence[Any], type: t.IcebergType) -> pa.Array:
         case t.ListType():
             items = [item for value in values for item in value or ()]
             return pa.ListArray.from_arrays(
-                _offsets(values), column_of(items, type.element), type=arrow_type(type)
+                offsets(values), column_of(items, type.element), type=arrow_type(type)
             )
         case t.MapType():
             pairs = [pair for value in values for pair in _pairs(value)]
             return pa.MapArray.from_arrays(
-                _offsets(values),
+                offsets(values),
                 column_of([key for key, _ in pairs], type.key),
                 column_of([item for _, item in pairs], type.value),
                 type=arrow_type(type),
@@ -75,7 +75,7 @@ def _pairs(value: Any) -> Iterable[Any]:
     return value.items() if isinstance(value, Mapping) else value or ()
 
 
-def _offsets(values: Sequence[Any]) -> pa.Array:
+def offsets(values: Sequence[Any]) -> pa.Array:
     """Offsets of lists, with NULL where a list is NULL."""
     ends = np.cumsum([0, *(0 if value is None else len(value) for value in values)])
     missing = np.array([*(value is None for value in values), False])

@@ -155,10 +155,7 @@ def _group(group: pa.Array, names: Sequence[Names], wanted: Sequence[bool]) -> l
 def _typed(array: pa.Array, names: Sequence[Names], wanted: Sequence[bool]) -> list[Node | None]:
     if isinstance(array, pa.ExtensionArray):
         array = array.storage if not _is_uuid(array.type) else array
-    there = [
-        needed and present
-        for needed, present in zip(wanted, array.is_valid().to_pylist(), strict=True)
-    ]
+    there = _present(array, wanted)
     if pa.types.is_struct(array.type):
         return _objects(array, names, there)
     if is_list(array.type):
@@ -168,16 +165,19 @@ def _typed(array: pa.Array, names: Sequence[Names], wanted: Sequence[bool]) -> l
     return [node if needed else None for node, needed in zip(nodes, there, strict=True)]
 
 
+def _present(array: pa.Array, wanted: Sequence[bool]) -> list[bool]:
+    return [
+        needed and valid for needed, valid in zip(wanted, array.is_valid().to_pylist(), strict=True)
+    ]
+
+
 def _objects(array: pa.Array, names: Sequence[Names], there: Sequence[bool]) -> list[Node | None]:
     objects: list[dict[str, Node]] = [{} for _ in there]
     for index in range(array.type.num_fields):
         name = array.type.field(index).name
         group = array.field(index)
-        present = [
-            needed and valid
-            for needed, valid in zip(there, group.is_valid().to_pylist(), strict=True)
-        ]
-        for members, value in zip(objects, _group(group, names, present), strict=True):
+        found = _group(group, names, _present(group, there))
+        for members, value in zip(objects, found, strict=True):
             if value is not None:
                 members[name] = value
     return [members if needed else None for members, needed in zip(objects, there, strict=True)]

@@ -27,16 +27,10 @@ class DeleteRelations:
         tasks = tuple(tasks)
         self.context, self.query = context, query
         self._positions = PositionDeletes(context, tasks, query)
-        self._groups = equality_groups(context, tasks, query)
-
-    @property
-    def equality_groups(self) -> tuple[EqualityGroup, ...]:
-        """One group per equality-id set and scope; for engines that join them themselves.
-
-        A data row is deleted when its key (NULL = NULL, NaN = NaN), and in a partitioned group its
-        file's partition ordinal, is in the group with a sequence number greater than the file's.
-        """
-        return self._groups
+        # One group per equality-id set and scope; for engines that join them themselves. A data row
+        # is deleted when its key (NULL = NULL, NaN = NaN), and in a partitioned group its file's
+        # partition ordinal, is in the group with a sequence number greater than the file's.
+        self.equality_groups = equality_groups(context, tasks, query)
 
     def position_array(self, task: FileScanTask) -> Positions | None:
         """Deleted positions of the task's whole data file, sorted, distinct int64; None for none.
@@ -51,4 +45,4 @@ class DeleteRelations:
 
     def groups_for(self, task: FileScanTask) -> tuple[EqualityGroup, ...]:
         """The groups that may delete rows of the task."""
-        return tuple(group for group in self._groups if group.applies_to(task))
+        return tuple(group for group in self.equality_groups if group.applies_to(task))

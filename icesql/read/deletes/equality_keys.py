@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from operator import itemgetter
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -93,7 +95,7 @@ def leaf_column(schema: Schema, field_id: int) -> KeyColumn:
     return KeyColumn(leaf, column, (0,) * len(ancestors))
 
 
-class EqualityGroup(Struct, frozen=True):
+class EqualityGroup(Struct, frozen=True, dict=True):
     """All equality deletes of a scan with one id set and one scope, or of one ``chain``.
 
     With ``partitions`` (scope: the delete file's own spec and partition) relations carry the
@@ -154,11 +156,9 @@ class EqualityGroup(Struct, frozen=True):
             for delete in task.deletes
         )
 
-    @property
+    @cached_property
     def _paths(self) -> frozenset[str]:
-        if self._state.paths is None:
-            self._state.paths = frozenset(file.path for file in self.files)
-        return self._state.paths
+        return frozenset(file.path for file in self.files)
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Every key of every delete file with its sequence number, duplicates included.
@@ -264,7 +264,6 @@ class _GroupState(Struct):
     lock: threading.Lock = field(default_factory=threading.Lock)
     index: KeyIndex | None = None
     kept: list[pa.RecordBatch] | None = None
-    paths: frozenset[str] | None = None
 
 
 def equality_groups(
@@ -291,20 +290,20 @@ def equality_groups(
         members.setdefault((tuple(sorted(set(file.equality_ids))), is_global), []).append(file)
     if context.paired:
         return tuple(
-            _group(ids, True, list(chain.deletes), context, query, chain)
-            for (ids, _), found in sorted(members.items(), key=lambda item: item[0])
+            _group(ids, True, chain.deletes, context, query, chain)
+            for (ids, _), found in sorted(members.items(), key=itemgetter(0))
             for chain in chains(found, tasks)
         )
     return tuple(
         _group(ids, is_global, found, context, query)
-        for (ids, is_global), found in sorted(members.items(), key=lambda item: item[0])
+        for (ids, is_global), found in sorted(members.items(), key=itemgetter(0))
     )
 
 
 def _group(
     ids: tuple[int, ...],
     is_global: bool,
-    files: list[DataFile],
+    files: Sequence[DataFile],
     context: ScanContext,
     query: QueryContext,
     chain: Chain | None = None,

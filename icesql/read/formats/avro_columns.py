@@ -17,6 +17,7 @@ from msgspec import Struct
 from icesql.errors import UnsupportedTableError
 from icesql.iceberg.avro.schema import AvroNode, OddSchema, parse_avro_schema
 from icesql.iceberg.metadata.json_fields import Malformed
+from icesql.read.columns.values import offsets
 from icesql.read.formats.decode_errors import decoding
 from icesql.read.formats.file_fields import FileField
 
@@ -132,28 +133,19 @@ def avro_array(column: AvroColumn, values: Sequence[Any], path: str) -> pa.Array
         case "record":
             return _struct(column, values, path)
         case "array":
-            lists = [() if value is None else value for value in values]
-            items = avro_array(column.children[0][2], [i for each in lists for i in each], path)
-            return pa.ListArray.from_arrays(
-                _offsets(lists), items, type=column.type, mask=_mask(values)
-            )
+            listed = [item for value in values for item in value or ()]
+            items = avro_array(column.children[0][2], listed, path)
+            return pa.ListArray.from_arrays(offsets(values), items, type=column.type)
         case "map" | "map-array":
             if column.kind == "map":
-                pairs = [() if value is None else tuple(value.items()) for value in values]
+                pairs = [pair for value in values for pair in (value or {}).items()]
             else:
-                pairs = [
-                    () if value is None else tuple((each["key"], each["value"]) for each in value)
-                    for value in values
-                ]
-            keys = [key for each in pairs for key, _ in each]
-            items = [item for each in pairs for _, item in each]
-            return pa.MapArray.from_arrays(
-                _offsets(pairs),
-                avro_array(column.children[0][2], keys, path),
-                avro_array(column.children[1][2], items, path),
-                type=column.type,
-                mask=_mask(values),
+                pairs = [(each["key"], each["value"]) for value in values for each in value or ()]
+            parts = (
+                avro_array(child, [pair[place] for pair in pairs], path)
+                for place, (_, _, child) in enumerate(column.children)
             )
+            return pa.MapArray.from_arrays(offsets(values), *parts, type=column.type)
         case _:
             return _leaf_array(column, values, path)
 
@@ -189,13 +181,6 @@ def _struct(column: AvroColumn, values: Sequence[Any], path: str) -> pa.Array:
         for name, _, child in column.children
     ]
     return pa.StructArray.from_arrays(children, fields=list(column.type), mask=_mask(values))
-
-
-def _offsets(lists: Sequence[Sequence[Any]]) -> pa.Array:
-    offsets = [0]
-    for each in lists:
-        offsets.append(offsets[-1] + len(each))
-    return pa.array(offsets, pa.int32())
 
 
 def _mask(values: Sequence[Any]) -> pa.Array | None:

@@ -10,6 +10,8 @@ from typing import Final
 
 from msgspec import Struct
 
+from icesql.read.formats.thrift import varint
+
 _TAIL_FOOTER: Final = 2
 _FOOTER_STRIPES: Final = 3
 _STRIPE_OFFSET: Final = 1
@@ -43,15 +45,15 @@ def _fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
     """Field numbers and values of a message; unknown fields are just more of them."""
     position = 0
     while position < len(data):
-        tag, position = _varint(data, position)
+        tag, position = varint(data, position)
         match tag & 7:
             case 0:
-                value, position = _varint(data, position)
+                value, position = varint(data, position)
                 yield tag >> 3, value
             case 1:
                 position += 8
             case 2:
-                size, position = _varint(data, position)
+                size, position = varint(data, position)
                 if position + size > len(data):
                     raise ValueError("a field of the ORC footer does not fit")
                 yield tag >> 3, data[position : position + size]
@@ -60,16 +62,3 @@ def _fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
                 position += 4
             case other:
                 raise ValueError(f"wire type {other} in the ORC footer")
-
-
-def _varint(data: bytes, position: int) -> tuple[int, int]:
-    value = shift = 0
-    while True:
-        byte = data[position]
-        position += 1
-        value |= (byte & 127) << shift
-        if byte < 128:
-            return value, position
-        shift += 7
-        if shift > 63:
-            raise ValueError("integer longer than 64 bits in the ORC footer")

@@ -13,7 +13,8 @@ from typing import Any
 import pyarrow as pa
 
 from icesql.iceberg import types as t
-from icesql.iceberg.bounds import NANOS_PER_DAY, decode_bound, scaled_decimal
+from icesql.iceberg.bounds import NANOS_PER_DAY, decode_bound
+from icesql.iceberg.decimals import scaled
 from icesql.iceberg.expressions.predicate import ALWAYS_FALSE, And, Leaf, Or, Predicate
 from icesql.iceberg.schema import Schema
 from icesql.read.formats.file_fields import FileField
@@ -143,7 +144,7 @@ def _internal(raw: Any, stored: pa.DataType, type: t.IcebergType) -> Any:
             return _timestamp(raw, stored, nano)
         case t.DecimalType() if pa.types.is_decimal(stored):
             whole = isinstance(raw, bytes)
-            return scaled_decimal(
+            return scaled(
                 int.from_bytes(raw, "big", signed=True) if whole else int(raw), stored.scale
             )
         case t.StringType() if isinstance(raw, bytes):

@@ -17,13 +17,6 @@ Row = tuple[Any, ...]
 # The file is what ``ManifestEntries.data_file`` gives, where a column needs it.
 Column = Callable[[ManifestEntries, int, Any], Any]
 
-_AS_STORED: Final = frozenset(
-    {
-        "column_sizes", "value_counts", "null_value_counts", "nan_value_counts", "lower_bounds",
-        "upper_bounds", "key_metadata", "split_offsets", "equality_ids", "sort_order_id",
-        "first_row_id", "referenced_data_file", "content_offset", "content_size_in_bytes",
-    }
-)  # fmt: skip
 _OF_ENTRIES: Final = frozenset(
     {
         "status", "snapshot_id", "sequence_number", "file_sequence_number", "file_format",
@@ -84,7 +77,6 @@ class FileRows:
             case name, _ if name in _OF_ENTRIES:
                 return lambda entries, index, file: getattr(entries, name)[index]
             case name, _:
-                assert name in _AS_STORED, name
                 self._needs_file = True
                 return lambda entries, index, file: getattr(file, name)
 

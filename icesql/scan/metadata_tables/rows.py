@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from itertools import islice
-from typing import Any
+from typing import Any, Final
 
 from msgspec import Struct
 
@@ -75,23 +75,24 @@ class _Rows(Struct, frozen=True):
         return (tuple(row[i] for i in wanted) for row in rows)
 
 
+_OF_TABLE: Final = {
+    "history": history_rows.history,
+    "snapshots": history_rows.snapshots,
+    "iceberg_snapshots": history_rows.engine_snapshots,
+    "refs": history_rows.refs,
+    "metadata_log_entries": history_rows.metadata_log_entries,
+}
+
+
 def _whole_rows(
     scan: TableScan, name: str, walk: ManifestWalk, query: QueryContext
 ) -> Iterable[Row]:
     table = scan.table
     if scan.rows is not None:
         return scan.rows(scan, query)
+    if name in _OF_TABLE:
+        return _OF_TABLE[name](table)
     match name:
-        case "history":
-            return history_rows.history(table)
-        case "snapshots":
-            return history_rows.snapshots(table)
-        case "iceberg_snapshots":
-            return history_rows.engine_snapshots(table)
-        case "refs":
-            return history_rows.refs(table)
-        case "metadata_log_entries":
-            return history_rows.metadata_log_entries(table)
         case "manifests":
             return manifest_rows.manifests(walk.manifests(), walk, scan.schema)
         case "all_manifests":

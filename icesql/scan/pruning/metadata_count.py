@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from icesql.context import QueryContext
 from icesql.iceberg.expressions.predicate import ALWAYS_FALSE, ALWAYS_TRUE
+from icesql.iceberg.manifest.entries import ADDED, EXISTING
 from icesql.iceberg.manifest.manifest import ManifestContent, ManifestFile
 from icesql.scan.manifest_reader import ManifestReader
 from icesql.scan.table_scan import TableScan
@@ -48,14 +49,10 @@ def _listed_rows(manifest: ManifestFile) -> int | None:
         # Files of v1 may have come from an import that counted an unknown as -1, and a sum
         # hides that.
         return None
-    added, existing = manifest.added_rows_count, manifest.existing_rows_count
-    if added is None or existing is None or added < 0 or existing < 0:
-        return None
-    for files, rows in (
-        (manifest.added_files_count, added),
-        (manifest.existing_files_count, existing),
-    ):
+    total = 0
+    for files, rows in (manifest.counts[ADDED], manifest.counts[EXISTING]):
         # Writers that do not count rows write zero: no rows in some files must be checked.
-        if files is None or (files > 0) != (rows > 0):
+        if files is None or rows is None or rows < 0 or (files > 0) != (rows > 0):
             return None
-    return added + existing
+        total += rows
+    return total
