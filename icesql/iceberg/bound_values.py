@@ -24,17 +24,10 @@ def encode_bound(type: t.IcebergType, value: Any) -> bytes:
     """
     match type:
         case t.BooleanType():
-            return b"\x01" if value else b"\x00"
+            return struct.pack("?", value)
         case t.IntegerType() | t.DateType():
             return struct.pack("<i", value)
-        case (
-            t.LongType()
-            | t.TimeType()
-            | t.TimestampType()
-            | t.TimestamptzType()
-            | t.TimestampNanoType()
-            | t.TimestamptzNanoType()
-        ):
+        case t.LongType() | t.TimeType() | t.AnyTimestamp():
             return struct.pack("<q", value)
         case t.FloatType():
             return struct.pack("<f", value)

@@ -40,12 +40,7 @@ def single_value_json(type: t.IcebergType, value: Any) -> Any:
             return date_text(value)
         case t.TimeType():
             return time_text(value, 6)
-        case (
-            t.TimestampType()
-            | t.TimestamptzType()
-            | t.TimestampNanoType()
-            | t.TimestamptzNanoType()
-        ):
+        case t.AnyTimestamp():
             return timestamp_text(value, type, separator="T")
         case t.UUIDType():
             return uuid_text(value)

@@ -42,14 +42,7 @@ def bucket_hash(value: Any, source_type: t.IcebergType) -> int:
         case t.TimestampNanoType() | t.TimestamptzNanoType():
             # The bucket of a nanosecond column equals that of the same microsecond column.
             return murmur3_x86_32((value // 1000).to_bytes(8, "little", signed=True))
-        case (
-            t.IntegerType()
-            | t.LongType()
-            | t.DateType()
-            | t.TimeType()
-            | t.TimestampType()
-            | t.TimestamptzType()
-        ):
+        case t.IntegerType() | t.LongType() | t.DateType() | t.TimeType() | t.AnyTimestamp():
             # Int and date hash as longs, so that promotion keeps the bucket.
             return murmur3_x86_32(value.to_bytes(8, "little", signed=True))
         case _:
@@ -62,12 +55,6 @@ def minimal_twos_complement(number: int) -> bytes:
     return number.to_bytes(length, "big", signed=True)
 
 
-_TIMESTAMPS: Final = (
-    t.TimestampType,
-    t.TimestamptzType,
-    t.TimestampNanoType,
-    t.TimestamptzNanoType,
-)
 _UNORDERED: Final = (t.VariantType, t.GeometryType, t.GeographyType, t.UnknownType)
 
 
@@ -185,10 +172,7 @@ class Bucket(Transform, frozen=True):
             | t.DecimalType
             | t.DateType
             | t.TimeType
-            | t.TimestampType
-            | t.TimestamptzType
-            | t.TimestampNanoType
-            | t.TimestamptzNanoType
+            | t.AnyTimestamp
             | t.StringType
             | t.UUIDType
             | t.FixedType
@@ -253,7 +237,7 @@ class TimeTransform(Transform, frozen=True):
 
     def accepts(self, source_type: t.IcebergType) -> bool:
         """Timestamps of all kinds, and dates except for hour."""
-        return isinstance(source_type, _TIMESTAMPS) or (
+        return isinstance(source_type, t.AnyTimestamp) or (
             isinstance(source_type, t.DateType) and self.unit != "hour"
         )
 
@@ -306,12 +290,7 @@ def human_value(value: Any, value_type: t.IcebergType) -> str:
             return java_time(value)
         case t.FloatType() | t.DoubleType():
             return java_float(value, single=isinstance(value_type, t.FloatType))
-        case (
-            t.TimestampType()
-            | t.TimestamptzType()
-            | t.TimestampNanoType()
-            | t.TimestamptzNanoType()
-        ):
+        case t.AnyTimestamp():
             return timestamp_text(value, value_type, separator="T")
         case t.UUIDType():
             return uuid_text(value)

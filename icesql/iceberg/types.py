@@ -71,19 +71,23 @@ class TimeType(PrimitiveType, frozen=True):
     pass
 
 
-class TimestampType(PrimitiveType, frozen=True):
+class AnyTimestamp(PrimitiveType, frozen=True):
+    """Base of the timestamps."""
+
+
+class TimestampType(AnyTimestamp, frozen=True):
     pass
 
 
-class TimestamptzType(PrimitiveType, frozen=True):
+class TimestamptzType(AnyTimestamp, frozen=True):
     pass
 
 
-class TimestampNanoType(PrimitiveType, frozen=True):
+class TimestampNanoType(AnyTimestamp, frozen=True):
     pass
 
 
-class TimestamptzNanoType(PrimitiveType, frozen=True):
+class TimestamptzNanoType(AnyTimestamp, frozen=True):
     pass
 
 
@@ -207,6 +211,10 @@ class MapType(IcebergType, frozen=True):
     def __str__(self) -> str:
         return f"map<{self.key}, {self.value}>"
 
+
+# Types whose values SQL and bounds order alike, with equal values that are the same: no NaN, no
+# zeros of two signs, and not Java's order of UUIDs.
+ORDERED: Final = (IntegerType, LongType, DateType, TimeType, AnyTimestamp, DecimalType, StringType)
 
 BOOLEAN: Final = BooleanType()
 INTEGER: Final = IntegerType()

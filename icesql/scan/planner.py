@@ -26,7 +26,7 @@ from icesql.iceberg.types import IcebergType
 from icesql.scan.manifest_reader import ManifestReader, WantedOf
 from icesql.scan.plan import NeededFiles, ScanPlan, SkipRecord, Survivors, scan_context
 from icesql.scan.report import ScanCounts
-from icesql.scan.spec_scan import SpecScan
+from icesql.scan.spec_scan import SpecScan, SpecScans
 from icesql.scan.table_scan import TableScan
 from icesql.scan.tasks.task import FileScanTask, content_bytes
 
@@ -176,7 +176,7 @@ class _Walk:
         self._filter = _trusted(scan) if self._prunes else ALWAYS_TRUE
         self._conditions = _trusted_conditions(scan) if self._prunes else ()
         self._manifests = ManifestReader(scan.table, query)
-        self._specs: dict[int, SpecScan] = {}
+        self._specs = SpecScans(self._filter, scan.schema, scan.table.metadata)
         self._delete_manifests: list[ManifestFile] = []
         self._places: set[str] = set()  # the live data files
         self.repeated: dict[str, None] = {}  # those that are listed more than once
@@ -251,19 +251,14 @@ class _Walk:
         return spec.spec, spec.types
 
     def _spec(self, manifest: ManifestFile) -> SpecScan:
-        found = self._specs.get(manifest.partition_spec_id)
-        if found is None:
-            metadata = self.scan.table.metadata
-            spec = metadata.specs.get(manifest.partition_spec_id)
-            if spec is None:
-                raise CorruptFileError(
-                    manifest.manifest_path,
-                    f"written by partition spec {manifest.partition_spec_id}, "
-                    "which the table's metadata does not have",
-                )
-            found = SpecScan(spec, self._filter, self.scan.schema, metadata)
-            self._specs[manifest.partition_spec_id] = found
-        return found
+        try:
+            return self._specs[manifest.partition_spec_id]
+        except KeyError as error:
+            raise CorruptFileError(
+                manifest.manifest_path,
+                f"written by partition spec {manifest.partition_spec_id}, "
+                "which the table's metadata does not have",
+            ) from error
 
     def _is_live(self, manifest: ManifestFile) -> bool:
         return not self._prunes or manifest.has_live_files

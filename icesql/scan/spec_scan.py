@@ -34,6 +34,19 @@ class SpecScan:
         self.residuals = ResidualEvaluator(row_filter, spec, schema)
 
 
+class SpecScans(dict[int, SpecScan]):
+    """The scans of the specs of a table by their ids, made on first use; KeyError for others."""
+
+    def __init__(self, row_filter: Predicate, schema: Schema, metadata: TableMetadata) -> None:
+        super().__init__()
+        self._filter, self._schema, self._metadata = row_filter, schema, metadata
+
+    def __missing__(self, spec_id: int) -> SpecScan:
+        spec = self._metadata.specs[spec_id]
+        found = self[spec_id] = SpecScan(spec, self._filter, self._schema, self._metadata)
+        return found
+
+
 def _projected(row_filter: Predicate, spec: PartitionSpec, schema: Schema) -> Predicate:
     if row_filter is ALWAYS_TRUE or not spec.fields:
         return ALWAYS_TRUE

@@ -5,47 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from icesql.iceberg.expressions.predicate import (
-    ALWAYS_FALSE,
-    ALWAYS_TRUE,
-    COMPARISONS,
-    And,
-    Leaf,
-    Operation,
-    Or,
-    Predicate,
-)
+from icesql.iceberg.expressions.predicate import COMPARISONS, Operation, Predicate, holds
 from icesql.iceberg.manifest.partition_values import UNSTORED
-from icesql.iceberg.transforms import parse_transform
-from icesql.iceberg.types import IcebergType
 
 
-def evaluate(
-    predicate: Predicate,
-    value_of: Callable[[int], Any],
-    type_of: Callable[[int], IcebergType] | None = None,
-) -> bool:
+def evaluate(predicate: Predicate, value_of: Callable[[int], Any]) -> bool:
     """Whether a row satisfies ``predicate``; ``value_of`` returns its values by field id.
 
-    NULL and NaN behave as in the predicate module. ``type_of`` is needed only for terms that
-    transform their column; without it ``value_of`` must return the transformed value.
+    NULL and NaN behave as in the predicate module. Of a term that transforms its column it returns
+    the transformed value.
     """
-    match predicate:
-        case Leaf(operation, term, literal):
-            value = value_of(term.field_id)
-            if term.transform != "identity" and type_of is not None:
-                value = parse_transform(term.transform).apply(value, type_of(term.field_id))
-            return matches(operation, literal, value)
-        case And(left, right):
-            return evaluate(left, value_of, type_of) and evaluate(right, value_of, type_of)
-        case Or(left, right):
-            return evaluate(left, value_of, type_of) or evaluate(right, value_of, type_of)
-        case _ if predicate is ALWAYS_TRUE:
-            return True
-        case _ if predicate is ALWAYS_FALSE:
-            return False
-        case _:
-            raise TypeError(f"not a predicate: {predicate!r}")
+    return holds(
+        predicate, lambda leaf: matches(leaf.operation, leaf.literal, value_of(leaf.term.field_id))
+    )
 
 
 def matches(operation: Operation, literal: Any, value: Any) -> bool:

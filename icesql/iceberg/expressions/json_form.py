@@ -14,6 +14,8 @@ from icesql.iceberg import types as t
 from icesql.iceberg.expressions.predicate import (
     ALWAYS_FALSE,
     ALWAYS_TRUE,
+    SETS,
+    UNARY,
     And,
     Leaf,
     Operation,
@@ -44,8 +46,6 @@ _SPELLINGS: Final = {
     Operation.NOT_STARTS_WITH: "not-starts-with",
 }
 _OPERATIONS: Final = {spelling: operation for operation, spelling in _SPELLINGS.items()}
-_UNARY: Final = (Operation.IS_NULL, Operation.NOT_NULL, Operation.IS_NAN, Operation.NOT_NAN)
-_SETS: Final = (Operation.IN, Operation.NOT_IN)
 _EPOCH: Final = datetime(1970, 1, 1)
 _EPOCH_DAY: Final = _EPOCH.toordinal()
 
@@ -129,11 +129,11 @@ def _leaf_json(leaf: Leaf, schema: Schema) -> Any:
     if any("." in each.name for each in (field, *schema.ancestors(field_id))):
         raise _NoForm
     term, operation, type = schema.name_by_id[field_id], leaf.operation, field.type
-    if operation in _UNARY:
+    if operation in UNARY:
         if "nan" in _SPELLINGS[operation] and not t.is_floating(type):
             raise _NoForm
         return {"type": _SPELLINGS[operation], "term": term}
-    if operation in _SETS:
+    if operation in SETS:
         if t.is_floating(type) and 0.0 in leaf.literal:
             raise _NoForm
         values = sorted((value_json(type, each) for each in leaf.literal), key=repr)
@@ -224,9 +224,9 @@ def _parse_leaf(operation: Operation, node: Mapping[str, Any], schema: Schema) -
         raise Malformed(f"an expression over the column {named[:100]!r}")
     (field_id,) = ids
     term, type = Term(field_id, named), schema.field_by_id[field_id].type
-    if operation in _UNARY:
+    if operation in UNARY:
         return Leaf(operation, term)
-    if operation in _SETS:
+    if operation in SETS:
         values = as_list(node.get("values"), "the values of an expression")
         return Leaf(operation, term, frozenset(_literal(type, each) for each in values))
     return Leaf(operation, term, _literal(type, node.get("value")))

@@ -44,6 +44,7 @@ from icesql.iceberg.decimals import scaled
 from icesql.iceberg.expressions.predicate import (
     ALWAYS_FALSE,
     ALWAYS_TRUE,
+    UNARY,
     Leaf,
     Operation,
     Predicate,
@@ -382,7 +383,7 @@ def compare(operation: Operation, term: Term, column_type: t.IcebergType, value:
     itself and is the greatest; that a NaN *row* satisfies ``> 1`` there is the caller's to add.
     """
     match operation:
-        case Operation.IS_NULL | Operation.NOT_NULL | Operation.IS_NAN | Operation.NOT_NAN:
+        case _ if operation in UNARY:
             return _unary(operation, term, column_type)
         case _ if isinstance(column_type, t.UnknownType):
             return ALWAYS_FALSE  # the column is always NULL
@@ -454,9 +455,7 @@ def _ordered(operation: Operation, term: Term, column_type: t.IcebergType, value
             return exact_number(operation, term, column_type, value)
         case t.FloatType() | t.DoubleType():
             return floating(operation, term, column_type, value)
-        case t.DateType() | t.TimestampType() | t.TimestamptzType():
-            return temporal(operation, term, column_type, value)
-        case t.TimestampNanoType() | t.TimestamptzNanoType():
+        case t.DateType() | t.AnyTimestamp():
             return temporal(operation, term, column_type, value)
         case t.TimeType():
             micros = time_micros(value)

@@ -35,6 +35,8 @@ class Operation(Enum):
     NOT_STARTS_WITH = "NOT STARTS WITH"
 
 
+UNARY: Final = (Operation.IS_NULL, Operation.NOT_NULL, Operation.IS_NAN, Operation.NOT_NAN)
+SETS: Final = (Operation.IN, Operation.NOT_IN)
 # Of a value and a literal. Python's are IEEE's: false for NaN except !=, and -0.0 == 0.0.
 COMPARISONS: Final[dict[Operation, Callable[[Any, Any], Any]]] = {
     Operation.LT: operator.lt,
@@ -130,14 +132,12 @@ class Leaf(Predicate, frozen=True):
     literal: Any = None
 
     def __str__(self) -> str:
-        match self.operation:
-            case Operation.IS_NULL | Operation.NOT_NULL | Operation.IS_NAN | Operation.NOT_NAN:
-                return f"{self.term} {self.operation.value}"
-            case Operation.IN | Operation.NOT_IN:
-                values = ", ".join(sorted(map(repr, self.literal)))
-                return f"{self.term} {self.operation.value} ({values})"
-            case _:
-                return f"{self.term} {self.operation.value} {self.literal!r}"
+        text = f"{self.term} {self.operation.value}"
+        if self.operation in UNARY:
+            return text
+        if self.operation in SETS:
+            return f"{text} ({', '.join(sorted(map(repr, self.literal)))})"
+        return f"{text} {self.literal!r}"
 
 
 _OPPOSITES: Final = (
@@ -190,6 +190,21 @@ def keep_columns(predicate: Predicate, field_ids: frozenset[int]) -> Predicate:
     return replace_leaves(
         predicate, lambda leaf: leaf if leaf.term.field_id in field_ids else ALWAYS_TRUE
     )
+
+
+def holds(predicate: Predicate, test: Callable[[Leaf], bool]) -> bool:
+    """Whether a predicate is true where its leaves are what ``test`` says. Raises TypeError."""
+    match predicate:
+        case Leaf():
+            return test(predicate)
+        case And(left, right):
+            return holds(left, test) and holds(right, test)
+        case Or(left, right):
+            return holds(left, test) or holds(right, test)
+        case _ if predicate in (ALWAYS_TRUE, ALWAYS_FALSE):
+            return predicate is ALWAYS_TRUE
+        case _:
+            raise TypeError(f"not a predicate: {predicate!r}")
 
 
 def leaves(predicate: Predicate) -> Iterator[Leaf]:

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from icesql.iceberg import types as t
 from icesql.iceberg.calendar import date_text, time_text, timestamp_text
-from icesql.iceberg.expressions.predicate import And, Leaf, Operation, Or, Predicate
+from icesql.iceberg.expressions.predicate import SETS, UNARY, And, Leaf, Or, Predicate
 from icesql.iceberg.partitioning import PartitionField, PartitionSpec
 from icesql.iceberg.schema import Schema
 from icesql.iceberg.transforms import (
@@ -37,12 +37,7 @@ def render_value(value_type: t.IcebergType, value: Any) -> str:
             return date_text(value)
         case t.TimeType() if isinstance(value, int):
             return time_text(value, 6)
-        case (
-            t.TimestampType()
-            | t.TimestamptzType()
-            | t.TimestampNanoType()
-            | t.TimestamptzNanoType()
-        ) if isinstance(value, int):
+        case t.AnyTimestamp() if isinstance(value, int):
             return timestamp_text(value, value_type)
         case t.UUIDType() if isinstance(value, bytes) and len(value) == 16:
             return uuid_text(value)
@@ -68,16 +63,15 @@ def _printable(character: str) -> str:
 
 def render_leaf(leaf: Leaf, show: Callable[[Any], str] = repr) -> str:
     """One comparison with its literals through ``show``; long IN lists show their first ones."""
-    match leaf.operation:
-        case Operation.IS_NULL | Operation.NOT_NULL | Operation.IS_NAN | Operation.NOT_NAN:
-            return f"{leaf.term} {leaf.operation.value}"
-        case Operation.IN | Operation.NOT_IN:
-            shown = [show(each) for each in heapq.nsmallest(MOST_LITERALS, leaf.literal)]
-            more = len(leaf.literal) - len(shown)
-            rest = f", … {more} more" if more else ""
-            return f"{leaf.term} {leaf.operation.value} ({', '.join(shown)}{rest})"
-        case _:
-            return f"{leaf.term} {leaf.operation.value} {show(leaf.literal)}"
+    text = f"{leaf.term} {leaf.operation.value}"
+    if leaf.operation in UNARY:
+        return text
+    if leaf.operation not in SETS:
+        return f"{text} {show(leaf.literal)}"
+    shown = [show(each) for each in heapq.nsmallest(MOST_LITERALS, leaf.literal)]
+    more = len(leaf.literal) - len(shown)
+    rest = f", … {more} more" if more else ""
+    return f"{text} ({', '.join(shown)}{rest})"
 
 
 def render_column_leaf(leaf: Leaf, schema: Schema) -> str:

@@ -16,6 +16,7 @@ from icesql.iceberg.manifest.manifest import (
     open_manifest,
 )
 from icesql.iceberg.manifest.narrow_entries import NarrowEntries, narrow_columns
+from icesql.iceberg.manifest.partition_values import PartitionFields
 from icesql.iceberg.manifest.stored_columns import unpacked
 from icesql.iceberg.types import IcebergType
 
@@ -27,18 +28,20 @@ def decode_for_filter(
     *,
     path: str,
     partition_types: Sequence[IcebergType],
-    partition_fields: Sequence[tuple[int, str]] | None = None,
+    partition_fields: PartitionFields = None,
 ) -> ManifestEntries | NarrowEntries:
     """Decode a manifest, of a data manifest only the bounds that a filter needs where that pays.
 
     ``wanted`` names the bounds: (map, field id). ``data`` may be a file that was unpacked before.
     Raises as ``decode_manifest`` does; errors in other values are raised when those are decoded.
     """
-    spec = None if partition_fields is None else tuple(partition_fields)
     if isinstance(data, AvroFile):
         file, size = data, None
     else:
-        file, size = open_manifest(data, manifest, path, partition_types, spec), len(data)
+        file, size = (
+            open_manifest(data, manifest, path, partition_types, partition_fields),
+            len(data),
+        )
     # A file of another length may be another manifest; only all entries show who wrote it.
     is_listed = size is None or manifest.manifest_length in (None, size)
     if manifest.content is ManifestContent.DATA and is_listed:
@@ -47,9 +50,16 @@ def decode_for_filter(
             lengths = [*map(len, columns.pop("entry"))]
             size = len(file.data)
             return NarrowEntries(
-                lambda: file, lengths, columns, size, manifest, path, partition_types, spec
+                lambda: file,
+                lengths,
+                columns,
+                size,
+                manifest,
+                path,
+                partition_types,
+                partition_fields,
             )
-    found = read_manifest(file, partition_types, spec)
+    found = read_manifest(file, partition_types, partition_fields)
     check_entries(found, manifest, size, path)
     return inherit(found, manifest, path)
 
@@ -61,7 +71,7 @@ def from_stored(
     *,
     path: str,
     partition_types: Sequence[IcebergType],
-    partition_fields: Sequence[tuple[int, str]] | None = None,
+    partition_fields: PartitionFields = None,
 ) -> NarrowEntries | None:
     """As ``decode_for_filter`` gave them when they were stored; ``read`` reads the manifest.
 
@@ -71,9 +81,10 @@ def from_stored(
     found = unpacked(stored)
     if found is None:
         return None
-    spec = None if partition_fields is None else tuple(partition_fields)
 
     def file() -> AvroFile:
-        return open_manifest(read(), manifest, path, partition_types, spec)
+        return open_manifest(read(), manifest, path, partition_types, partition_fields)
 
-    return NarrowEntries(file, *found, len(stored), manifest, path, partition_types, spec)
+    return NarrowEntries(
+        file, *found, len(stored), manifest, path, partition_types, partition_fields
+    )

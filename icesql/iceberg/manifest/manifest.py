@@ -274,7 +274,7 @@ def decode_manifest(
     *,
     path: str,
     partition_types: Sequence[IcebergType],
-    partition_fields: Sequence[tuple[int, str]] | None = None,
+    partition_fields: PartitionFields = None,
 ) -> ManifestEntries:
     """The entries of a manifest, with the values they inherit from the manifest list.
 
@@ -283,9 +283,8 @@ def decode_manifest(
     found by these, else by position, and UNSTORED marks one that is missing. Raises
     CorruptFileError naming ``path``, UnsupportedTableError when it is encrypted.
     """
-    spec = None if partition_fields is None else tuple(partition_fields)
-    file = open_manifest(data, manifest, path, partition_types, spec)
-    columns = read_manifest(file, partition_types, spec)
+    file = open_manifest(data, manifest, path, partition_types, partition_fields)
+    columns = read_manifest(file, partition_types, partition_fields)
     check_entries(columns, manifest, len(data), path)
     return inherit(columns, manifest, path)
 

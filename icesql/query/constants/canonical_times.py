@@ -46,13 +46,7 @@ def read_for(column_type: t.IcebergType, value: Any) -> Any:
     match column_type:
         case t.TimeType():
             found: Any = time_of_day(value)
-        case (
-            t.DateType()
-            | t.TimestampType()
-            | t.TimestamptzType()
-            | t.TimestampNanoType()
-            | t.TimestamptzNanoType()
-        ):
+        case t.DateType() | t.AnyTimestamp():
             found = _timestamp(value, column_type)
         case _:
             return value

@@ -27,11 +27,6 @@ if TYPE_CHECKING:
     from icesql.iceberg.types import NestedField
     from icesql.scan.table_scan import TableScan
 
-# Types whose equal values are equal in SQL and in bounds: no NaN, no zeros of two signs.
-_COMPARABLE: Final = (
-    t.IntegerType, t.LongType, t.DateType, t.TimeType, t.TimestampType, t.TimestamptzType,
-    t.TimestampNanoType, t.TimestamptzNanoType, t.DecimalType, t.StringType,
-)  # fmt: skip
 _WHOLE: Final = (t.IntegerType, t.LongType)
 _MOST_EDGES: Final = 200
 
@@ -243,7 +238,7 @@ def compare_alike(one: NestedField, other: NestedField) -> bool:
     """Whether SQL compares two columns without converting values."""
     if isinstance(one.type, _WHOLE) and isinstance(other.type, _WHOLE):
         return True
-    return one.type == other.type and isinstance(one.type, _COMPARABLE)
+    return one.type == other.type and isinstance(one.type, t.ORDERED)
 
 
 def _is_of_table(scan: TableScan) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -14,10 +15,7 @@ from icesql.read.columns.arrow_schema import arrow_field, arrow_type
 
 _COUNTED = (
     t.TimeType,
-    t.TimestampType,
-    t.TimestamptzType,
-    t.TimestampNanoType,
-    t.TimestamptzNanoType,
+    t.AnyTimestamp,
 )
 
 
@@ -77,9 +75,9 @@ def _pairs(value: Any) -> Iterable[Any]:
 
 def offsets(values: Sequence[Any]) -> pa.Array:
     """Offsets of lists, with NULL where a list is NULL."""
-    ends = np.cumsum([0, *(0 if value is None else len(value) for value in values)])
-    missing = np.array([*(value is None for value in values), False])
-    return pa.array(ends.astype(np.int32), mask=missing)
+    *begins, end = accumulate((len(value or ()) for value in values), initial=0)
+    known = [None if value is None else at for value, at in zip(values, begins, strict=True)]
+    return pa.array([*known, end], pa.int32())
 
 
 def repeated(value: pa.Array, count: int) -> pa.Array:

@@ -7,7 +7,7 @@ maximum, and no comparison is true for it. Source: Iceberg Java, ParquetMetricsR
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import pyarrow as pa
@@ -15,7 +15,7 @@ import pyarrow as pa
 from icesql.iceberg import types as t
 from icesql.iceberg.bounds import NANOS_PER_DAY, decode_bound
 from icesql.iceberg.decimals import scaled
-from icesql.iceberg.expressions.predicate import ALWAYS_FALSE, And, Leaf, Or, Predicate
+from icesql.iceberg.expressions.predicate import Leaf, Predicate, holds
 from icesql.iceberg.schema import Schema
 from icesql.read.formats.file_fields import FileField
 from icesql.scan.pruning.column_summary import ColumnSummary, why_none
@@ -61,15 +61,7 @@ class RowGroups:
 
     def may_match(self, group: int, predicate: Predicate) -> bool:
         """False only if no row of the row group can satisfy ``predicate``."""
-        match predicate:
-            case And(left, right):
-                return self.may_match(group, left) and self.may_match(group, right)
-            case Or(left, right):
-                return self.may_match(group, left) or self.may_match(group, right)
-            case Leaf():
-                return self._leaf_may_match(group, predicate)
-            case _:
-                return predicate is not ALWAYS_FALSE
+        return holds(predicate, partial(self._leaf_may_match, group))
 
     def _leaf_may_match(self, group: int, leaf: Leaf) -> bool:
         known = self._leaf_by_id.get(leaf.term.field_id)
@@ -134,12 +126,7 @@ def _internal(raw: Any, stored: pa.DataType, type: t.IcebergType) -> Any:
             return int(raw)
         case t.TimeType() if pa.types.is_time(stored) and isinstance(raw, int):
             return raw * _NANOS[stored.unit] // 1000
-        case (
-            t.TimestampType()
-            | t.TimestamptzType()
-            | t.TimestampNanoType()
-            | t.TimestamptzNanoType()
-        ):
+        case t.AnyTimestamp():
             nano = isinstance(type, t.TimestampNanoType | t.TimestamptzNanoType)
             return _timestamp(raw, stored, nano)
         case t.DecimalType() if pa.types.is_decimal(stored):

@@ -30,7 +30,7 @@ from icesql.iceberg.metadata.json_fields import Malformed, load_json
 from icesql.iceberg.metadata_columns import LAST_UPDATED_SEQUENCE_NUMBER, METADATA_IDS, SNAPSHOT_ID
 from icesql.scan.plan import ScanPlan, scan_context
 from icesql.scan.report import ScanCounts
-from icesql.scan.spec_scan import SpecScan
+from icesql.scan.spec_scan import SpecScan, SpecScans
 from icesql.scan.table_scan import TableScan
 from icesql.scan.tasks.task import FileScanTask, content_bytes
 from icesql.storage.open import is_local
@@ -186,7 +186,7 @@ class _Tasks:
         self._filter = row_filter if query.settings.prune else ALWAYS_TRUE
         # The predicate sent to the catalog is implied by the filter; residuals may repeat its form.
         self._known = self._filter & parse_predicate(body, scan.schema)
-        self._specs: dict[int, SpecScan] = {}
+        self._specs = SpecScans(self._filter, scan.schema, scan.table.metadata)
         self._seen: set[str] = set()
         self._deletes: dict[tuple[str, int | None], DataFile] = {}
         self._residuals: dict[tuple[bytes, int], tuple[bool, Predicate]] = {}
@@ -246,11 +246,12 @@ class _Tasks:
     # ------------------------------------------------------------------ files
 
     def _file(self, sent: ContentFile) -> tuple[DataFile, SpecScan]:
-        spec = self._spec(sent.spec_id)
-        if spec is None:
+        try:
+            spec = self._specs[sent.spec_id]
+        except KeyError as error:
             raise self._contradiction(
                 f"the file {sent.file_path} has spec {sent.spec_id}, which the table has not"
-            )
+            ) from error
         if sent.key_metadata is not None:
             raise UnsupportedTableError(
                 "encryption (a file is encrypted)", table=self._scan.table.name, path=sent.file_path
@@ -263,17 +264,6 @@ class _Tasks:
             return data_file(sent, spec.spec, spec.types), spec
         except Malformed as error:
             raise self._contradiction(f"the file {sent.file_path}: {error}") from error
-
-    def _spec(self, spec_id: int) -> SpecScan | None:
-        found = self._specs.get(spec_id)
-        if found is None:
-            metadata = self._scan.table.metadata
-            spec = metadata.specs.get(spec_id)
-            if spec is None:
-                return None
-            found = SpecScan(spec, self._filter, self._scan.schema, metadata)
-            self._specs[spec_id] = found
-        return found
 
     def _delete(self, sent: ContentFile) -> DataFile:
         """A delete file, the same object however many responses name it."""

@@ -13,7 +13,7 @@ from icesql.iceberg.manifest.manifest import ManifestContent, ManifestFile
 from icesql.iceberg.manifest.partition_values import UNSTORED
 from icesql.iceberg.metadata.snapshot import Snapshot
 from icesql.scan.manifest_reader import ManifestReader
-from icesql.scan.spec_scan import SpecScan
+from icesql.scan.spec_scan import SpecScan, SpecScans
 from icesql.scan.table_scan import TableScan
 
 _KINDS: Final = {
@@ -35,7 +35,8 @@ class ManifestWalk:
         self._scan, self._query = scan, query
         self._manifests = ManifestReader(scan.table, query)
         self._kinds = _KINDS.get(name.removeprefix("all_"), _BOTH)
-        self._specs: dict[int, SpecScan] = {}
+        metadata = scan.table.metadata
+        self._specs = SpecScans(ALWAYS_TRUE, metadata.schema, metadata)
 
     def manifests_of(self, snapshot: Snapshot) -> tuple[ManifestFile, ...]:
         """The manifests of a snapshot in the order of its list."""
@@ -72,17 +73,12 @@ class ManifestWalk:
 
     def spec_scan(self, spec_id: int, path: str) -> SpecScan:
         """The scan of a spec of the table. Raises CorruptFileError for another spec."""
-        found = self._specs.get(spec_id)
-        if found is None:
-            metadata = self._scan.table.metadata
-            spec = metadata.specs.get(spec_id)
-            if spec is None:
-                raise CorruptFileError(
-                    path, f"partition spec {spec_id}, which the table's metadata does not have"
-                )
-            found = SpecScan(spec, ALWAYS_TRUE, metadata.schema, metadata)
-            self._specs[spec_id] = found
-        return found
+        try:
+            return self._specs[spec_id]
+        except KeyError as error:
+            raise CorruptFileError(
+                path, f"partition spec {spec_id}, which the table's metadata does not have"
+            ) from error
 
     def _wanted(self, manifests: Any) -> list[ManifestFile]:
         kept = [each for each in manifests if each.content in self._kinds]

@@ -8,7 +8,6 @@ that enclose the values, so truncated texts do no harm.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Final
 
 from msgspec import Struct
 
@@ -26,12 +25,6 @@ from icesql.iceberg.manifest.entries import ManifestEntries
 from icesql.iceberg.schema import Schema
 from icesql.scan.pruning.column_summary import ColumnSummary
 from icesql.scan.pruning.metrics_evaluator import ColumnStatistics, metrics_mask
-
-# Types whose values SQL and bounds order alike; NaN rules out floats, and Java's order UUIDs.
-_ORDERED: Final = (
-    t.IntegerType, t.LongType, t.DateType, t.TimeType, t.TimestampType, t.TimestamptzType,
-    t.TimestampNanoType, t.TimestamptzNanoType, t.DecimalType, t.StringType,
-)  # fmt: skip
 
 
 class Extreme(Struct, frozen=True):
@@ -66,7 +59,7 @@ class Candidate(Struct, frozen=True):
 
 def is_ordered(value_type: t.IcebergType) -> bool:
     """Whether bounds can locate the extreme values of a column."""
-    return isinstance(value_type, _ORDERED)
+    return isinstance(value_type, t.ORDERED)
 
 
 def needless(

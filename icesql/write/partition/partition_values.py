@@ -35,10 +35,7 @@ _EIGHT_BYTES: Final = (
     t.LongType,
     t.DateType,
     t.TimeType,
-    t.TimestampType,
-    t.TimestamptzType,
-    t.TimestampNanoType,
-    t.TimestamptzNanoType,
+    t.AnyTimestamp,
 )
 
 
@@ -47,13 +44,7 @@ def internal_array(array: pa.Array, type: t.IcebergType) -> pa.Array:
     match type:
         case t.DateType():
             return array.cast(pa.int32())
-        case (
-            t.TimeType()
-            | t.TimestampType()
-            | t.TimestamptzType()
-            | t.TimestampNanoType()
-            | t.TimestamptzNanoType()
-        ):
+        case t.TimeType() | t.AnyTimestamp():
             return array.cast(pa.int64())
         case t.UUIDType() if isinstance(array, pa.ExtensionArray):
             return array.storage

@@ -45,7 +45,7 @@ def test_nan_satisfies_not_null_is_nan_and_the_negated_comparisons(operation):
 def test_comparisons(kind, predicate, value, expected):
     schema = columns(f"x {kind}")
     row = {1: read_value(read_type(kind), value)}
-    found = evaluate(read_predicate(predicate, schema), row.get, schema.type_of)
+    found = evaluate(read_predicate(predicate, schema), row.get)
     assert str(found) == expected
 
 

@@ -181,7 +181,7 @@ class Manifest(Stage):
         """The partition has values of these types, each behind the id of its field where it is known."""
         cut = [each.rpartition(":") for each in types]
         known = [(int(number), kind) for number, _, kind in cut if number]
-        more: Any = {"partition_fields": known} if known else {}
+        more: Any = {"partition_fields": tuple(known)} if known else {}
         manifest = ManifestFile("m", **self.given)
         data, kinds = (
             write_manifest(self.rows, *self.fields),
@@ -461,7 +461,7 @@ def test_every_manifest_of_the_corpus_decodes(corpus: Path) -> None:
                 manifest,
                 path=manifest.manifest_path,
                 partition_types=partition_types(spec, metadata.file_schema),
-                partition_fields=[(each.field_id, each.name) for each in spec.fields],
+                partition_fields=tuple((each.field_id, each.name) for each in spec.fields),
             )
             for index in range(entries.count):
                 assert len(entries.data_file(index).partition) == len(spec.fields)

@@ -32,15 +32,7 @@ _DEFAULTS_AS_TEXT = (
     | t.DateType
 )
 _NATIVE_LEAVES = (
-    _DEFAULTS_AS_TEXT
-    | t.TimeType
-    | t.TimestampType
-    | t.TimestamptzType
-    | t.TimestampNanoType
-    | t.TimestamptzNanoType
-    | t.BinaryType
-    | t.FixedType
-    | t.UUIDType
+    _DEFAULTS_AS_TEXT | t.TimeType | t.AnyTimestamp | t.BinaryType | t.FixedType | t.UUIDType
 )
 
 

@@ -69,7 +69,7 @@ def form(version=2, spec=BUCKET, content=ManifestContent.DATA):
 
 def read(data, manifest, spec=BUCKET):
     types = partition_types(spec, SCHEMA)
-    names = [(each.field_id, each.name) for each in spec.fields]
+    names = tuple((each.field_id, each.name) for each in spec.fields)
     return decode_manifest(data, manifest, path="x", partition_types=types, partition_fields=names)
 
 
