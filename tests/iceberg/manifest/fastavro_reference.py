@@ -45,12 +45,12 @@ def _columns(rows: list[Node], schema: AvroNode, types: Sequence[IcebergType]) -
     contents = [each or 0 for each in _values(files, file, known.CONTENT)]
     path, file_format, partition, counts, sizes = (_values(files, file, each) for each in _COLUMNS)
     partition_fields = known.fields_of(file[known.PARTITION].node)
-    maps = {
+    maps: Any = {
         name: PlainMaps([_map(each, field_id, file) for each in _values(files, file, field_id)])
         for field_id, name in (known.COUNT_MAPS | known.BOUND_MAPS).items()
         if field_id in file
     }
-    rare = {
+    rare: Any = {
         name: {
             index: tuple(each) if isinstance(each, list) else each
             for index, each in enumerate(_values(files, file, field_id))
@@ -71,11 +71,11 @@ def _columns(rows: list[Node], schema: AvroNode, types: Sequence[IcebergType]) -
     )
 
 
-def _values(rows: list[Node], fields: Node, field_id: int) -> list[Any]:
+def _values(rows: list[Node], fields: Any, field_id: int) -> list[Any]:
     return [row[fields[field_id].name] if field_id in fields else None for row in rows]
 
 
-def _map(pairs: list[Node] | None, field_id: int, file: Node) -> Node | None:
+def _map(pairs: list[Node] | None, field_id: int, file: Any) -> Any:
     key, value = known.pair_fields(file[field_id].node)
     return None if pairs is None else {each[key.name]: each[value.name] for each in pairs}
 
