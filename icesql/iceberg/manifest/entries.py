@@ -144,7 +144,7 @@ read_long_array: Final = compile_reader(AvroNode("array", items=(AvroNode("long"
 
 
 def _decoded(what: str, path: str, read: Callable[..., Any], *where: Any) -> Any:
-    """What ``read`` returns; errors are in the bytes of the manifest at ``path``."""
+    """The result of ``read``; its errors are in the bytes of the manifest at ``path``."""
     try:
         return read(*where)
     except (IndexError, BadAvro) as error:
