@@ -42,11 +42,15 @@ def stop_clock(tree: exp.Expr, query: QueryContext) -> list[Edit]:
         start, stop = node.meta.get("start"), node.meta.get("stop")
         if start is not None and stop is not None:
             edits.append(Edit(start, stop, VALUE, write_literal(constant)))
-        parent = node.parent
-        if isinstance(parent, exp.Select) and node.arg_key == "expressions":
-            constant = exp.alias_(constant, node.sql(dialect="duckdb").lower(), quoted=True)
-        node.replace(constant)
+        put(constant, node, node.sql(dialect="duckdb").lower())
     return edits
+
+
+def put(value: exp.Expr, node: exp.Expr, name: str) -> None:
+    """Replace a call by its value; a result column keeps the name of the call."""
+    if isinstance(node.parent, exp.Select) and node.arg_key == "expressions":
+        value = exp.alias_(value, name, quoted=True)
+    node.replace(value)
 
 
 def clock_time(node: exp.Expr, query: QueryContext) -> datetime | date | None:

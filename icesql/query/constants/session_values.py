@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from sqlglot import exp
 
+from icesql.query.constants.current_time import put
 from icesql.sql.acceptance import SESSION_CALLS
 from icesql.sql.constant import Constant
 from icesql.sql.parameters import write_literal
@@ -48,9 +49,7 @@ def put_session_values(tree: exp.Expr, session: SessionState, query: QueryContex
         value = _value(node, what, session, query)
         edits.append(Edit(node.meta["start"], node.meta["stop"], VALUE, write_literal(value)))
         value.meta["parameter_at"] = node.meta["start"]
-        if isinstance(node.parent, exp.Select) and node.arg_key == "expressions":
-            value = exp.alias_(value, _written(node), quoted=True)
-        node.replace(value)
+        put(value, node, _written(node))
     return edits
 
 
@@ -68,10 +67,7 @@ def put_session_literals(
         written = node.name.lower() if isinstance(node, exp.Anonymous) else node.sql_name().lower()
         if dialect == "spark" and written == "current_database":
             what = "schema"
-        value = _value(node, what, session, query)
-        if isinstance(node.parent, exp.Select) and node.arg_key == "expressions":
-            value = exp.alias_(value, f"{written}()", quoted=True)
-        node.replace(value)
+        put(_value(node, what, session, query), node, f"{written}()")
 
 
 def _calls(tree: exp.Expr) -> Iterator[tuple[exp.Expr, str]]:

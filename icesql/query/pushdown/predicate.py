@@ -8,7 +8,7 @@ condition.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from typing import TYPE_CHECKING, Final
 
@@ -88,7 +88,9 @@ class Translator(Struct):
                     each, negated=negated != (each.name in ("!~~", "not_like_escape"))
                 )
             case "starts_with" | "prefix" | "^@" if len(parts) == 2:
-                return self._starts_with(each, negated=negated)
+                return self._of_text(
+                    each, lambda term, text: starts_with(term, text, negated=negated)
+                )
             case "isnan" if parts and parts[0].is_column(t.FloatType, t.DoubleType):
                 return Leaf(Operation.NOT_NAN if negated else Operation.IS_NAN, term_of(parts[0]))
             case _:
@@ -268,16 +270,17 @@ class Translator(Struct):
             return self._left(f"{operand.value.type} columns have no null counts")
         return Leaf(Operation.IS_NULL if is_null else Operation.NOT_NULL, term_of(operand))
 
-    def _text(self, each: Expression) -> tuple[Expression, str] | None:
-        """The text column and the constant text of a condition; None for others."""
+    def _of_text(
+        self, each: Expression, made: Callable[[Term, str], Predicate | None]
+    ) -> Predicate:
+        """The predicate that ``made`` returns for a text column and a constant text."""
         column, constant = each.arguments[0], self.constant(each.arguments[1])
+        if constant is not None and constant.kind is Kind.NULL:
+            return ALWAYS_FALSE
         if not column.is_column(t.StringType) or constant is None or constant.kind not in _TEXTS:
-            return None
-        return column, constant.value
-
-    def _is_null_text(self, each: Expression) -> bool:
-        constant = self.constant(each.arguments[1])
-        return constant is not None and constant.kind is Kind.NULL
+            return self.opaque(each)
+        found = made(term_of(column), constant.value)
+        return self.opaque(each) if found is None else found
 
     def _like(self, each: Expression, *, negated: bool) -> Predicate:
         escape: str | None = None
@@ -285,19 +288,9 @@ class Translator(Struct):
             escape = each.arguments[2].text
             if escape is None or len(escape) > 1:
                 return self.opaque(each)
-        if self._is_null_text(each):
-            return ALWAYS_FALSE
-        found = self._text(each)
-        made = found and like(term_of(found[0]), found[1], escape or None, negated=negated)
-        return self.opaque(each) if made is None else made
-
-    def _starts_with(self, each: Expression, *, negated: bool) -> Predicate:
-        if self._is_null_text(each):
-            return ALWAYS_FALSE
-        found = self._text(each)
-        if found is None:
-            return self.opaque(each)
-        return starts_with(term_of(found[0]), found[1], negated=negated)
+        return self._of_text(
+            each, lambda term, text: like(term, text, escape or None, negated=negated)
+        )
 
     def _boolean(self, each: Expression, *, negated: bool) -> Predicate:
         """The predicate of a boolean value: a constant, or a bare boolean column."""

@@ -6,6 +6,7 @@ or made distinct: it excludes whole groups and partitions.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import takewhile
 from typing import TYPE_CHECKING, Final
 
@@ -166,12 +167,7 @@ class OuterJoins:
 
     def seen_by_where(self) -> list[tuple[FromItem, bool]]:
         """Items that WHERE may filter, each with True if it may be all NULL there."""
-        nullable = self._nullable_before(None)
-        return [
-            (item, id(item) in nullable)
-            for item in self._items
-            if self.is_usable(item) and not item.is_filter_only
-        ]
+        return self._seen(self._items, None)
 
     def seen_by_on(self, join: exp.Join) -> list[tuple[FromItem, bool]]:
         """Items that the ON of ``join`` may filter, each with True if it may be all NULL there."""
@@ -183,10 +179,15 @@ class OuterJoins:
             left = []
         elif join.kind != "SEMI" and join.side == "RIGHT":
             right = []
+        return self._seen([*left, *right], join)
+
+    def _seen(
+        self, items: Sequence[FromItem], join: exp.Join | None
+    ) -> list[tuple[FromItem, bool]]:
         nullable = self._nullable_before(join)
         return [
             (item, id(item) in nullable)
-            for item in (*left, *right)
+            for item in items
             if self.is_usable(item) and not (item.is_filter_only and item.join is not join)
         ]
 
