@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from typing import Final
 
+from icesql.quoting import quoted
 from icesql.sql.acceptance import function_name
 from icesql.sql.engine_functions import is_file_function
 from icesql.sql.positions import of_files, offset_of, syntax_error, unsupported
 from icesql.sql.statement import FileReference
 from icesql.sql.statement_words import FILES_HINT, FORMATS_HINT
 from icesql.sql.trees import exp
-from icesql.sql.user_text import TABLE, Edit, quoted
+from icesql.sql.user_text import TABLE, Edit
 
 _SUFFIXES: Final = {
     ".parquet": "read_parquet", ".parq": "read_parquet",

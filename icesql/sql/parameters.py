@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Any, Final
 
+from icesql import quoting
 from icesql.context import Variables
 from icesql.errors import DataError, ProgrammingError
 from icesql.interval import Interval
@@ -210,7 +211,7 @@ def write_literal(node: exp.Expr) -> str:
         case exp.Boolean():
             return "true" if node.this else "false"
         case exp.Literal() if node.is_string:
-            return "'" + str(node.this).replace("'", "''") + "'"
+            return quoting.literal(str(node.this))
         case exp.Literal():
             return str(node.this)
         case exp.Neg():

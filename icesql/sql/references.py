@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Final, cast
 from msgspec import Struct
 
 from icesql.errors import AmbiguousTableError, similar_names
+from icesql.quoting import quoted
 from icesql.sql.acceptance import function_name, refuse_travel
 from icesql.sql.positions import offset_of, syntax_error, unsupported
 from icesql.sql.show_statements.in_from import PREFIX
 from icesql.sql.statement import INFORMATION_SCHEMA, Query, Shown, TableReference
 from icesql.sql.time_travel import TimeTravel, read_travel, travel_of
 from icesql.sql.trees import exp
-from icesql.sql.user_text import CUT, NAME, TABLE, Edit, quoted
+from icesql.sql.user_text import CUT, NAME, TABLE, Edit
 
 if TYPE_CHECKING:
     from icesql.sql.change_range import ChangeRange

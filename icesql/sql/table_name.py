@@ -6,8 +6,8 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
+from icesql.quoting import quoted
 from icesql.sql.keywords import KEYWORDS
-from icesql.sql.user_text import quoted
 
 _PART: Final = r"""(?:"(?:[^"]++|"")*+"|`(?:[^`]++|``)*+`|[^."`\s]++)"""
 _NAME: Final = re.compile(rf"\s*+{_PART}\s*+(?:\.\s*+{_PART}\s*+)*+")

@@ -100,11 +100,6 @@ def _order(edit: Edit) -> tuple[int, bool, int]:
     return edit.start, edit.end > edit.start, -edit.end
 
 
-def quoted(name: str) -> str:
-    """Return a name in double quotes."""
-    return '"' + name.replace('"', '""') + '"'
-
-
 def nameless_columns(
     tree: exp.Expr,
 ) -> tuple[tuple[tuple[int, int], ...], dict[int, Node]]:

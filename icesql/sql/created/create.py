@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Final
 from msgspec.structs import replace
 
 from icesql.errors import Error
+from icesql.quoting import quoted
 from icesql.sql.cursor import TokenCursor
 from icesql.sql.lexer import Token
 from icesql.sql.macros.macro import TEMPORARY
 from icesql.sql.parameters import Parameters
 from icesql.sql.positions import syntax_error, unsupported
 from icesql.sql.statement import CreateTemporary, Drop, Query, Statement
-from icesql.sql.user_text import quoted
 
 if TYPE_CHECKING:
     from icesql.sql.parse import Parse

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from sqlglot import exp
 
 from icesql.errors import Error, ProgrammingError
+from icesql.quoting import quoted
 from icesql.sql.lexer import (
     CLOSING,
     NUMBER,
@@ -31,7 +32,7 @@ from icesql.sql.macros.macro import Body, Macro, Macros, bodies_of
 from icesql.sql.parser.depth import select_columns
 from icesql.sql.positions import syntax_error, unsupported
 from icesql.sql.sources import Segment, Sources, edited, joined
-from icesql.sql.user_text import is_named, quoted
+from icesql.sql.user_text import is_named
 
 _DEEPEST: Final = 64
 _LONGEST: Final = 2_000_000

@@ -18,6 +18,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
+from icesql.quoting import literal
 from icesql.sql.lexer import Dialect, pieces
 from icesql.sql.trees import exp
 
@@ -254,9 +255,7 @@ def list_of(values: Iterable[Any]) -> LiteralList | None:
     if kinds == {int} and all(abs(each) < 1 << 63 for each in items if each is not None):
         return _list("integer", items, _written(items, str))
     if kinds == {str}:
-        return _list(
-            "text", items, _written(items, lambda each: "'" + each.replace("'", "''") + "'")
-        )
+        return _list("text", items, _written(items, literal))
     if kinds == {date}:
         days = [each and each.isoformat() for each in items]
         return _dates(days, _written(days, "DATE '{}'".format))

@@ -6,6 +6,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from icesql.quoting import literal
 from icesql.sql.cursor import TokenCursor
 from icesql.sql.lexer import NUMBER, TEXT, Token, word_at, words_at
 from icesql.sql.parser.travel.phrases import PHRASES
@@ -220,7 +221,7 @@ def _copy_options(words: TokenCursor) -> dict[str, str]:
         else:
             inner.index += 1
             is_text = token.kind == TEXT
-            value = _quoted(token.text) if is_text else str(token.text)
+            value = literal(token.text) if is_text else str(token.text)
         if name == "format":
             found[name] = token.text if token is not None else ""
         elif name == _EVOLVES:
@@ -237,7 +238,3 @@ def _copy_options(words: TokenCursor) -> dict[str, str]:
             break
     inner.end()
     return found
-
-
-def _quoted(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from icesql.quoting import quoted
 from icesql.sql.cursor import TokenCursor
 from icesql.sql.positions import syntax_error, unsupported
 from icesql.sql.sources import spliced
-from icesql.sql.user_text import quoted
 from icesql.sql.writes.changes.conditions import (
     RETURNING,
     alias_of,
