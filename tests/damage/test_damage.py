@@ -19,7 +19,7 @@ from tests.writer.table import TableWriter
 
 WANTED = int(os.environ.get("ICESQL_DAMAGES", "200"))
 SERIES = 2000
-WANTED_STRUCTURED = int(os.environ.get("ICESQL_STRUCTURED_DAMAGES", "500"))
+WANTED_STRUCTURED = int(os.environ.get("ICESQL_STRUCTURED_DAMAGES", "200"))
 WORKERS = 2
 # Values of a page that no checksum covers may change, and a delete file deletes by its values.
 NO_CHECKSUM = ("data", "delete")

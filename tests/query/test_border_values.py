@@ -20,7 +20,7 @@ from tests.tables import read_table
 
 _FILES: Final = 14
 # The number of queries drawn in each test from those that the tables below define.
-_ASKED: Final = 60
+_ASKED: Final = 25
 _ROWS: Final = read_table(__file__, "border_values.tsv")
 _TYPES: Final = {of: text for kind, of, text in _ROWS if kind == "type"}
 
@@ -119,7 +119,7 @@ def _alike(rows: list[Any]) -> list[str]:
 
 def _few(queries: dict[str, Any]) -> list[str]:
     """A sample of the queries, for the runs that read all rows, which are slower."""
-    return list(queries)[:: max(1, len(queries) // 15)]
+    return list(queries)[:: max(1, len(queries) // 8)]
 
 
 @pytest.fixture(scope="module")

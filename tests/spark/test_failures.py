@@ -343,7 +343,7 @@ def test_credentials_show_in_no_error_plan_or_log(spark_here: None, tmp_path: Pa
 
 # Seconds of work. A cancelled task of Spark may run its loop to the end.
 SLOW = (
-    "SELECT count(*) FROM t a, t b, t c WHERE a.x + b.x * c.x = 3 AND c.x < 500 "
+    "SELECT count(*) FROM t a, t b, t c WHERE a.x + b.x * c.x = 3 AND c.x < 100 "
     "AND a.x % 2 = b.x % 2 AND b.x % 2 = c.x % 2"
 )
 
