@@ -1,7 +1,8 @@
 """TPC-H on Spark as stages: DuckDB computes in tasks, and Spark alone exchanges their rows.
 
 A stage reads the files of a table, or the rows of earlier stages, whose rows go to every task of
-later stages, are exchanged by a key, or go to the driver; ``stages.tsv`` has its SQL. Rows travel as
+later stages, are exchanged by a key, or go to the driver; ``stages.tsv`` has its SQL. Keys of a side
+with few rows go to every task that reads the other side of a join. Rows travel as
 Arrow in binary values of at most 4 MB. For an exchange DuckDB hashes the key to a part, and Spark
 receives an integer which its own hash sends to that part. The task of a part puts its rows into
 tables of DuckDB, which spill, and runs the SQL over them.
@@ -33,6 +34,8 @@ MEMORY: Final = 512 << 20
 # A row of an exchange, and what a task keeps of a part before it sends it.
 LARGEST: Final = 4 << 20
 KEPT: Final = 1 << 20
+# What a task puts into a table of DuckDB at once.
+AT_ONCE: Final = 16 << 20
 # A table of at most so many bytes is read by the driver.
 READ_HERE: Final = 32 << 20
 PART: Final = "__part"
@@ -49,6 +52,10 @@ class Stage(Struct, frozen=True):
     @property
     def keys(self) -> str | None:
         return None if self.goes in ("all", "driver") else self.goes
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        return tuple(each.lstrip("=") for each in self.reads)
 
 
 def stages_of(query: str, limit: str) -> list[Stage]:
@@ -99,27 +106,40 @@ class Work(Struct, frozen=True):
     def gathered(self, payloads: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
         """The rows of a stage over all rows of a part, whose payloads come in any order."""
         import duckdb
+        import pyarrow as pa
 
         settings = {"memory_limit": f"{MEMORY >> 20}MiB", "threads": 1}
         with duckdb.connect(config=settings) as connection:
+            kept: dict[str, list[pa.Table]] = {}
             made = set[str]()
-            for payload in payloads:
-                name, rows = decoded(payload)
-                connection.register("__rows", rows)
+
+            def flush(name: str) -> None:
+                connection.register("__rows", pa.concat_tables(kept.pop(name)))
                 begin = f"INSERT INTO {name}" if name in made else f"CREATE TABLE {name} AS"
                 connection.execute(f"{begin} FROM __rows")
                 connection.unregister("__rows")
                 made.add(name)
-            if made >= {*self.stage.reads}:
+
+            for payload in payloads:
+                name, rows = decoded(payload)
+                kept.setdefault(name, []).append(rows)
+                if sum(each.nbytes for each in kept[name]) > AT_ONCE:
+                    flush(name)
+            for name in [*kept]:
+                flush(name)
+            if made >= {*self.stage.inputs}:
                 yield from self.split(self.batches(connection, self.stage.sql, {}))
 
     def batches(
         self, cursor: Any, sql: str, parameters: dict[str, Any]
     ) -> Iterator[pa.RecordBatch]:
         for name, payloads in self.sent.items():
-            cursor.register(name, table_of(payloads))
+            # A table has statistics, by which DuckDB orders joins.
+            cursor.register("__rows", table_of(payloads))
+            cursor.execute(f"CREATE OR REPLACE TEMP TABLE {name} AS FROM __rows")
+            cursor.unregister("__rows")
         if self.stage.keys is not None:
-            part = f"(hash({self.stage.keys}) % {len(self.parts)})::INTEGER AS {PART}"
+            part = f"(hash({self.stage.keys}) % {len(self.parts)})::UTINYINT AS {PART}"
             sql = f"SELECT *, {part} FROM ({sql})"
         with cursor.sql(sql, params=parameters or None).to_arrow_reader(1 << 16) as reader:
             yield empty(reader.schema)
@@ -251,7 +271,9 @@ class Stages:
         self._peaks.write_text("")
         sent: dict[str, list[bytes]] = {}
         frames: dict[str, Any] = {}
-        for stage in stages_of(query, self._limit):
+        stages = stages_of(query, self._limit)
+        kept = {each.lstrip("=") for stage in stages for each in stage.reads if each[0] == "="}
+        for stage in stages:
             if stage.name == "result":
                 with duckdb.connect() as connection:
                     for name in stage.reads:
@@ -259,8 +281,12 @@ class Stages:
                     rows = connection.execute(stage.sql).fetchall()
             elif stage.keys is not None:
                 frames[stage.name] = self._frame(stage, sent, frames)
+                if stage.name in kept:
+                    frames[stage.name].persist()
             else:
                 sent[stage.name] = self._collected(stage, sent, frames)
+        for each in kept:
+            frames[each].unpersist()
         peaks = [int(line) >> 10 for line in self._peaks.read_text().split()]
         return {"rows": encoded_rows(rows), "task MB": max(peaks, default=0)}
 
@@ -271,7 +297,7 @@ class Stages:
     def _collected(
         self, stage: Stage, sent: Mapping[str, list[bytes]], frames: Mapping[str, Any]
     ) -> list[bytes]:
-        (table, *_) = stage.reads
+        (table, *_) = stage.inputs
         if table not in frames:
             plan, tasks = self._plan(table, _columns(table, stage.sql))
             if plan.projected_bytes <= READ_HERE:
@@ -292,12 +318,13 @@ class Stages:
         from icesql.engine.spark.releases import frame_of_rows
         from icesql.engine.spark.worker import pack
 
-        (table, *others) = stage.reads
+        (table, *others) = stage.inputs
         if table in frames:
             frame, work = frames[table], self._work(stage, sent)
             for each in others:
                 frame = frame.union(frames[each])
-            frame = frame.repartition(len(self._parts), "part")
+            if stage.inputs == stage.reads:
+                frame = frame.repartition(len(self._parts), "part")
         else:
             plan, tasks = self._plan(table, _columns(table, stage.sql))
             work = self._over(stage, sent, table, plan)
