@@ -216,10 +216,9 @@ class TableWriter:
         positions,
         *,
         format="parquet",
-        partition=(),
-        spec_id=None,
         scoped=True,
         referenced=False,
+        **place,
     ):
         """A position delete file of (data file, row position) pairs.
 
@@ -250,15 +249,12 @@ class TableWriter:
             recorded,
             len(pairs),
             format=format,
-            partition=partition,
-            spec_id=spec_id,
             content=POSITION_DELETES,
             counts=counts,
+            **place,
         )
 
-    def equality_deletes(
-        self, rows, equality_ids, *, fields=None, format="parquet", partition=(), spec_id=None
-    ):
+    def equality_deletes(self, rows, equality_ids, *, fields=None, format="parquet", **place):
         """An equality delete file; rows hold the columns of ``equality_ids``."""
         fields = only_fields(fields or self.schema["fields"], equality_ids)
         if isinstance(rows, pa.Table):
@@ -272,11 +268,10 @@ class TableWriter:
             recorded,
             table.num_rows,
             format=format,
-            partition=partition,
-            spec_id=spec_id,
             content=EQUALITY_DELETES,
             counts=metrics(fields, table),
             equality_ids=list(equality_ids),
+            **place,
         )
 
     def deletion_vectors(self, vectors):
