@@ -30,19 +30,12 @@ def test_module_globals() -> None:
 
 
 def test_module_exceptions_are_those_of_the_pep() -> None:
-    assert issubclass(icesql.Warning, Exception)
-    assert issubclass(icesql.Error, Exception)
-    for name in ("InterfaceError", "DatabaseError"):
-        assert issubclass(getattr(icesql, name), icesql.Error)
-    for name in (
-        "DataError",
-        "OperationalError",
-        "IntegrityError",
-        "InternalError",
-        "ProgrammingError",
-        "NotSupportedError",
-    ):
-        assert issubclass(getattr(icesql, name), icesql.DatabaseError)
+    assert issubclass(icesql.Warning, Warning)
+    assert icesql.Error.__bases__ == (Exception,)
+    assert icesql.InterfaceError.__bases__ == icesql.DatabaseError.__bases__ == (icesql.Error,)
+    names = "DataError OperationalError IntegrityError InternalError ProgrammingError"
+    for name in (*names.split(), "NotSupportedError"):
+        assert getattr(icesql, name).__bases__ == (icesql.DatabaseError,)
 
 
 def test_type_constructors_make_values() -> None:

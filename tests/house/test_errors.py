@@ -39,22 +39,6 @@ def test_classes_with_data_are_all_tried() -> None:
     assert with_data == set(ARGUMENTS)
 
 
-def test_the_tree_is_the_one_of_pep_249() -> None:
-    assert issubclass(errors.InterfaceError, errors.Error)
-    assert not issubclass(errors.InterfaceError, errors.DatabaseError)
-    for name in (
-        "DataError",
-        "OperationalError",
-        "IntegrityError",
-        "InternalError",
-        "ProgrammingError",
-        "NotSupportedError",
-    ):
-        assert getattr(errors, name).__mro__[1] is errors.DatabaseError
-    assert issubclass(errors.Warning, Warning)
-    assert not issubclass(errors.Error, errors.Warning)
-
-
 def test_a_syntax_error_points_at_the_place() -> None:
     error = errors.SqlSyntaxError(
         "unexpected FORM", position=(1, 10), expected=["FROM", "WHERE"], sql="SELECT a FORM t"

@@ -9,13 +9,13 @@ from __future__ import annotations
 import itertools
 import random
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from typing import Any, Final
 
 import duckdb
 import pytest
 
 import icesql
+from tests.campaigns.asked_again import alike
 from tests.tables import read_table
 
 _FILES: Final = 14
@@ -65,14 +65,14 @@ class _Both:
     def ask(self, sql: str) -> list[str] | None:
         """The rows of icesql, None for an error."""
         try:
-            return _alike(self.ours.execute(sql).fetchall())
+            return alike(self.ours.execute(sql).fetchall())
         except icesql.Error:
             return None
 
     def expected(self, sql: str) -> list[str] | None:
         """The rows of DuckDB, None for an error."""
         try:
-            return _alike(self.theirs.execute(sql).fetchall())
+            return alike(self.theirs.execute(sql).fetchall())
         except duckdb.Error:
             return None
 
@@ -96,25 +96,6 @@ class _Both:
                 self.ours.execute(f"SET {back}")
         self.ours.execute("SET local_reader = auto")
         return found
-
-
-def _alike(rows: list[Any]) -> list[str]:
-    """Rows in one order, instants in one zone, zeros without their sign."""
-
-    def plain(value: Any) -> Any:
-        match value:
-            case list() | tuple():
-                return [plain(each) for each in value]
-            case dict():
-                return {key: plain(each) for key, each in value.items()}
-            case datetime() if value.tzinfo is not None:
-                return value.astimezone(UTC).isoformat()
-            case float():
-                return value + 0.0
-            case _:
-                return value
-
-    return sorted(repr(plain(row)) for row in rows)
 
 
 def _few(queries: dict[str, Any]) -> list[str]:

@@ -19,12 +19,10 @@ from icesql.errors import (
     InternalError,
 )
 from icesql.maintain.rewrite.origins import Origins
-from icesql.maintain.rewrite.row_order import RowOrder
 from icesql.maintain.rewrite.task import tasks_of
 from icesql.storage.new_file import NewFile
 from icesql.work import run as machine
 from icesql.work.run import Results, Work, run_here, run_in_spark
-from icesql.write.partition.sorting import SortKey
 from icesql.write.row_origins import OriginsInOrder, RowOrigins, decode_origins, encode_origins
 from icesql.write.written import Written
 from tests.maintain.rewrite.tables import (
@@ -37,13 +35,8 @@ from tests.maintain.rewrite.tables import (
     rows,
 )
 from tests.maintain.rewrite.test_on_spark import Workers
-from tests.maintain.rewrite.test_run import with_deletes
+from tests.maintain.rewrite.test_run import ORDERS, with_deletes
 
-ORDERS = {
-    "binpack": None,
-    "sort": RowOrder((SortKey(3, "identity", True, True), SortKey(1, "identity", False, False))),
-    "zorder": RowOrder(z_columns=(1, 2)),
-}
 MERGE_ON_READ = {"write.delete.mode": "merge-on-read", "write.update.mode": "merge-on-read"}
 
 
