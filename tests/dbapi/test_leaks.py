@@ -53,12 +53,11 @@ def test_500_queries_in_the_idiom_of_the_readme_leave_no_thread_and_no_descripto
 ) -> None:
     expected = connection.execute(ORDERS).fetchall()
     settle(query_threads, 0)
-    before, most = descriptors(), 0
-    for _ in range(500):
+    before = descriptors()
+    for number in range(500):
         assert connection.execute(ORDERS).fetchall() == expected
-        most = max(most, query_threads())
-    assert most <= 4  # those of the last queries, which are just ending
-    assert settle(query_threads, 0) == 0
+        if number % 10 == 9:  # threads of the last ones may be just ending
+            assert settle(query_threads, 0) == 0
     assert settle(descriptors, before) <= before
 
 
