@@ -51,7 +51,7 @@ class OwnPlaces(Struct, frozen=True):
 
     own: Roots
     named: Roots
-    everything: bool = False
+    everything: bool
 
     @classmethod
     def of(

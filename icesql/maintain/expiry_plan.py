@@ -24,8 +24,8 @@ _FIVE_DAYS: Final = 432_000_000
 class Expiry(Struct, frozen=True):
     """The refs and snapshots to remove, in the order of the table's metadata."""
 
-    refs: tuple[str, ...] = ()
-    snapshot_ids: tuple[int, ...] = ()
+    refs: tuple[str, ...]
+    snapshot_ids: tuple[int, ...]
 
 
 def plan_expiry(

@@ -27,7 +27,7 @@ def refuse_neighbours(
     files: Sequence[ListedFile],
     query: QueryContext,
     *,
-    only_look: bool = False,
+    only_look: bool,
 ) -> None:
     """Raise NotSupportedError if another table of the catalog has files below ``folder``.
 

@@ -59,11 +59,11 @@ def find_orphans(
     table: Table,
     *,
     older_than_ms: int,
-    folder: str | None = None,
-    prefixes: Prefixes | None = None,
-    delete_below: Sequence[str] = (),
-    only_look: bool = False,
-    query: QueryContext | None = None,
+    folder: str | None,
+    prefixes: Prefixes,
+    delete_below: Sequence[str],
+    only_look: bool,
+    query: QueryContext,
 ) -> Orphans:
     """The files below ``folder``, by default the table's location, that the table does not need.
 
@@ -77,24 +77,23 @@ def find_orphans(
     a manifest, a folder or possible metadata of another table cannot be read. With ``only_look``
     the manifests of other tables are not read.
     """
-    context = query or QueryContext()
     metadata = table.metadata
     refuse_kept(table, "removing orphans")
     check_writable(table.storage)
-    refuse_twins(catalog, table, context)
+    refuse_twins(catalog, table, query)
     start = _checked(OwnPlaces.of(catalog, table, delete_below), table, folder)
     fields = {field.name for spec in metadata.specs.values() for field in spec.fields}
     enter = wanted_name(frozenset(each for each in fields if each.startswith(("_", "."))))
-    found = list(list_files(table.storage, start, context, enter=enter))
+    found = list(list_files(table.storage, start, query, enter=enter))
     table = catalog.load(table.identifier)
-    referenced = Referenced(table.storage, prefixes or Prefixes(), referenced_paths(table, context))
+    referenced = Referenced(table.storage, prefixes, referenced_paths(table, query))
     unneeded = [
         each for each in found if _is_candidate(each.names[-1]) and not referenced.holds(each)
     ]
-    _refuse_others(table, unneeded, context)
+    _refuse_others(table, unneeded, query)
     old = tuple(each for each in unneeded if each.modified_ms < older_than_ms)
     if old:
-        refuse_neighbours(catalog, table, start, old, context, only_look=only_look)
+        refuse_neighbours(catalog, table, start, old, query, only_look=only_look)
     return Orphans(start, old, len(found), len(unneeded) - len(old), table)
 
 

@@ -46,7 +46,7 @@ def overwrite(
     files: Sequence[DataFile],
     scans: Sequence[TableScan],
     services: StatementServices,
-    schema: SchemaChange | None = None,
+    schema: SchemaChange | None,
 ) -> CommitResult:
     """Commit the files of new rows in place of the rows that the statement replaces.
 

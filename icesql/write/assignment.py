@@ -163,7 +163,7 @@ def _without_unknown(type: t.IcebergType, values: pa.Array) -> pa.Array:
     return pa.StructArray.from_arrays([*made.values()], names=[*made], mask=values.is_null())
 
 
-def stored_array(field: t.NestedField, values: pa.Array, zone: str = "UTC") -> pa.Array:
+def stored_array(field: t.NestedField, values: pa.Array, zone: str) -> pa.Array:
     """``values`` as the type of a stored field at any depth. Raises Misfit."""
     given, values = values, plain_array(values)
     target = written_type(field.type)

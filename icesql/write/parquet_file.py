@@ -54,9 +54,9 @@ class FileShape(Struct, frozen=True):
     options: WriteOptions
     floats: tuple[InnerColumn, ...]
     key_values: Mapping[str, str]
-    geometries: tuple[InnerColumn, ...] = ()
-    logical_types: Mapping[int, bytes] = {}
-    origins: bool = False
+    geometries: tuple[InnerColumn, ...]
+    logical_types: Mapping[int, bytes]
+    origins: bool
 
     @classmethod
     def of(
@@ -103,7 +103,7 @@ class EncodedRows(Struct, frozen=True):
     rows: int
     nans: Mapping[int, int]
     extents: Mapping[int, Extent]
-    origins: bytes | None = None
+    origins: bytes | None
 
 
 def encode_rows(table: pa.Table, shape: FileShape, plain: frozenset[str]) -> EncodedRows:

@@ -94,9 +94,9 @@ class WriteTask(Struct, frozen=True):
     options: WriteOptions
     storage: Storage
     operation: str
-    number: int = 0
-    sort_keys: tuple[SortKey, ...] = ()
-    sort_order_id: int = 0
+    number: int
+    sort_keys: tuple[SortKey, ...]
+    sort_order_id: int
     attempt: int = 0
     clustered: bool = False
     parallel_files: int | None = None

@@ -54,7 +54,7 @@ class DeletesPlan(Struct, frozen=True):
     branch: str
     start: Snapshot | None
     context: ScanContext
-    tasks: tuple[FileScanTask, ...] = ()
+    tasks: tuple[FileScanTask, ...]
     looked_at: frozenset[str] = frozenset()
     keys: bool = True
     which: tuple[DataFile, ...] = ()

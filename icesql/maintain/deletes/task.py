@@ -56,8 +56,8 @@ class DeletesTask(Struct, frozen=True):
     scan: CombinedScanTask
     metadata: TableMetadata
     operation: str
-    keys: bool = True
-    groups: tuple[int, ...] = ()
+    keys: bool
+    groups: tuple[int, ...]
 
     def run(self, query: QueryContext, attempt: int) -> Written:
         """See ``work.run.Task``: find the rows of the files, and write their deletes.

@@ -49,10 +49,10 @@ class PathRewrite(Struct, frozen=True):
 
     source_prefix: str
     target_prefix: str
-    start_version: str | None = None
-    end_version: str | None = None
-    staging_location: str | None = None
-    create_file_list: bool = True
+    start_version: str | None
+    end_version: str | None
+    staging_location: str | None
+    create_file_list: bool
 
 
 class StagedPaths(Struct, frozen=True):

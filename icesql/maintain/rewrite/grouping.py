@@ -53,8 +53,8 @@ class LeftAlone(Struct, frozen=True):
 class Grouped(Struct, frozen=True):
     """The groups, and the files that are in none."""
 
-    groups: tuple[FileGroup, ...] = ()
-    left: tuple[LeftAlone, ...] = ()
+    groups: tuple[FileGroup, ...]
+    left: tuple[LeftAlone, ...]
 
 
 def group_files(

@@ -15,7 +15,7 @@ from icesql.iceberg.metadata_columns import LAST_UPDATED_SEQUENCE_NUMBER, ROW_ID
 from icesql.iceberg.partitioning import PartitionSpec
 from icesql.iceberg.schema import Schema
 from icesql.maintain.rewrite.grouping import FileGroup, LeftAlone, group_files
-from icesql.maintain.rewrite.options import RewriteOptions, Strategy
+from icesql.maintain.rewrite.options import RewriteOptions
 from icesql.maintain.rewrite.row_order import RowOrder
 from icesql.scan.planner import plan
 from icesql.scan.table_scan import TableScan
@@ -30,7 +30,6 @@ class RewriteRequest(Struct, frozen=True):
     """
 
     options: RewriteOptions
-    strategy: Strategy = "binpack"
     order: RowOrder | None = None
     row_filter: Predicate = ALWAYS_TRUE
     branch: str = MAIN
@@ -48,8 +47,8 @@ class RewritePlan(Struct, frozen=True):
     start: Snapshot | None
     context: ScanContext
     schema: Schema
-    groups: tuple[FileGroup, ...] = ()
-    left: tuple[LeftAlone, ...] = ()
+    groups: tuple[FileGroup, ...]
+    left: tuple[LeftAlone, ...]
 
     @property
     def spec(self) -> PartitionSpec:

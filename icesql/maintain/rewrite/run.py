@@ -42,15 +42,15 @@ class Rewritten(Struct, frozen=True):
     """
 
     table: Table
-    rewritten_data_files_count: int = 0
-    added_data_files_count: int = 0
-    rewritten_bytes_count: int = 0
-    failed_data_files_count: int = 0
-    removed_delete_files_count: int = 0
-    snapshot_ids: tuple[int, ...] = ()
-    failures: tuple[str, ...] = ()
-    added_bytes: int = 0
-    carried_rows: int = 0
+    rewritten_data_files_count: int
+    added_data_files_count: int
+    rewritten_bytes_count: int
+    failed_data_files_count: int
+    removed_delete_files_count: int
+    snapshot_ids: tuple[int, ...]
+    failures: tuple[str, ...]
+    added_bytes: int
+    carried_rows: int
 
 
 def rewrite(

@@ -45,7 +45,7 @@ class RewriteTask(Struct, frozen=True):
     number: int
     scan: CombinedScanTask
     write: WriteTask
-    order: RowOrder | None = None
+    order: RowOrder | None
 
     def run(self, query: QueryContext, attempt: int) -> Written:
         """See ``work.run.Task``: read the live rows and write them.

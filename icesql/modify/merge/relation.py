@@ -69,7 +69,7 @@ class Action(Struct, frozen=True):
     """
 
     goes: bool
-    values: tuple[Value, ...] | None = None
+    values: tuple[Value, ...] | None
 
 
 class Relation(Struct, frozen=True):

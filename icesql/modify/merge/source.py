@@ -67,14 +67,11 @@ class SourceRows(Struct, frozen=True):
 
     def values(self, index: int) -> pa.ChunkedArray:
         """The column at this index."""
-        column: pa.ChunkedArray = self.table.data.column(index)
-        return column
+        return self.table.data.column(index)
 
     def taken(self, name: str, rows: pa.Array) -> pa.Array:
         """The values of a column in these rows."""
-        found = self.values(self.names.index(name)).take(rows)
-        made: pa.Array = found.combine_chunks()
-        return made
+        return self.values(self.names.index(name)).take(rows).combine_chunks()
 
     def parts(self, gone: BitMap64, tasks: int) -> list[SourcePart]:
         """The rows that are not in ``gone``, in at most ``tasks`` parts of about equal size."""

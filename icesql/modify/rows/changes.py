@@ -50,7 +50,7 @@ class GoneRows:
     ``once``: deleting a row twice is an error, with the text ``repeated``.
     """
 
-    def __init__(self, *, once: bool, repeated: str = "") -> None:
+    def __init__(self, *, once: bool, repeated: str) -> None:
         self._once, self._repeated = once, repeated
         self._by_file: dict[str, BitMap64] = {}
 

@@ -48,8 +48,8 @@ def change_rows(
     batches: Iterable[RowBatch],
     services: StatementServices,
     *,
-    new: NewRows | None = None,
-    once: bool = True,
+    new: NewRows | None,
+    once: bool,
 ) -> ChangedRows:
     """Change the rows of ``batches``, which are read once, in one commit.
 

@@ -14,7 +14,7 @@ from icesql.commit.validation.validation import Isolation
 from icesql.errors import CommitConflictError, ProgrammingError, UnsupportedTableError
 from icesql.iceberg.expressions.predicate import ALWAYS_TRUE, Predicate
 from icesql.iceberg.metadata.snapshot import Snapshot
-from icesql.iceberg.metadata.table_metadata import MAIN, TableMetadata
+from icesql.iceberg.metadata.table_metadata import TableMetadata
 from icesql.iceberg.metadata_columns import FILE, LINEAGE, POS
 from icesql.scan.table_scan import TableScan
 
@@ -36,8 +36,8 @@ class RowTarget(Struct, frozen=True):
     table: Table
     snapshot: Snapshot | None
     command: Command
-    branch: Branch = MAIN
-    row_filter: Predicate = ALWAYS_TRUE
+    branch: Branch
+    row_filter: Predicate
     schema: SchemaChange | None = None
 
     @property
@@ -92,8 +92,8 @@ def row_target(
     scan: TableScan,
     *,
     command: Command,
-    branch: Branch = MAIN,
-    alone: bool = False,
+    branch: Branch,
+    alone: bool,
 ) -> RowTarget:
     """The target that ``scan`` reads. ``alone``: the rows found depend only on this scan and its
     filter, not on other tables.

@@ -92,7 +92,7 @@ def planned_division(
     tables: Mapping[str, Any],
     narrow: Narrow,
     index_of: Callable[[Scans], int],
-    besides: int = 0,
+    besides: int,
 ) -> Division | None:
     """As ``division_of``, for a query that is known to run on parts of a table.
 

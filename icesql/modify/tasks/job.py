@@ -142,7 +142,7 @@ class ChangeTask(Struct, frozen=True):
     plans: tuple[ScanPlan, ...]
     files: tuple[FileScanTask, ...]
     names: FileNames
-    part: TablePart | None = None
+    part: TablePart | None
 
     @property
     def number(self) -> int:

@@ -43,7 +43,7 @@ def planned(
     asked = {name: given.pop(name) for name in ("row_filter", "branch") if name in given}
     texts = {k.replace("__", ".").replace("_", "-"): str(v).lower() for k, v in given.items()}
     options = rewrite_options(texts, loaded.metadata, strategy)
-    return plan_rewrite(loaded, RewriteRequest(options, strategy, order, **asked), QueryContext())
+    return plan_rewrite(loaded, RewriteRequest(options, order, **asked), QueryContext())
 
 
 def rewrite(

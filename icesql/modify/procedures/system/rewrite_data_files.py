@@ -99,7 +99,7 @@ def _request(call: Call, table: Table, branch: str) -> RewriteRequest:
                 text_bytes=options.var_length_contribution,
                 most_bytes=options.max_output_size,
             )
-    return RewriteRequest(options, kind, order, files_condition(call), branch)
+    return RewriteRequest(options, order, files_condition(call), branch)
 
 
 def _order(call: Call, metadata: TableMetadata, read: SortText | None) -> RowOrder:
