@@ -25,6 +25,7 @@ from icesql.storage.roots import Roots
 
 if TYPE_CHECKING:
     from icesql.catalog.table import Catalog, Table
+    from icesql.context import QueryContext
     from icesql.engine.engines import EngineChoice
     from icesql.iceberg.metadata.snapshot import Snapshot
     from icesql.maintain.relocation.verify import CountRows
@@ -49,6 +50,11 @@ class Call(Struct, frozen=True):
     def __getitem__(self, name: str) -> Any:
         """The value of a parameter, None if it was not given."""
         return self.arguments[name]
+
+    @property
+    def query(self) -> QueryContext:
+        """The context of the statement."""
+        return self.services.query
 
     def table_name(self, parameter: str = "table") -> TableName:
         """The table that a parameter names, in the catalog of the CALL."""
@@ -85,7 +91,7 @@ class Call(Struct, frozen=True):
         given = self.arguments["table"]
         if isinstance(given, TableName):
             return find_named(self.table_name(), self.services)[1]
-        names, query = self.services.state.names, self.services.query
+        names, query = self.services.state.names, self.query
         if "/" in given:
             name = given.rstrip("/").rpartition("/")[2] or given
             return query.wait_for(lambda: names.open_table((name,), given))
@@ -132,7 +138,7 @@ class Call(Struct, frozen=True):
     def _engine(self, size: int) -> EngineChoice:
         from icesql.engine.engines import engine_for
 
-        return engine_for(size, self.services.query.settings)
+        return engine_for(size, self.query.settings)
 
     def wrong(self, parameter: str, problem: str) -> ProgrammingError:
         """The error for a value that the procedure cannot take."""
@@ -182,7 +188,7 @@ def _without_branch(parts: tuple[str, ...]) -> tuple[str, ...]:
 def folders_below(call: Call) -> tuple[str, ...]:
     """The folders outside of the table's own that the argument, or else the setting, allows."""
     given: tuple[str, ...] | None = call["delete_below"]
-    return tuple(folders_of(call.services.query.settings.delete_below)) if given is None else given
+    return tuple(folders_of(call.query.settings.delete_below)) if given is None else given
 
 
 def at_once_of(call: Call) -> int | None:
@@ -206,7 +212,7 @@ def row_counter(call: Call) -> CountRows:
     """A function that counts the live rows of a table at a snapshot."""
     from icesql.modify.rows.delete import rows_at
 
-    query = call.services.query
+    query = call.query
     return lambda table, snapshot: rows_at(replace(table, planning=None), snapshot, query)
 
 

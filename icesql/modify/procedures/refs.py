@@ -51,7 +51,7 @@ def picked_snapshot(call: Call, catalog: Catalog, table: Table, picked: Snapshot
         ]  # fmt: skip
 
     def run() -> Rows:
-        done = refs.cherry_pick(catalog, table, picked.snapshot_id, query=call.services.query)
+        done = refs.cherry_pick(catalog, table, picked.snapshot_id, query=call.query)
         current = done.table.metadata.current_snapshot_id
         return Rows([(picked.snapshot_id, current)], snapshot_id=current)
 
@@ -68,7 +68,7 @@ def changed(
         seen.append(base)
         return make(base)
 
-    done = change_table(catalog, table, updates, query=call.services.query)
+    done = change_table(catalog, table, updates, query=call.query)
     return seen[-1], done.table
 
 

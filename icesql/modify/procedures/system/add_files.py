@@ -58,7 +58,7 @@ def add_files(call: Call) -> Plan:
         lease=table.storage.lease,
         signer=table.storage.signer,
     )
-    found = find_files(table, storage, source, call["partition_filter"] or {}, call.services.query)
+    found = find_files(table, storage, source, call["partition_filter"] or {}, call.query)
     checks = call["check_duplicate_files"] is not False
     if checks:
         _check_new(table, found, call)
@@ -67,8 +67,8 @@ def add_files(call: Call) -> Plan:
     def run() -> Rows:
         # The files belong to others until they are committed: a failed commit leaves them.
         changes = FileChanges("append", files, borrowed=True)
-        operation = AddFiles(table, changes, call.services.query)
-        commit(catalog, table, operation, call.services.query)
+        operation = AddFiles(table, changes, call.query)
+        commit(catalog, table, operation, call.query)
         changed = operation.summary.get("changed-partition-count")
         count = None if changed is None else int(changed)
         return Rows([(len(files), count)], snapshot_id=operation.snapshot_id)
@@ -127,7 +127,7 @@ def _check_new(table: Table, found: Sequence[FoundFile], call: Call) -> None:
     snapshot = table.metadata.current_snapshot
     if snapshot is None:
         return
-    reader = ManifestReader(table, call.services.query)
+    reader = ManifestReader(table, call.query)
     same = table.storage.same_file_key
     listed = reader.live(reader.manifests_of(snapshot))
     live = {same(entries.path[index]) for entries, index in listed}
@@ -148,7 +148,7 @@ def _data_files(
     from icesql.maintain.importing.parquet import data_file, mapping_of, spelled
     from icesql.storage.open import is_local
 
-    mapping, query = mapping_of(table), call.services.query
+    mapping, query = mapping_of(table), call.query
 
     def read(each: FoundFile) -> DataFile:
         query.check()

@@ -26,10 +26,10 @@ def compute_partition_stats(call: Call) -> Plan:
         return Plan((), lambda: Rows([]), "the table has no snapshot yet")
 
     def run() -> Rows:
-        return Rows([(compute_partition_statistics(catalog, table, found, call.services.query),)])
+        return Rows([(compute_partition_statistics(catalog, table, found, call.query),)])
 
     if not call.explain:
         return Plan((), run)
-    count = len(partition_rows(table, found, call.services.query))
+    count = len(partition_rows(table, found, call.query))
     reason = f"of snapshot {found.snapshot_id}, by its manifests alone"
     return Plan([Step("write", "partition statistics", "(new)", reason, None, count)], run)

@@ -39,9 +39,7 @@ def compute_table_stats(call: Call) -> Plan:
 
     def run() -> Rows:
         created_by = " ".join(engine_summary().values())
-        path = compute_table_statistics(
-            catalog, table, found, columns, call.services.query, created_by
-        )
+        path = compute_table_statistics(catalog, table, found, columns, call.query, created_by)
         return Rows([(path,)])
 
     names = ", ".join(each.name for each in columns)

@@ -29,7 +29,7 @@ def convert_equality_deletes(call: Call) -> Plan:
     from icesql.modify.procedures.call import files_condition
 
     catalog, table, branch = call.named_branch()
-    query = call.services.query
+    query = call.query
     planned = plan_conversion(table, query, branch=branch, row_filter=files_condition(call))
 
     def run() -> Rows:

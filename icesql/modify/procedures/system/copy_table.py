@@ -46,7 +46,7 @@ def copy_table(call: Call) -> Plan:
     table, since = call.source(), _since(call)
     location = target_location(call["location"])
     request = CopyRequest(location, since, _properties(call, table, location), confine)
-    query = call.services.query
+    query = call.query
 
     def run() -> Rows:
         done = copy(table, request, query)
@@ -64,7 +64,7 @@ def _verified(call: Call, table: Table, done: Copied) -> tuple[int, int]:
     from icesql.maintain.relocation.verify import check_same, refs_of, verify
     from icesql.modify.procedures.call import row_counter
 
-    query = call.services.query
+    query = call.query
     opened = table_from_metadata(
         table.identifier, done.metadata_location, properties=done.storage.properties,
         confine=done.storage.confine or False,

@@ -67,7 +67,7 @@ def expire_snapshots(call: Call) -> Plan:
         "clean_metadata": bool(call["clean_expired_metadata"]),
         "delete_below": folders_below(call),
         "delete_outside": bool(call["delete_outside"]),
-        "query": call.services.query,
+        "query": call.query,
     }
 
     def run() -> Rows:

@@ -51,7 +51,7 @@ def maintain(call: Call) -> Plan:
 
     def run() -> Rows:
         done = look(bool(call["dry_run"]))
-        call.services.query.check()  # a cancelled or timed-out statement fails as a whole
+        call.query.check()  # a cancelled or timed-out statement fails as a whole
         if done.status == "failed" and not done.actions:
             raise OperationalError(done.note)
         snapshots = [each.snapshot_id for each in done.actions if each.snapshot_id is not None]

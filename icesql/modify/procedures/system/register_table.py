@@ -33,7 +33,7 @@ def register_table(call: Call) -> Plan:
     steps = [Step("set", "table", ".".join(identifier), f"its metadata is {place}")]
 
     def run() -> Rows:
-        table = register(catalog, identifier, place, call.services.query)
+        table = register(catalog, identifier, place, call.query)
         snapshot = table.metadata.current_snapshot
         if snapshot is None:
             return Rows([(None, None, None)])

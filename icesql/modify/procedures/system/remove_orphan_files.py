@@ -71,14 +71,14 @@ def remove_orphan_files(call: Call) -> Plan:
         delete_below=folders_below(call),
         only_look=call.explain,
         prefixes=prefixes,
-        query=call.services.query,
+        query=call.query,
     )
 
     def run() -> Rows:
         rows = [(each.shown,) for each in found.files]
         if dry_run:
             return Rows(rows, f"dry run: {_summary(found)}")
-        left = remove_listed(found.table.storage, found.files, call.services.query, at_once=at_once)
+        left = remove_listed(found.table.storage, found.files, call.query, at_once=at_once)
         remark = f"; {len(left)} of them could not be removed" if left else ""
         return Rows(rows, _summary(found) + remark)
 

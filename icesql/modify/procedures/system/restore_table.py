@@ -37,7 +37,7 @@ def restore_table(call: Call) -> Plan:
     from icesql.modify.procedures.call import check_place, row_counter
 
     confine = check_place(call, call["location"])
-    location, query = target_location(call["location"]), call.services.query
+    location, query = target_location(call["location"]), call.query
     own, lent = call.services.state.names.store_of(location)
     given = of_storage(call.services.state.names.given)
     properties = with_given(own, given, call["properties"] or {})

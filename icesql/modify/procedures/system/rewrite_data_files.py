@@ -51,11 +51,11 @@ def rewrite_data_files(call: Call) -> Plan:
     from icesql.maintain.rewrite.run import rewrite
 
     catalog, table, branch = call.named_branch()
-    planned = plan_rewrite(table, _request(call, table, branch), call.services.query)
+    planned = plan_rewrite(table, _request(call, table, branch), call.query)
 
     def run() -> Rows:
         runner = call.runner(planned.bytes)
-        done = rewrite(catalog, planned, call.services.query, run=runner)
+        done = rewrite(catalog, planned, call.query, run=runner)
         last = done.snapshot_ids[-1] if done.snapshot_ids else None
         return Rows([_row(done)], _note(done), last)
 

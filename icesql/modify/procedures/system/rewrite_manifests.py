@@ -34,15 +34,13 @@ def rewrite_manifests(call: Call) -> Plan:
     sort_by = call["sort_by"] or ()
 
     def run() -> Rows:
-        done = rewrite(
-            catalog, table, spec_id=call["spec_id"], sort_by=sort_by, query=call.services.query
-        )
+        done = rewrite(catalog, table, spec_id=call["spec_id"], sort_by=sort_by, query=call.query)
         counts = (int(done.summary.get(each, 0)) for each in _COUNTS)
         return Rows([(*counts,)], snapshot_id=done.snapshot_id)
 
     if not call.explain:
         return Plan((), run)
-    groups, kept = manifest_groups(table, call["spec_id"], sort_by, call.services.query)
+    groups, kept = manifest_groups(table, call["spec_id"], sort_by, call.query)
     return Plan(_steps(groups), run, f"{kept} manifests stay as they are")
 
 

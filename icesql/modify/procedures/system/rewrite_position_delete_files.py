@@ -34,7 +34,7 @@ def rewrite_position_delete_files(call: Call) -> Plan:
 
     catalog, table = call.target()
     options = rewrite_options(call["options"] or {}, table.metadata, "deletes")
-    groups = plan_delete_files(table, options, call.services.query, files_condition(call))
+    groups = plan_delete_files(table, options, call.query, files_condition(call))
 
     def run() -> Rows:
         done, commits = Converted(table), 1
@@ -49,8 +49,8 @@ def rewrite_position_delete_files(call: Call) -> Plan:
                     "statement again"
                 )
             # Planned on the result of the last commit: others may expire earlier snapshots.
-            some = plan_deletes(done.table, groups[start : start + size], call.services.query)
-            found = convert(catalog, some, call.services.query)
+            some = plan_deletes(done.table, groups[start : start + size], call.query)
+            found = convert(catalog, some, call.query)
             done = Converted(
                 found.table, done.replaced + found.replaced, done.written + found.written,
                 snapshot_id=found.snapshot_id or done.snapshot_id,

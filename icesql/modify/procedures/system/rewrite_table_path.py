@@ -45,7 +45,7 @@ def rewrite_table_path(call: Call) -> Plan:
     if call["source_prefix"] == call["target_prefix"]:
         raise call.wrong("target_prefix", "is the same as source_prefix")
     check_place(call, staging or call["target_prefix"])
-    table, query = call.source(), call.services.query
+    table, query = call.source(), call.query
     request = PathRewrite(
         call["source_prefix"],
         call["target_prefix"],

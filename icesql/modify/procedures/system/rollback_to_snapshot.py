@@ -45,7 +45,7 @@ def _stepped_back(call: Call, catalog: Catalog, table: Table, branch: str, commi
         refs.check_head(table.metadata, branch, call.head)
     found = undo.taken_back(table, name, branch, commits)
     head, target = found[0].snapshot_id, found[-1].snapshot_id
-    note = undo.described(table, name, branch, found, call.services.query)
+    note = undo.described(table, name, branch, found, call.query)
     steps = [
         Step("set", "branch", branch, from_to(head, target, moment_of(table.metadata, target)))
     ]
@@ -55,7 +55,7 @@ def _stepped_back(call: Call, catalog: Catalog, table: Table, branch: str, commi
 
     def run() -> Rows:
         make = refs.step_back(branch, head, target)
-        change_table(catalog, table, make, query=call.services.query)
+        change_table(catalog, table, make, query=call.query)
         return Rows([(head, target)], note)
 
     return Plan(steps, run, note)
