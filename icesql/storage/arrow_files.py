@@ -72,11 +72,17 @@ class ArrowFiles:
         return int(size)
 
     def get(
-        self, uri: str, start: int = 0, end: int | None = None, *, most: int | None = None
+        self,
+        uri: str,
+        start: int = 0,
+        end: int | None = None,
+        *,
+        most: int | None = None,
+        left: object = None,
     ) -> Body:
         """Bytes ``start`` to ``end`` (exclusive); fewer at the end of the file.
 
-        Raises ScanLimitError for a file of more than ``most`` bytes.
+        ``left`` cannot end it. Raises ScanLimitError for a file of more than ``most`` bytes.
         """
         system, inner = self.filesystem(uri)
         with self.reaching(uri), system.open_input_file(inner) as file:

@@ -11,7 +11,7 @@ from icesql.errors import CatalogError, Error, StorageError
 from icesql.storage.arrow_files import ArrowFiles, check_address
 from icesql.storage.clean_errors import without_secrets
 from icesql.storage.credentials import redact
-from icesql.storage.open import VANISHED, check_size, is_telling, split_path
+from icesql.storage.open import check_size, is_telling, split_path
 from icesql.storage.stores.client import Body, StoreClient, shared_client
 from icesql.storage.stores.failures import RefusedError
 from icesql.storage.stores.options import is_plain_key
@@ -79,41 +79,17 @@ class RemoteFiles:
 
         Raises ScanLimitError, before the body is read, for an object of more than ``most`` bytes.
         """
-
-        def check(size: int) -> None:
-            if most is not None:
-                check_size(uri, size, most)
-
-        def get(opened: _Opened) -> Body:
-            client, key = opened.client(uri)
-            if client is not None:
-                return client.read(uri, key, start, end, left, check)
-            return opened.arrow.get(uri, start, end, most=most)
-
-        return self._allowed(uri, get)
+        return self._allowed(
+            uri, lambda opened: opened.files(uri).get(uri, start, end, most=most, left=left)
+        )
 
     def exists(self, uri: str) -> bool:
         """Whether there is a file or folder ``uri``."""
-
-        def exists(opened: _Opened) -> bool:
-            client, key = opened.client(uri)
-            if client is None:
-                return opened.arrow.exists(uri)
-            return client.size(uri, key) is not None or client.list_folder(uri, f"{key}/")[1]
-
-        return self._allowed(uri, exists)
+        return self._allowed(uri, lambda opened: opened.files(uri).exists(uri))
 
     def size(self, uri: str) -> int:
         """Length in bytes."""
-
-        def size(opened: _Opened) -> int | None:
-            client, key = opened.client(uri)
-            return opened.arrow.size(uri) if client is None else client.size(uri, key)
-
-        found = self._allowed(uri, size)
-        if found is None:
-            raise StorageError(uri, VANISHED)
-        return found
+        return self._allowed(uri, lambda opened: opened.files(uri).size(uri))
 
     def read(self, uri: str, offset: int, length: int | None, *, most: int | None = None) -> bytes:
         """Up to ``length`` bytes from ``offset``; fewer at the end of the file.
@@ -190,9 +166,9 @@ class RemoteFiles:
 
     def open(self, uri: str) -> BinaryIO:
         """The file as a seekable binary stream."""
-        opened = self._current(uri)
-        if opened.client(uri)[0] is None:
-            return opened.arrow.open(uri)
+        files = self._current(uri).files(uri)
+        if isinstance(files, ArrowFiles):
+            return files.open(uri)
         return self.stream(uri, self.size(uri))
 
     def stream(self, uri: str, length: int) -> BinaryIO:
@@ -233,14 +209,8 @@ class RemoteFiles:
 
     def list_folder(self, uri: str) -> list[str]:
         """Names of the files directly in a folder, sorted."""
-
-        def listed(opened: _Opened) -> list[str]:
-            client, key = opened.client(uri.rstrip("/"))
-            if client is None:
-                return opened.arrow.list_folder(uri)
-            return client.list_folder(uri, f"{key}/" if key else "")[0]
-
-        return self._allowed(uri, listed)
+        place = uri.rstrip("/")
+        return self._allowed(uri, lambda opened: opened.files(place).list_folder(uri))
 
     def walk(self, uri: str) -> list[tuple[str, int, int]]:
         """Name below the folder, length and time of change (ms since 1970) of all files in it."""
@@ -304,18 +274,18 @@ class _Opened:
         self._signer = signer
         self._clients: dict[tuple[str, str], StoreClient | None] = {}
 
-    def client(self, uri: str) -> tuple[StoreClient | None, str]:
-        """The client of obstore and the key; None where pyarrow must do it."""
+    def files(self, uri: str) -> StoreClient | ArrowFiles:
+        """The client of obstore; pyarrow's files where it cannot do it."""
         check_address(uri)
         scheme, authority, inner = split_path(uri)
         key = inner.removeprefix("/")
         if key and not is_plain_key(key):
-            return None, key
+            return self.arrow
         place = scheme, authority
         client = self._clients.get(place)
         if client is None and place not in self._clients:
             if _USED_IN and os.getpid() not in _USED_IN:
-                return None, key
+                return self.arrow
             try:
                 with without_secrets(self.properties):
                     client = self._made(scheme, authority)
@@ -326,9 +296,7 @@ class _Opened:
             if client is not None:
                 _USED_IN.add(os.getpid())
             self._clients[place] = client
-        if client is not None and not client.is_usable:
-            return None, key
-        return client, key
+        return client if client is not None and client.is_usable else self.arrow
 
     def _made(self, scheme: str, authority: str) -> StoreClient | None:
         if self._signer is not None:

@@ -72,11 +72,8 @@ class BlockStore:
 
     def shelf(self, *identity: str) -> Shelf:
         """The blocks of one endpoint as one principal; secrets may be part of the identity."""
-        name = self._name(*identity)[:32]
+        name = keyed_name(self._salt, *identity)[:32]
         return Shelf(os.path.join(self.folder, name), self._salt, self.eviction)
-
-    def _name(self, *parts: str) -> str:
-        return keyed_name(self._salt, *parts)
 
     def _read_salt(self) -> bytes:
         path = os.path.join(self.folder, "salt")

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 from icesql.errors import Error, StorageError
 from icesql.storage.clean_errors import without_secrets
 from icesql.storage.credentials import redact
+from icesql.storage.open import VANISHED, check_size, split_path
 from icesql.storage.stores.failures import Failure, RefusedError, failure_of, wrong_length
 from icesql.storage.stores.options import make_store
 
@@ -168,20 +169,25 @@ class StoreClient:
         """False in a fork of the process, which does not have the client's threads."""
         return os.getpid() == self._process
 
-    def read(
+    def get(
         self,
         uri: str,
-        key: str,
         start: int = 0,
         end: int | None = None,
+        *,
+        most: int | None = None,
         left: threading.Event | None = None,
-        check: Callable[[int], None] = lambda size: None,
     ) -> Body:
         """Bytes ``start`` to ``end`` (exclusive) in one GET; the whole object without an ``end``.
 
-        Fewer bytes only at the end of the object. ``check`` is called with the length of the
-        object before its body is read, and may raise.
+        Fewer bytes only at the end of the object. Raises ScanLimitError, before the body is read,
+        for an object of more than ``most`` bytes.
         """
+        key = _key(uri)
+
+        def check(size: int) -> None:
+            if most is not None:
+                check_size(uri, size, most)
 
         def attempt() -> Body:
             data, size, first, last = self._get(key, start, end, check)
@@ -192,19 +198,33 @@ class StoreClient:
 
         return self._tried(uri, "GET", attempt, left)
 
-    def size(self, uri: str, key: str) -> int | None:
-        """The length of an object, None without one."""
+    def exists(self, uri: str) -> bool:
+        """Whether there is an object or folder ``uri``."""
+        return self._size(uri) is not None or self._listed(uri)[1]
 
+    def size(self, uri: str) -> int:
+        """The length of an object."""
+        found = self._size(uri)
+        if found is None:
+            raise StorageError(uri, VANISHED)
+        return found
+
+    def _size(self, uri: str) -> int | None:
         try:
-            return self._tried(uri, "HEAD", lambda: self._head(key), None)
+            return self._tried(uri, "HEAD", lambda: self._head(_key(uri)), None)
         except StorageError as error:
             if isinstance(error.__cause__, FileNotFoundError) and "NoSuchBucket" not in str(error):
                 return None
             raise
 
-    def list_folder(self, uri: str, prefix: str) -> tuple[list[str], bool]:
+    def list_folder(self, uri: str) -> list[str]:
+        """Names of the objects directly in a folder, sorted."""
+        return self._listed(uri)[0]
+
+    def _listed(self, uri: str) -> tuple[list[str], bool]:
         """Names of the objects directly in a folder, and whether there is anything below it."""
-        return self._tried(uri, "LIST", lambda: self._listing(prefix), None)
+        key = _key(uri).rstrip("/")
+        return self._tried(uri, "LIST", lambda: self._listing(f"{key}/" if key else ""), None)
 
     # ------------------------------------------------------------------ one request
 
@@ -292,3 +312,7 @@ class StoreClient:
         with without_secrets(self._properties):
             kind = RefusedError if failure.is_refusal else StorageError
             raise kind(uri, problem) from error
+
+
+def _key(uri: str) -> str:
+    return split_path(uri)[2].removeprefix("/")

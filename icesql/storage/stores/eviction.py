@@ -89,7 +89,9 @@ class Eviction:
             written, self._unreported = self._unreported, 0
         if not written:
             return
-        used = self._count(written)
+        with self._locked("usage.lock"):
+            used = self.usage() + written
+            self._write_usage(used)
         with self._lock:
             if used <= self.most_bytes or self._sweeping:
                 return
@@ -173,12 +175,6 @@ class Eviction:
         return horizon
 
     # ------------------------------------------------------------------ between processes
-
-    def _count(self, size: int) -> int:
-        with self._locked("usage.lock"):
-            used = self.usage() + size
-            self._write_usage(used)
-            return used
 
     def count(self) -> tuple[int, int]:
         """Files and bytes that are kept, counted one by one."""

@@ -157,7 +157,9 @@ def _s3(bucket: str, given: Mapping[str, str]) -> Any | None:
     region = region or first(os.environ, "AWS_REGION", "AWS_DEFAULT_REGION")
     region = region or (profile.region if profile is not None else None)
     if region is None:
-        region = "us-east-1" if endpoint is not None else _region_of(bucket)
+        from icesql.storage.arrow_files import region_of
+
+        region = "us-east-1" if endpoint is not None else region_of(bucket)
     virtual = virtual_addressing(given)
     if virtual is None:
         virtual = endpoint is None and "." not in bucket
@@ -219,12 +221,6 @@ def _has_profile() -> bool:
         environment.get("AWS_CONFIG_FILE") or "~/.aws/config",
     )
     return any(os.path.exists(os.path.expanduser(each)) for each in files)
-
-
-def _region_of(bucket: str) -> str:
-    from icesql.storage.arrow_files import region_of
-
-    return region_of(bucket)
 
 
 def _gcs(bucket: str, given: Mapping[str, str]) -> Any | None:

@@ -25,7 +25,7 @@ def bucket(tmp_path, monkeypatch) -> Path:
     handler = fs.FSSpecHandler(local.LocalFileSystem(auto_mkdir=True))
     system = fs.SubTreeFileSystem(str(tmp_path / "store"), fs.PyFileSystem(handler))
     monkeypatch.setattr(ArrowFiles, "_connect", lambda *arguments: system)
-    monkeypatch.setattr(remote._Opened, "client", lambda self, uri: (None, ""))
+    monkeypatch.setattr(remote._Opened, "files", lambda self, uri: self.arrow)
     folder = tmp_path / "store" / "bucket"
     folder.mkdir(parents=True)
     return folder
