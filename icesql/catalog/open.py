@@ -58,7 +58,11 @@ def open_table(
 
     def read(place: str) -> Table:
         return table_from_metadata(
-            (name or _table_name(place),), place, properties=own, cache=cache, confine=confine
+            (name or Path(table_folder(place)).name or "table",),
+            place,
+            properties=own,
+            cache=cache,
+            confine=confine,
         )
 
     return read_where_it_is(location, read, lambda: _metadata_location(text, storage))
@@ -176,7 +180,3 @@ def _looks_like_metadata(path: str) -> bool:
     if start.strip() == b"":
         raise CorruptFileError(path, "the file is empty", offset=0)
     return start.lstrip(b"\xef\xbb\xbf \t\r\n").startswith((b"{", b"\x1f\x8b"))
-
-
-def _table_name(metadata_location: str) -> str:
-    return Path(table_folder(metadata_location)).name or "table"

@@ -19,6 +19,7 @@ from icesql.errors import (
     InterfaceError,
     ProgrammingError,
     TableNotFoundError,
+    near_or_all,
     similar_names,
 )
 from icesql.storage.open import denied, is_local
@@ -246,12 +247,17 @@ class SearchPath:
 
         Raises ProgrammingError, CatalogError.
         """
+        identifiers = self._named(name).tables(None)
+        return [listed_name((name, *identifier)) for identifier in identifiers]
+
+    def _named(self, name: str | None) -> Catalog:
+        """The catalog of a name; None is that of the connection."""
         own = self.catalog
-        is_own = own is not None and own.name == name
-        catalog = own if is_own else self._others.named(name)
-        if catalog is None:
-            raise _no_catalog(name, self.catalog_kinds())
-        return [listed_name((name, *identifier)) for identifier in catalog.tables(None)]
+        is_own = name is None or (own is not None and own.name == name)
+        found = own if is_own else self._others.named(str(name))
+        if found is None:
+            raise _no_catalog(name or "", self.catalog_kinds())
+        return found
 
     def all_tables(self, name: str | None = None) -> ListedTables:
         """Every table of a catalog, as the parts of the name that a query writes.
@@ -260,11 +266,8 @@ class SearchPath:
         where the table's name alone would mean another table. Raises ProgrammingError,
         CatalogError.
         """
-        own = self.catalog
-        is_own = own is not None and name in (None, own.name)
-        catalog = own if is_own or name is None else self._others.named(name)
-        if catalog is None:
-            raise _no_catalog(name or "", self.catalog_kinds())
+        catalog = self._named(name)
+        is_own = catalog is self._catalog
         shown = catalog.name if is_own else str(name)
         identifiers, refused = _listed(catalog)
         tables = [
@@ -442,15 +445,8 @@ def _listed(
 
 
 def _no_catalog(name: str, kinds: Mapping[str, str]) -> ProgrammingError:
-    known = sorted(kinds)
-    near = similar_names(name, known)
-    hint = (
-        f"did you mean {near[0]}?"
-        if near
-        else f"there are: {', '.join(known)}"
-        if known
-        else "connect with one, or configure one in .pyiceberg.yaml"
-    )
+    none = "connect with one, or configure one in .pyiceberg.yaml"
+    hint = near_or_all(name, sorted(kinds)) if kinds else none
     return ProgrammingError(f'no catalog "{name}"; {hint}')
 
 

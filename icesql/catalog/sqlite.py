@@ -222,7 +222,7 @@ class SqliteCatalog:
     def views(self, namespace: Sequence[str] | None = None) -> list[Identifier]:
         """As ``HasViews.views``; none in a file of schema V0, which has no views."""
         with opened(self.file) as database:
-            found = self._views(database) if self._typed else []
+            found = self._views(database)
         here = None if namespace is None else tuple(namespace)
         return [identifier for identifier in found if here is None or identifier[:-1] == here]
 
@@ -231,7 +231,7 @@ class SqliteCatalog:
         from icesql.catalog.view import StoredView, read_view
 
         with opened(self.file) as database:
-            found = matching(identifier, self._views(database)) if self._typed else None
+            found = matching(identifier, self._views(database))
             row = None if found is None else self._row(database, found)
         if found is None or row is None or row[0] is None:
             return None
@@ -258,7 +258,7 @@ class SqliteCatalog:
 
     def register(self, identifier: Sequence[str], location: str) -> Swap:
         """As ``Registering.register``."""
-        return self._jdbc().register(identifier, location)
+        return self._jdbc().set_location(identifier, None, location)
 
     def place_new(self, identifier: Sequence[str], change: TableChange) -> Place:
         """As ``Catalog.place_new``: below its namespace's location, the warehouse, or the file."""
@@ -327,7 +327,7 @@ class SqliteCatalog:
         return self._listed(database, tables if self._typed else "")
 
     def _views(self, database: sqlite3.Connection) -> list[Identifier]:
-        return self._listed(database, "AND upper(iceberg_type) = 'VIEW'")
+        return self._listed(database, "AND upper(iceberg_type) = 'VIEW'") if self._typed else []
 
     def _listed(self, database: sqlite3.Connection, condition: str) -> list[Identifier]:
         rows = database.execute(

@@ -25,7 +25,6 @@ from icesql.storage.output_file import OutputFile
 
 if TYPE_CHECKING:
     from icesql.dbapi.cursor import Cursor
-    from icesql.file_format import FileFormat
 
 # The formats that a terminal can show; the others are only for a pipe or a file.
 TEXT_FORMATS: Final = (
@@ -80,11 +79,7 @@ def save(cursor: Cursor, output_format: str, path: str, file: OutputFile) -> int
     if output_format in LAYOUTS or is_document(cursor.description):
         rows = as_written(cursor, result_types(cursor))
         return write_result(_Utf8(file), output_format, cursor.description or [], rows, Style())
-    return write_rows(cursor, _file_format(output_format, path), file)
-
-
-def _file_format(name: str, path: str) -> FileFormat:
-    return compressed_by_ending(named_format(name), path)
+    return write_rows(cursor, compressed_by_ending(named_format(output_format), path), file)
 
 
 def format_for(path: str | None, output_format: str | None) -> str:

@@ -206,7 +206,7 @@ class Shell:
                 self.say(f"more about it: help {error.topic}")
         except KeyboardInterrupt:
             self.connection.cancel()
-            to_margin(sys.stderr)
+            to_margin()
             self.say("cancelled")
         return True
 
@@ -233,11 +233,11 @@ class Shell:
                 progress.begin()
             is_done = True
         except CommitStateUnknownError:
-            to_margin(sys.stderr)
+            to_margin()
             raise
         except (QueryCancelledError, KeyboardInterrupt) as error:
             progress.hush()
-            to_margin(sys.stderr)
+            to_margin()
             self.connection.cancel()
             cause = str(error) or "cancelled"
             self.say(stopped_text(cause, progress, text, number, self.dialect or None))

@@ -191,10 +191,10 @@ def coloured(stream: TextIO | None) -> bool:
     return draws_lines(stream) and not os.environ.get("NO_COLOR")
 
 
-def to_margin(stream: TextIO) -> None:
-    """Start a new line: a terminal has written ^C at the cursor."""
-    if draws_lines(stream):
-        styled(stream)("\r\x1b[2K")
+def to_margin() -> None:
+    """Start a new line of standard error: a terminal has written ^C at the cursor."""
+    if draws_lines(sys.stderr):
+        styled(sys.stderr)("\r\x1b[2K")
 
 
 def say(text: str) -> None:

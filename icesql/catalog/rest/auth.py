@@ -40,15 +40,15 @@ class Auth:
 
 
 class Bearer(Auth):
-    """A fixed token, given by the user."""
+    """A fixed token: the user's, or one that the catalog issued for a table."""
 
-    def __init__(self, token: str) -> None:
-        self._token = token
+    def __init__(self, token: str, name: str = "token") -> None:
+        self._token, self._name = token, name
 
     @property
     def secrets(self) -> Mapping[str, str]:
         """As ``Auth.secrets``."""
-        return {"token": self._token}
+        return {self._name: self._token}
 
     def headers(self, client: Sender, request: Request) -> Mapping[str, str]:
         """As ``Auth.headers``."""
@@ -57,15 +57,6 @@ class Bearer(Auth):
     def token(self, client: Sender) -> str:
         """The token to send now. Raises CatalogError if the server issues none."""
         return self._token
-
-
-class TableToken(Bearer):
-    """A token that a catalog issued for one table."""
-
-    @property
-    def secrets(self) -> Mapping[str, str]:
-        """As ``Auth.secrets``."""
-        return {"token-of-table": self._token}
 
 
 class Basic(Auth):

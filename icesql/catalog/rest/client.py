@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from icesql.catalog.client_errors import no_answer, short
 from icesql.catalog.rest.answers import Answer, NoAnswer, Refusal, Request
-from icesql.catalog.rest.auth import Auth, Bearer, TableToken
+from icesql.catalog.rest.auth import Auth, Bearer
 from icesql.catalog.rest.origins import redirected
 from icesql.errors import CatalogError
 from icesql.storage.clean_errors import without_secrets
@@ -136,7 +136,8 @@ class RestClient:
 
     def _auth_of(self, token: str | None) -> Auth:
         # As in Java, tokens of tables are used only with authentication by token.
-        return TableToken(token) if token and isinstance(self._auth, Bearer) else self._auth
+        by_token = isinstance(self._auth, Bearer)
+        return Bearer(token, "token-of-table") if token and by_token else self._auth
 
     def _secrets(self, auth: Auth) -> dict[str, Any]:
         """The secrets to redact from errors."""

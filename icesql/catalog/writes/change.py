@@ -70,11 +70,6 @@ class TableChange(Struct, frozen=True):
             if isinstance(each, AssertTableUuid) and each.uuid.lower() != found:
                 raise CommitConflictError("another table has its name now")
 
-    def write(self, made: MadeMetadata, path: str, *, gzipped: bool) -> None:
-        """Write a metadata file under a new name. Raises OperationalError."""
-        with NewFile(self.storage, path) as file:
-            file.write(made.packed(gzipped=gzipped))
-
 
 class Done(Struct, frozen=True):
     """The change was applied; ``location`` is the metadata file that it made current."""
@@ -122,7 +117,8 @@ def swap_file(change: TableChange, base_location: str | None, point: Callable[[s
     gzipped = wants_gzip(properties)
     name = next_metadata_name(base_location, str(uuid.uuid4()), gzipped=gzipped)
     location = f"{metadata_folder(document['location'], properties)}/{name}"
-    change.write(made, location, gzipped=gzipped)
+    with NewFile(change.storage, location) as file:
+        file.write(made.packed(gzipped=gzipped))
     found = pointed(change.storage, location, point)
     if isinstance(found, Done):
         keep_written(location, change.storage, document, len(made.data))

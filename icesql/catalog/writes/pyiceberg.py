@@ -50,7 +50,12 @@ def swap(
     """As ``Catalog.swap``."""
     refuse(kind, f"commits to {'.'.join(identifier)}")
     if kind == "sql":
-        return _swap_row(foreign, identifier, base_location, change)
+        # One UPDATE conditional on the old metadata location; any format version.
+        return swap_file(
+            change,
+            base_location,
+            lambda new: _set_location(foreign, identifier, base_location, new),
+        )
     return _committed(foreign, identifier, base_location, change)
 
 
@@ -67,17 +72,6 @@ def register(foreign: ForeignCatalog, kind: str, identifier: Sequence[str], loca
 
 
 # ------------------------------------------------------------------ databases
-
-
-def _swap_row(
-    foreign: Any, identifier: Sequence[str], base_location: str | None, change: TableChange
-) -> Swap:
-    """One UPDATE conditional on the old metadata location; any format version."""
-    return swap_file(
-        change,
-        base_location,
-        lambda new: _set_location(foreign, identifier, base_location, new),
-    )
 
 
 def _set_location(

@@ -46,10 +46,6 @@ class JdbcCatalog(Struct, frozen=True):
             change, base_location, lambda new: self.set_location(identifier, base_location, new)
         )
 
-    def register(self, identifier: Sequence[str], location: str) -> Swap:
-        """Insert a row for an existing metadata file."""
-        return self.set_location(identifier, None, location)
-
     def set_location(self, identifier: Sequence[str], base: str | None, new: str) -> Swap:
         """Insert a row, or set its metadata location if that still is ``base``."""
 

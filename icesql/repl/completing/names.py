@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from icesql.errors import Error
-
 if TYPE_CHECKING:
     from icesql.repl.completing.source import ConnectionSource
 
@@ -23,8 +21,8 @@ class Known(Struct, frozen=True):
     about: str = ""
 
 
-class _Lookup:
-    """A request to a source, which runs in its own thread."""
+class Lookup:
+    """A request for names or completions, in a daemon thread; one that fails has none."""
 
     def __init__(self, look_up: Callable[[], list[Any]]) -> None:
         self.found: list[Any] = []
@@ -34,7 +32,7 @@ class _Lookup:
         ).start()
 
     def _run(self, look_up: Callable[[], list[Any]]) -> None:
-        with suppress(Error):
+        with suppress(Exception):  # a prompt without suggestions is better than none
             self.found = look_up()
         self.done.set()
 
@@ -48,7 +46,7 @@ class Names:
 
     def __init__(self, source: ConnectionSource, patience: float = 1.0) -> None:
         self.source, self._patience = source, patience
-        self._lookups: dict[tuple[str, ...], _Lookup] = {}
+        self._lookups: dict[tuple[str, ...], Lookup] = {}
         # How often ``patience`` ran out before a response.
         self.given_up = 0
 
@@ -57,7 +55,7 @@ class Names:
         key = (kind, *given)
         lookup = self._lookups.get(key)
         if lookup is None:
-            lookup = self._lookups[key] = _Lookup(partial(getattr(self.source, kind), *given))
+            lookup = self._lookups[key] = Lookup(partial(getattr(self.source, kind), *given))
         if not lookup.done.wait(self._patience):
             self.given_up += 1
         return lookup.found

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import threading
 import time
 from collections.abc import AsyncGenerator, Iterator
-from contextlib import suppress
 from typing import Final
 
 from prompt_toolkit.application import get_app_or_none
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
 
-from icesql.repl.completing.names import Names
+from icesql.repl.completing.names import Lookup, Names
 from icesql.repl.completing.suggest import suggestions, word_at
 from icesql.repl.terminal import spelled_out
 
@@ -52,9 +50,12 @@ class SqlCompleter(Completer):
         try:
             while True:
                 given_up = self._names.given_up
-                completion = _Completion(self, document, event)
-                while not completion.done:
-                    await asyncio.sleep(_STEP_SECONDS if completion.slow else 0.002)
+                started = time.monotonic()
+                completion = Lookup(lambda: list(self.get_completions(document, event)))
+                while not completion.done.is_set():
+                    # A search of the cached names takes less than a step.
+                    is_slow = time.monotonic() - started > _STEP_SECONDS
+                    await asyncio.sleep(_STEP_SECONDS if is_slow else 0.002)
                     waited = time.monotonic() - began
                     if not _still_typed(document) or waited > _LONGEST_WAIT:
                         return
@@ -74,29 +75,6 @@ class SqlCompleter(Completer):
             app = get_app_or_none()
             if app is not None:
                 app.invalidate()
-
-
-class _Completion:
-    """Suggestions that are being looked for, in a daemon thread."""
-
-    def __init__(self, completer: SqlCompleter, document: Document, event: CompleteEvent) -> None:
-        self.found: list[Completion] = []
-        self.done = False
-        self._began = time.monotonic()
-        self._completer, self._given = completer, (document, event)
-        threading.Thread(target=self._run, name="icesql-completion", daemon=True).start()
-
-    @property
-    def slow(self) -> bool:
-        """Whether this takes longer than a search of the cached names."""
-        return time.monotonic() - self._began > _STEP_SECONDS
-
-    def _run(self) -> None:
-        try:
-            with suppress(Exception):  # a prompt without suggestions is better than none
-                self.found = list(self._completer.get_completions(*self._given))
-        finally:
-            self.done = True
 
 
 def _still_typed(document: Document) -> bool:
