@@ -73,7 +73,6 @@ class _Jvm(Struct, frozen=True):
     run_job: Any
     range: Any
     to_list: Any
-    connect: Callable[[tuple[Any, Any]], tuple[Any, Any]]
 
     @staticmethod
     def of(session: Any) -> _Jvm:
@@ -87,7 +86,6 @@ class _Jvm(Struct, frozen=True):
             jvm.PythonRDD.runJob,
             jvm.java.util.stream.IntStream.range,
             jvm.java.util.stream.Collectors.toList,
-            local_socket,
         )
 
     def adopt_thread(self) -> None:
@@ -111,7 +109,8 @@ class Waves:
         self._expected = (expected_bytes or 0) / max(1, self._partitions)
         self._read_bytes = self._read_partitions = 0
         self._flying: deque[tuple[range, Future[_Wave]]] = deque()
-        self._lanes: list[_Lane] = []
+        self._calls: queue.SimpleQueue[tuple[Future[_Wave], range] | None] = queue.SimpleQueue()
+        self._lanes = 0
         self._batches = self._read()
         jobs.waiting = self._partitions
 
@@ -169,26 +168,44 @@ class Waves:
         self._size = max(1, min(4 * self._size, fitting))
 
     def _submit(self, partitions: range) -> Future[_Wave]:
+        future: Future[_Wave] = Future()
         if len(partitions) == self._partitions:
             # A single wave needs no other thread.
-            future: Future[_Wave] = Future()
-            _settle(future, lambda: self._run(partitions))
+            self._settle(future, partitions)
             return future
-        if len(self._lanes) < _LANES:
-            self._lanes.append(_Lane(self._enter_lane))
-        lane = min(self._lanes, key=lambda each: each.load)
-        return lane.submit(lambda: self._run(partitions))
+        if self._lanes < _LANES:
+            self._lanes += 1
+            threading.Thread(target=self._lane, name="icesql-wave", daemon=True).start()
+        self._calls.put((future, partitions))
+        return future
 
-    def _enter_lane(self) -> None:
-        self._jvm.adopt_thread()
-        self._jobs.join()
+    def _lane(self) -> None:
+        """Run one wave after the other."""
+        before: tuple[Callable[[], None], ...] = self._jvm.adopt_thread, self._jobs.join
+        while (call := self._calls.get()) is not None:
+            self._settle(*call, *before)
+            before = ()
+            del call
+
+    def _settle(
+        self, future: Future[_Wave], partitions: range, *before: Callable[[], None]
+    ) -> None:
+        if not future.set_running_or_notify_cancel():
+            return
+        try:
+            for each in before:
+                each()
+            future.set_result(self._run(partitions))
+        except BaseException as error:
+            # ``Future.result`` raises it.
+            future.set_exception(error)
 
     def _run(self, partitions: range) -> _Wave:
         jvm = self._jvm
         wanted = jvm.range(partitions.start, partitions.stop).boxed().collect(jvm.to_list())
         self._jobs.waiting -= len(partitions)
         server = jvm.run_job(jvm.context, self._rdd, wanted)
-        file, sock = jvm.connect((server[0], server[1]))
+        file, sock = local_socket((server[0], server[1]))
         return _Wave(server[2], file, sock)
 
     def close(self) -> None:
@@ -201,9 +218,9 @@ class Waves:
             if not future.cancel():
                 future.add_done_callback(_drop)
         self._flying.clear()
-        for lane in self._lanes:
-            lane.close()
-        self._lanes.clear()
+        for _ in range(self._lanes):
+            self._calls.put(None)
+        self._lanes = 0
 
 
 class _Wave:
@@ -243,48 +260,3 @@ class _Wave:
 def _drop(future: Future[_Wave]) -> None:
     if future.exception() is None:
         future.result().close()
-
-
-class _Lane:
-    """A daemon thread that runs one wave after the other."""
-
-    def __init__(self, enter: Callable[[], None]) -> None:
-        self._enter = enter
-        self._calls: queue.SimpleQueue[tuple[Future[_Wave], Callable[[], _Wave]] | None]
-        self._calls = queue.SimpleQueue()
-        self.load = 0
-        threading.Thread(target=self._loop, name="icesql-wave", daemon=True).start()
-
-    def submit(self, function: Callable[[], _Wave]) -> Future[_Wave]:
-        future: Future[_Wave] = Future()
-        self.load += 1
-        self._calls.put((future, function))
-        return future
-
-    def _loop(self) -> None:
-        entered = False
-        while (call := self._calls.get()) is not None:
-            future, function = call
-
-            def run(function: Callable[[], _Wave] = function, first: bool = not entered) -> _Wave:
-                if first:
-                    self._enter()
-                return function()
-
-            _settle(future, run)
-            entered = entered or not (future.cancelled() or future.exception())
-            self.load -= 1
-            del call, future, function, run
-
-    def close(self) -> None:
-        self._calls.put(None)
-
-
-def _settle(future: Future[_Wave], function: Callable[[], _Wave]) -> None:
-    if not future.set_running_or_notify_cancel():
-        return
-    try:
-        future.set_result(function())
-    except BaseException as error:
-        # ``Future.result`` raises it.
-        future.set_exception(error)
