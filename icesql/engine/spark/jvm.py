@@ -102,8 +102,12 @@ def _log_options() -> tuple[str, ...]:
     return (f"{LOG_OPTION}={path}",) if usable else ()
 
 
+def _configuration() -> Path:
+    return Path(os.environ.get("SPARK_CONF_DIR") or _spark_home() / "conf")
+
+
 def _is_configured() -> bool:
-    folder = Path(os.environ.get("SPARK_CONF_DIR") or _spark_home() / "conf")
+    folder = _configuration()
     return folder.is_dir() and any(folder.iterdir())
 
 
@@ -170,9 +174,10 @@ def end_workers(context: Any) -> None:
 
 def spark_defaults() -> frozenset[str]:
     """The names that the user's ``spark-defaults.conf`` sets, which only spark-submit reads."""
-    folder = os.environ.get("SPARK_CONF_DIR") or _spark_home() / "conf"
     try:
-        text = Path(folder, "spark-defaults.conf").read_text(encoding="utf-8", errors="replace")
+        text = (_configuration() / "spark-defaults.conf").read_text(
+            encoding="utf-8", errors="replace"
+        )
     except OSError:
         return frozenset()
     lines = (line.strip() for line in text.splitlines())

@@ -29,6 +29,24 @@ _CARRIED = (
     | iceberg.FixedType
     | iceberg.UnknownType
 )
+# The Spark types of Iceberg's primitive types, besides decimal; those of the others are STRING.
+_SPARK_TYPES: Final[dict[type[iceberg.IcebergType], str]] = {
+    iceberg.BooleanType: "BOOLEAN",
+    iceberg.IntegerType: "INT",
+    iceberg.LongType: "BIGINT",
+    iceberg.TimeType: "BIGINT",
+    iceberg.TimestampNanoType: "BIGINT",
+    iceberg.TimestamptzNanoType: "BIGINT",
+    iceberg.FloatType: "FLOAT",
+    iceberg.DoubleType: "DOUBLE",
+    iceberg.DateType: "DATE",
+    iceberg.TimestampType: "TIMESTAMP_NTZ",
+    iceberg.TimestamptzType: "TIMESTAMP_LTZ",
+    iceberg.FixedType: "BINARY",
+    iceberg.BinaryType: "BINARY",
+    iceberg.GeometryType: "BINARY",
+    iceberg.GeographyType: "BINARY",
+}
 # The Spark types of kinds of declared types, besides decimal.
 SPARK_KINDS: Final = {
     "boolean": "BOOLEAN",
@@ -49,36 +67,8 @@ Type = TypeVar("Type")
 def spark_type(node: iceberg.IcebergType) -> str:
     """The Spark SQL type that holds every value of an Iceberg type."""
     match node:
-        case iceberg.BooleanType():
-            return "BOOLEAN"
-        case iceberg.IntegerType():
-            return "INT"
-        case (
-            iceberg.LongType()
-            | iceberg.TimeType()
-            | iceberg.TimestampNanoType()
-            | iceberg.TimestamptzNanoType()
-        ):
-            return "BIGINT"
-        case iceberg.FloatType():
-            return "FLOAT"
-        case iceberg.DoubleType():
-            return "DOUBLE"
         case iceberg.DecimalType(precision, scale):
             return f"DECIMAL({precision},{scale})"
-        case iceberg.DateType():
-            return "DATE"
-        case iceberg.TimestampType():
-            return "TIMESTAMP_NTZ"
-        case iceberg.TimestamptzType():
-            return "TIMESTAMP_LTZ"
-        case (
-            iceberg.FixedType()
-            | iceberg.BinaryType()
-            | iceberg.GeometryType()
-            | iceberg.GeographyType()
-        ):
-            return "BINARY"
         case iceberg.StructType(fields):
             inner = ", ".join(f"{quoted(f.name)}: {spark_type(f.type)}" for f in fields)
             return f"STRUCT<{inner}>"
@@ -87,7 +77,7 @@ def spark_type(node: iceberg.IcebergType) -> str:
         case iceberg.MapType():
             return f"MAP<{spark_type(node.key)}, {spark_type(node.value)}>"
         case _:
-            return "STRING"
+            return _SPARK_TYPES.get(type(node), "STRING")
 
 
 def ddl_of(columns: Iterable[ResultColumn]) -> str:

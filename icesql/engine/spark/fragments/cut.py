@@ -7,7 +7,7 @@ from typing import Final
 from sqlglot import exp
 
 from icesql.engine.spark.fragments.choice import FragmentChoice
-from icesql.engine.spark.fragments.division import is_divisible, scan_number
+from icesql.engine.spark.fragments.division import is_divisible, scans_in
 from icesql.engine.spark.fragments.fragment import Fragment, column_of, read_instead
 from icesql.engine.spark.fragments.partial_aggregates import cut_aggregate
 from icesql.engine.spark.fragments.row_fragments import cut_rows
@@ -30,7 +30,7 @@ def cut_whole(
     """
     if not isinstance(tree, exp.Query) or isinstance(tree, exp.Subquery):
         return None
-    inside = _scans(tree)
+    inside = scans_in(tree, {each.alias for each in tree.find_all(exp.CTE)})
     if not inside or (len(inside) == 1 and is_divisible(tree, inside[0])):
         return None
     names = [f"c{at}" for at in range(len(tree.selects))]
@@ -57,19 +57,6 @@ def cut_whole(
     )
     read_instead(outer, name)
     return outer, made
-
-
-def _scans(tree: exp.Query) -> tuple[int, ...] | None:
-    """The scans of a query whose tables are only scans and its own WITH queries; else None."""
-    own = {each.alias for each in tree.find_all(exp.CTE)}
-    found: list[int] = []
-    for table in tree.find_all(exp.Table):
-        number = scan_number(table)
-        if number is not None:
-            found.append(number)
-        elif table.name not in own:
-            return None
-    return tuple(found)
 
 
 def cut_fragments(

@@ -31,9 +31,13 @@ def scan_number(table: exp.Expr) -> int | None:
     return int(found[1]) if found else None
 
 
-def scans_in(node: exp.Expr) -> tuple[int, ...] | None:
-    """The scans below ``node``; None if it names another table, such as a WITH query outside."""
-    numbers = [scan_number(table) for table in node.find_all(exp.Table)]
+def scans_in(node: exp.Expr, besides: Container[str] = ()) -> tuple[int, ...] | None:
+    """The scans below ``node``; None if it names another table, such as a WITH query outside.
+
+    Tables may have the names ``besides``.
+    """
+    tables = node.find_all(exp.Table)
+    numbers = [scan_number(table) for table in tables if table.name not in besides]
     known = tuple(number for number in numbers if number is not None)
     return known if len(known) == len(numbers) else None
 

@@ -89,7 +89,11 @@ def _keys(select: exp.Select) -> list[exp.Expr] | None:
     if not has_only(group, ("expressions", "all")):
         return None
     if group.args.get("all"):
-        listed = [each.unalias() for each in select.expressions if not _has_aggregate(each)]
+        listed = [
+            each.unalias()
+            for each in select.expressions
+            if not any(map(_is_aggregate, each.find_all(exp.AggFunc)))
+        ]
     else:
         listed = list(group.expressions)
     keys: list[exp.Expr] = []
@@ -101,12 +105,6 @@ def _keys(select: exp.Select) -> list[exp.Expr] | None:
     return keys
 
 
-def _outside(select: exp.Select) -> Iterator[exp.Expr]:
-    """The nodes of a SELECT that are computed after grouping; nested queries are one node."""
-    for each in _after_grouping(select):
-        yield from each.walk(prune=lambda node: isinstance(node, exp.Query))
-
-
 def _is_aggregate(node: exp.Expr) -> bool:
     if not isinstance(node, exp.AggFunc):
         return False
@@ -116,19 +114,13 @@ def _is_aggregate(node: exp.Expr) -> bool:
     return not (isinstance(parent, exp.Window) and parent.this.find(type(node)) is node)
 
 
-def _has_aggregate(node: exp.Expr) -> bool:
-    return any(_is_aggregate(each) for each in node.find_all(exp.AggFunc))
-
-
 def _aggregates(select: exp.Select) -> Iterator[exp.Expr]:
     """The aggregate calls, with their FILTER if they have one."""
-    for node in _outside(select):
-        if _is_aggregate(node):
-            parent = node.parent
-            if isinstance(parent, exp.Filter | exp.IgnoreNulls | exp.RespectNulls):
-                yield parent
-            else:
-                yield node
+    for each in _after_grouping(select):
+        for node in each.walk(prune=lambda node: isinstance(node, exp.Query)):
+            if _is_aggregate(node):
+                parent, around = node.parent, (exp.Filter, exp.IgnoreNulls, exp.RespectNulls)
+                yield parent if isinstance(parent, around) else node
 
 
 def _is_local(node: exp.Expr, aliases: frozenset[str]) -> bool:
