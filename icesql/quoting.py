@@ -11,3 +11,13 @@ def quoted(name: str) -> str:
 def literal(text: str) -> str:
     """A string as a SQL literal."""
     return "'" + text.replace("'", "''") + "'"
+
+
+def spark_name(name: str) -> str:
+    """A name as Spark's quoted identifier."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+def spark_string(text: str) -> str:
+    """A text as Spark's literal, with backslash escapes."""
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"

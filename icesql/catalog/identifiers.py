@@ -7,6 +7,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from icesql.errors import CatalogError, TableNotFoundError, similar_names
+from icesql.quoting import quoted
 
 if TYPE_CHECKING:
     from icesql.catalog.table import Catalog
@@ -28,7 +29,7 @@ def listed_name(parts: Sequence[str]) -> str:
     """
     if not any("." in part or part.lstrip().startswith(('"', "`")) for part in parts):
         return ".".join(parts)
-    return ".".join('"' + part.replace('"', '""') + '"' for part in parts)
+    return ".".join(map(quoted, parts))
 
 
 def all_namespaces(

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct
 
-from icesql.quoting import literal
+from icesql.quoting import literal, spark_name, spark_string
 from icesql.sql.table_name import is_plain_name, name_text
 
 
@@ -25,7 +24,7 @@ class Statement(Struct, frozen=True):
 
 def call(procedure: str, table: Sequence[str], **arguments: Any) -> Statement:
     """``CALL system.procedure``; the table is a positional argument if it is the only one."""
-    name = Statement(literal(name_text(table)), _spark_literal(_spark_name(table)))
+    name = Statement(literal(name_text(table)), spark_string(_spark_name(table)))
     if not arguments:
         texts = [name]
     else:
@@ -43,7 +42,7 @@ def call(procedure: str, table: Sequence[str], **arguments: Any) -> Statement:
 def set_properties(table: Sequence[str], properties: Mapping[str, str]) -> Statement:
     """``ALTER TABLE … SET TBLPROPERTIES``."""
     ours = ", ".join(f"{literal(k)} = {literal(v)}" for k, v in properties.items())
-    spark = ", ".join(f"{_spark_literal(k)} = {_spark_literal(v)}" for k, v in properties.items())
+    spark = ", ".join(f"{spark_string(k)} = {spark_string(v)}" for k, v in properties.items())
     return Statement(
         f"ALTER TABLE {name_text(table)} SET TBLPROPERTIES ({ours})",
         f"ALTER TABLE catalog.{_spark_name(table)} SET TBLPROPERTIES ({spark})",
@@ -62,7 +61,7 @@ def replace_branch(table: Sequence[str], branch: str, snapshot_id: int) -> State
 
 def column(name: str) -> Statement:
     """A column name as a string literal, for arguments such as ``sort_order``."""
-    return Statement(literal(name_text([name])), _spark_literal(_spark_name([name])))
+    return Statement(literal(name_text([name])), spark_string(_spark_name([name])))
 
 
 def constant(text: str) -> Statement:
@@ -75,22 +74,16 @@ def _value(value: Any) -> Statement:
         case Statement():
             return value
         case str():
-            return Statement(literal(value), _spark_literal(value))
+            return Statement(literal(value), spark_string(value))
         case Mapping():
             return Statement(
                 f"map({', '.join(literal(x) for each in value.items() for x in each)})",
-                f"map({', '.join(_spark_literal(x) for each in value.items() for x in each)})",
+                f"map({', '.join(spark_string(x) for each in value.items() for x in each)})",
             )
         case _:
             return constant(str(value).lower())
 
 
-def _spark_literal(text: str) -> str:
-    return "'" + re.sub(r"[\\']", r"\\\g<0>", text) + "'"
-
-
 def _spark_name(parts: Sequence[str]) -> str:
     """The name with backticks where Spark needs them."""
-    return ".".join(
-        each if is_plain_name(each) else "`" + each.replace("`", "``") + "`" for each in parts
-    )
+    return ".".join(each if is_plain_name(each) else spark_name(each) for each in parts)

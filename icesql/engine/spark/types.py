@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from icesql.errors import DataError
 from icesql.iceberg import types as iceberg
+from icesql.quoting import spark_name
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -70,7 +71,7 @@ def spark_type(node: iceberg.IcebergType) -> str:
         case iceberg.DecimalType(precision, scale):
             return f"DECIMAL({precision},{scale})"
         case iceberg.StructType(fields):
-            inner = ", ".join(f"{quoted(f.name)}: {spark_type(f.type)}" for f in fields)
+            inner = ", ".join(f"{spark_name(f.name)}: {spark_type(f.type)}" for f in fields)
             return f"STRUCT<{inner}>"
         case iceberg.ListType():
             return f"ARRAY<{spark_type(node.element)}>"
@@ -83,18 +84,14 @@ def spark_type(node: iceberg.IcebergType) -> str:
 def ddl_of(columns: Iterable[ResultColumn]) -> str:
     """The DDL of columns of ``SPARK_KINDS`` and decimals."""
     return ", ".join(
-        f"{quoted(each.name)} {SPARK_KINDS.get(each.type.kind, each.type.name)}" for each in columns
+        f"{spark_name(each.name)} {SPARK_KINDS.get(each.type.kind, each.type.name)}"
+        for each in columns
     )
 
 
 def spark_schema(schema: Schema) -> str:
     """The DDL of a scan's columns."""
-    return ", ".join(f"{quoted(c.name)} {spark_type(c.type)}" for c in schema.fields)
-
-
-def quoted(name: str) -> str:
-    """A name as Spark's quoted identifier."""
-    return "`" + name.replace("`", "``") + "`"
+    return ", ".join(f"{spark_name(c.name)} {spark_type(c.type)}" for c in schema.fields)
 
 
 # ------------------------------------------------------------------ to Spark

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from icesql.engine.spark.releases import frame_of_rows, in_session
 from icesql.engine.spark.session.required import without_warnings
-from icesql.engine.spark.types import quoted, spark_type
+from icesql.engine.spark.types import spark_type
+from icesql.quoting import spark_name
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -30,7 +31,7 @@ def static_frame(session: Any, rows: pa.Table) -> Any:
     kinds = [from_arrow_type(each.type, prefer_timestamp_ntz=True) for each in rows.schema]
     names = [f"c{place}" for place in range(len(kinds))]
     ddl = ", ".join(
-        f"{quoted(name)} {kind.simpleString()}" for name, kind in zip(names, kinds, strict=True)
+        f"{spark_name(name)} {kind.simpleString()}" for name, kind in zip(names, kinds, strict=True)
     )
     with without_warnings():
         return frame_of_rows(session, rows.rename_columns(names), ddl).toDF(*rows.column_names)
@@ -46,7 +47,7 @@ def frame_of_scan(scan: TableScan, session: Any) -> Any:
 
     named = scan.frame.toDF(*(each.name for each in scan.schema.fields))
     columns = [
-        col(quoted(each.name)).cast(spark_type(each.type)).alias(each.name)
+        col(spark_name(each.name)).cast(spark_type(each.type)).alias(each.name)
         for each in scan.projection.fields
     ]
     return in_session(named.select(*(columns or [lit(None).cast("INT").alias("none")])), session)

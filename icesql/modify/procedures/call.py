@@ -16,9 +16,8 @@ from icesql.iceberg.metadata.table_metadata import MAIN
 from icesql.modify.procedures.arguments import Arguments
 from icesql.modify.services import StatementServices
 from icesql.modify.targets import find_named
-from icesql.quoting import quoted
+from icesql.quoting import quoted, spark_name
 from icesql.sql.lexer import SPARK_NAMES
-from icesql.sql.spark_text.values import spark_name
 from icesql.sql.writes.statements import TableName
 from icesql.storage.new_file import check_writable
 from icesql.storage.roots import Roots

@@ -9,6 +9,7 @@ from msgspec import Struct
 from sqlglot import exp
 
 from icesql.iceberg import types as t
+from icesql.quoting import quoted
 
 
 class SqlType(Struct, frozen=True):
@@ -237,8 +238,8 @@ def duckdb_name(of: SqlType) -> str | None:
             parts = [duckdb_name(each) for each in of.parts]
             if None in parts:
                 return None
-            quoted = ['"' + name.replace('"', '""') + '"' for name in of.names]
-            return f"STRUCT({', '.join(f'{n} {p}' for n, p in zip(quoted, parts, strict=True))})"
+            named = zip(map(quoted, of.names), parts, strict=True)
+            return f"STRUCT({', '.join(f'{name} {part}' for name, part in named)})"
         case _:
             return _DUCKDB.get(of.kind)
 

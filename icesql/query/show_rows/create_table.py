@@ -14,6 +14,7 @@ from icesql.iceberg import types as t
 from icesql.iceberg.metadata.table_metadata import TableMetadata
 from icesql.iceberg.partitioning import PartitionField
 from icesql.iceberg.schema import Schema
+from icesql.quoting import spark_name, spark_string
 from icesql.sql.keywords import NO_COLUMN
 from icesql.storage.credentials import masked, redact_urls
 
@@ -52,9 +53,11 @@ def create_table(table: Table) -> str:
     properties = table_properties(table)
     comment = properties.pop("comment", None)
     if comment is not None:
-        lines.append(f"COMMENT {_literal(comment)}")
-    lines.append(f"LOCATION {_literal(redact_urls(metadata.location))}")
-    listed = ",\n".join(f"  {_literal(key)} = {_literal(properties[key])}" for key in properties)
+        lines.append(f"COMMENT {spark_string(comment)}")
+    lines.append(f"LOCATION {spark_string(redact_urls(metadata.location))}")
+    listed = ",\n".join(
+        f"  {spark_string(key)} = {spark_string(properties[key])}" for key in properties
+    )
     lines.append(f"TBLPROPERTIES (\n{listed})")
     return "\n".join(lines)
 
@@ -113,7 +116,7 @@ def _column(field: t.NestedField, between: str = " ") -> str:
     text = f"{quoted(field.name)}{between}{spark_type(field.type)}"
     if field.required:
         text += " NOT NULL"
-    return text if field.doc is None else f"{text} COMMENT {_literal(field.doc)}"
+    return text if field.doc is None else f"{text} COMMENT {spark_string(field.doc)}"
 
 
 def spark_type(node: t.IcebergType) -> str:
@@ -136,8 +139,4 @@ def quoted(name: str) -> str:
     plain = re.fullmatch(r"[a-zA-Z0-9_]+", name) and not name.isdigit()
     if plain and name.lower() not in NO_COLUMN:
         return name
-    return "`" + name.replace("`", "``") + "`"
-
-
-def _literal(text: str) -> str:
-    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+    return spark_name(name)

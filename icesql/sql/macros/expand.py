@@ -290,7 +290,8 @@ def _is_key(tokens: Sequence[Token], index: int) -> bool:
 def _call_at(tokens: Sequence[Token], index: int, macros: Macros) -> _Call | None:
     """Return the call of a macro that begins at a token; None if there is none."""
     first = index
-    if _is_dot(tokens, index + 1) and tokens[index].text.lower() in _SCHEMAS:
+    dotted = [each.word for each in tokens[index + 1 : index + 2]] == ["."]
+    if dotted and tokens[index].text.lower() in _SCHEMAS:
         index += 2
     if index + 1 >= len(tokens) or not tokens[index].is_name:
         return None
@@ -306,10 +307,6 @@ def _call_at(tokens: Sequence[Token], index: int, macros: Macros) -> _Call | Non
     if macro.is_table != _is_in_from(tokens, first):
         return None
     return _Call(macro, first, last, arguments)
-
-
-def _is_dot(tokens: Sequence[Token], index: int) -> bool:
-    return index < len(tokens) and tokens[index].word == "."
 
 
 def _split(tokens: Sequence[Token], opened: int) -> tuple[tuple[tuple[int, int], ...], int]:

@@ -29,15 +29,16 @@ def other_spellings(sql: str, tokens: Sequence[Token]) -> tuple[str, Sources] | 
     Raises SqlSyntaxError, UnsupportedSqlError for syntax without an equivalent.
     """
     edits: list[_Edit] = []
+    words = TokenCursor(tokens, sql)
     for index, token in enumerate(tokens):
         word = token.word
-        if word == "WITH" and _word(tokens, index + 1) in _GROUPS:
-            if _word(tokens, index + 2) != "(":
-                edits += _grouped(tokens, index)
-        elif word == "LATERAL" and _word(tokens, index + 1) == "FLATTEN":
-            edits += _flattened(sql, tokens, index, index + 1)
-        elif word == "TABLE" and [_word(tokens, index + n) for n in (1, 2)] == ["(", "FLATTEN"]:
-            edits += _flattened(sql, tokens, index, index + 2)
+        if word == "WITH" and words.word(index + 1) in _GROUPS:
+            if words.word(index + 2) != "(":
+                edits += _grouped(words, index)
+        elif word == "LATERAL" and words.word(index + 1) == "FLATTEN":
+            edits += _flattened(words, index, index + 1)
+        elif word == "TABLE" and words.matches(index + 1, "( FLATTEN"):
+            edits += _flattened(words, index, index + 2)
     if not edits:
         return None
     edits.sort()
@@ -49,14 +50,11 @@ def other_spellings(sql: str, tokens: Sequence[Token]) -> tuple[str, Sources] | 
     return spliced(sql, tokens[0].start, tokens[-1].stop, edits)
 
 
-def _word(tokens: Sequence[Token], index: int) -> str:
-    return tokens[index].word if index < len(tokens) else ""
-
-
-def _grouped(tokens: Sequence[Token], index: int) -> list[_Edit]:
+def _grouped(words: TokenCursor, index: int) -> list[_Edit]:
     """Rewrite ``WITH ROLLUP`` at ``index``, after the keys of a GROUP BY."""
+    tokens = words.tokens
     first = before(tokens, index - 1, ("GROUP",)) + 1
-    first += _word(tokens, first) == "BY"
+    first += words.word(first) == "BY"
     if not 0 < first < index:
         raise syntax_error(
             f"WITH {tokens[index + 1].text} comes after GROUP BY keys", tokens[index]
@@ -68,14 +66,13 @@ def _grouped(tokens: Sequence[Token], index: int) -> list[_Edit]:
     return [(start, start, f"{kind} ("), (end, tokens[index + 1].stop, ")")]
 
 
-def _flattened(sql: str, tokens: Sequence[Token], first: int, name: int) -> list[_Edit]:
+def _flattened(words: TokenCursor, first: int, name: int) -> list[_Edit]:
     """Rewrite the call of FLATTEN that begins at ``first``, with its name at ``name``."""
-    words = TokenCursor(tokens, sql)
-    words.index = name + 1
+    tokens, words.index = words.tokens, name + 1
     given, last = _arguments(words), words.index - 1
     if name - first == 2:  # TABLE(FLATTEN(…))
         last += 1
-        if _word(tokens, last) != ")":
+        if words.word(last) != ")":
             raise syntax_error("TABLE(FLATTEN(…)) does not end", tokens[name], (")",))
     if "input" not in given:
         raise syntax_error("FLATTEN needs a list", tokens[name], ("input =>",))
@@ -96,9 +93,9 @@ def _flattened(sql: str, tokens: Sequence[Token], first: int, name: int) -> list
     start, end = tokens[first].start, tokens[last].stop
     if outer == "FALSE":
         return [(start, end, query)]
-    if _word(tokens, first - 1) != "," or not first:
+    if words.word(first - 1) != "," or not first:
         raise unsupported("OUTER behind this join", tokens[name], "write a comma before LATERAL")
-    after = last + (2 if _word(tokens, last + 1) == "AS" else 1)
+    after = last + (2 if words.word(last + 1) == "AS" else 1)
     if after >= len(tokens) or not tokens[after].is_name:
         raise unsupported("OUTER without an alias", tokens[name], "name it: FLATTEN(…) AS f")
     comma, alias = tokens[first - 1], tokens[after].stop

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
+from icesql.quoting import spark_name
 from icesql.sql.lexer import (
     COMMENT,
     NAME,
@@ -28,7 +29,7 @@ from icesql.sql.lexer import (
 from icesql.sql.positions import syntax_error, unsupported
 from icesql.sql.sources import Composed, Segment, edited, joined
 from icesql.sql.spark_text.functions import check_bare_words, check_calls
-from icesql.sql.spark_text.values import spark_literal, spark_name
+from icesql.sql.spark_text.values import spark_literal
 from icesql.sql.trees import exp
 
 if TYPE_CHECKING:

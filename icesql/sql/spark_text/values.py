@@ -5,22 +5,13 @@ from __future__ import annotations
 from typing import Any, Final
 
 from icesql.errors import DataError
+from icesql.quoting import spark_string
 from icesql.sql.parameters import literal, write_literal
 from icesql.sql.trees import exp
 
 # Keys are sqlglot's names of types.
 _TYPES: Final = {"TIMESTAMPNTZ": "TIMESTAMP_NTZ", "TIMESTAMPTZ": "TIMESTAMP_LTZ"}
 _REFUSED: Final = ("TIME", "TIMESTAMP_NS")
-
-
-def spark_name(name: str) -> str:
-    """Return a name as Spark's quoted identifier."""
-    return "`" + name.replace("`", "``") + "`"
-
-
-def spark_string(text: str) -> str:
-    """Return a text as Spark's literal, with backslash escapes."""
-    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
 def spark_literal(value: Any, *, listed: bool = False) -> str:

@@ -22,8 +22,8 @@ from icesql.engine.spark.session.required import (
     require_pyspark,
 )
 from icesql.engine.spark.session.started import follow, has_ended, start
-from icesql.engine.spark.types import quoted
 from icesql.errors import OperationalError, ProgrammingError
+from icesql.quoting import spark_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -106,10 +106,10 @@ class SparkSessions:
         with self._lock:
             root = self._running()
         try:
-            found = root.catalog.getTable(quoted(name))
+            found = root.catalog.getTable(spark_name(name))
         except spark_exceptions():
             return None
-        return root.table(quoted(name)) if found.isTemporary else None
+        return root.table(spark_name(name)) if found.isTemporary else None
 
     def _running(self) -> Any:
         """The session that was chosen or is started here. Call it with the lock."""

@@ -25,8 +25,8 @@ _MICROS: Final = {
     "MICROSECOND": 1,
 }
 _AMOUNT: Final = re.compile(r"\s*([+-]?\d+(?:\.\d+)?)\s+([A-Za-z]+)")
-_YEARS_MONTHS: Final = re.compile(r"\s*([+-]?)(\d+)-(\d+)\s*")
-_CLOCK: Final = {
+_SPANS: Final = {
+    ("YEAR", "MONTH"): r"(?P<YEAR>\d+)-(?P<MONTH>0*(?:\d|1[01]))",
     ("DAY", "HOUR"): r"(?P<DAY>\d+) (?P<HOUR>\d+)",
     ("DAY", "MINUTE"): r"(?P<DAY>\d+) (?P<HOUR>\d+):(?P<MINUTE>\d+)",
     ("DAY", "SECOND"): r"(?P<DAY>\d+) (?P<HOUR>\d+):(?P<MINUTE>\d+):(?P<SECOND>\d+(?:\.\d{1,9})?)",
@@ -109,16 +109,14 @@ def _made(amount: int, unit: str) -> exp.Expr:
 
 
 def _span(node: exp.Interval, text: str, first: str, last: str) -> Typed:
-    if (first, last) == ("YEAR", "MONTH"):
-        parsed = _YEARS_MONTHS.fullmatch(text)
-        if parsed is not None and int(parsed[3]) < 12:
-            months = int(parsed[2]) * 12 + int(parsed[3])
-            return Typed(_made(-months if parsed[1] == "-" else months, "MONTH"), t.MONTHS)
-    elif (first, last) in _CLOCK:
-        parsed = re.fullmatch(rf"\s*(?P<sign>[+-]?){_CLOCK[first, last]}\s*", text)
-        if parsed is not None:
-            given = parsed.groupdict()
-            sign = -1 if given.pop("sign") == "-" else 1
-            micros = sum(int(Fraction(each) * _MICROS[unit]) for unit, each in given.items())
-            return _of_micros(sign * micros, t.TIME_SPAN)
+    pattern = _SPANS.get((first, last), "(?!)")
+    parsed = re.fullmatch(rf"\s*(?P<sign>[+-]?){pattern}\s*", text)
+    if parsed is not None:
+        given = parsed.groupdict()
+        sign = -1 if given.pop("sign") == "-" else 1
+        units = _MONTHS | _MICROS
+        amount = sign * sum(int(Fraction(each) * units[unit]) for unit, each in given.items())
+        if last == "MONTH":
+            return Typed(_made(amount, "MONTH"), t.MONTHS)
+        return _of_micros(amount, t.TIME_SPAN)
     raise unsupported(f"INTERVAL '{text}' {first} TO {last} in {DIALECT}", node)
