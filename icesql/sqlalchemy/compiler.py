@@ -10,6 +10,7 @@ from sqlalchemy.sql import compiler, elements
 from sqlalchemy.sql.selectable import Alias, FromClause
 from sqlalchemy.sql.visitors import InternalTraversal
 
+from icesql.quoting import literal
 from icesql.sql.keywords import NO_COLUMN
 
 # Tables with time travel, as FROM elements of SQLAlchemy.
@@ -74,7 +75,9 @@ class IcesqlCompiler(compiler.SQLCompiler):
         if travelled.instant is not None:
             return f"{text} TIMESTAMP AS OF {literal(travelled.instant)}"
         version = travelled.version
-        return f"{text} VERSION AS OF {version if isinstance(version, int) else literal(version)}"
+        return (
+            f"{text} VERSION AS OF {version if isinstance(version, int) else literal(str(version))}"
+        )
 
     def visit_empty_set_expr(self, element_types: Any, **kw: Any) -> str:
         """The right side of ``IN ()``: a query without rows."""
@@ -83,11 +86,11 @@ class IcesqlCompiler(compiler.SQLCompiler):
 
     def visit_regexp_match_op_binary(self, binary: Any, operator: Any, **kw: Any) -> str:
         """A regular expression matched anywhere in the value."""
-        return self._matches(binary, **kw)
+        return self._regexp("regexp_matches", binary, **kw)
 
     def visit_not_regexp_match_op_binary(self, binary: Any, operator: Any, **kw: Any) -> str:
         """The negation of ``regexp_match``."""
-        return f"NOT {self._matches(binary, **kw)}"
+        return f"NOT {self.visit_regexp_match_op_binary(binary, operator, **kw)}"
 
     def visit_regexp_replace_op_binary(self, binary: Any, operator: Any, **kw: Any) -> str:
         """Replaces the first match, or all matches with the flag ``g``."""
@@ -103,9 +106,7 @@ class IcesqlCompiler(compiler.SQLCompiler):
             return text
         return f"CAST({text} AS {self.dialect.type_compiler.process(binary.type)})"
 
-    def visit_json_path_getitem_op_binary(self, binary: Any, operator: Any, **kw: Any) -> str:
-        """As ``visit_json_getitem_op_binary``, with a path of several steps."""
-        return self.visit_json_getitem_op_binary(binary, operator, **kw)
+    visit_json_path_getitem_op_binary = visit_json_getitem_op_binary
 
     def visit_bitwise_xor_op_binary(self, binary: Any, operator: Any, **kw: Any) -> str:
         """The function ``xor``: the operator ``^`` means power."""
@@ -119,9 +120,6 @@ class IcesqlCompiler(compiler.SQLCompiler):
             text: str = super().get_select_precolumns(select, **kw)
             return text
         return f"DISTINCT ON ({', '.join(self.process(each, **kw) for each in on)}) "
-
-    def _matches(self, binary: elements.BinaryExpression[Any], **kw: Any) -> str:
-        return self._regexp("regexp_matches", binary, **kw)
 
     def _regexp(self, name: str, binary: elements.BinaryExpression[Any], **kw: Any) -> str:
         parts = [self.process(binary.left, **kw), self.process(binary.right, **kw)]
@@ -138,9 +136,7 @@ class IcesqlTypeCompiler(compiler.GenericTypeCompiler):
         """TIMESTAMPTZ or TIMESTAMP, with or without a time zone."""
         return "TIMESTAMPTZ" if type_.timezone else "TIMESTAMP"
 
-    def visit_DATETIME(self, type_: Any, **kw: Any) -> str:
-        """As for TIMESTAMP."""
-        return self.visit_TIMESTAMP(type_, **kw)
+    visit_DATETIME = visit_TIMESTAMP
 
     def visit_UUID(self, type_: Any, **kw: Any) -> str:
         """Iceberg's uuid."""
@@ -162,10 +158,6 @@ class IcesqlTypeCompiler(compiler.GenericTypeCompiler):
         """A list, with the declared number of dimensions."""
         return self.process(type_.item_type, **kw) + "[]" * (type_.dimensions or 1)
 
-    def visit_unicode(self, type_: Any, **kw: Any) -> str:
-        """Text of any length."""
-        return "VARCHAR"
-
     def visit_uuid(self, type_: Any, **kw: Any) -> str:
         """Iceberg's uuid, or text unless ``native_uuid``."""
         return "UUID" if type_.native_uuid else "VARCHAR"
@@ -173,6 +165,8 @@ class IcesqlTypeCompiler(compiler.GenericTypeCompiler):
     def visit_JSON(self, type_: Any, **kw: Any) -> str:
         """Text: Iceberg has no JSON type."""
         return "VARCHAR"
+
+    visit_unicode = visit_JSON
 
 
 class IcesqlIdentifierPreparer(compiler.IdentifierPreparer):
@@ -183,8 +177,3 @@ class IcesqlIdentifierPreparer(compiler.IdentifierPreparer):
     def quote_schema(self, schema: str) -> str:
         """``catalog.namespace``, each part quoted if necessary."""
         return ".".join(self.quote(part) for part in schema.split("."))
-
-
-def literal(text: object) -> str:
-    """A text as a SQL literal."""
-    return "'" + str(text).replace("'", "''") + "'"

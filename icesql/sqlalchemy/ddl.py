@@ -7,6 +7,8 @@ from typing import Any, Final
 from sqlalchemy import exc, schema
 from sqlalchemy.sql import compiler
 
+from icesql.quoting import literal
+
 # Options of ``Table(…, icesql_partitioned_by=…)``: SQLAlchemy's dialect-specific arguments.
 TABLE_OPTIONS: Final[list[tuple[Any, dict[str, Any]]]] = [
     (
@@ -54,7 +56,7 @@ class IcesqlDDLCompiler(compiler.DDLCompiler):
         if not column.nullable:
             parts.append("NOT NULL")
         if column.comment is not None:
-            parts.append(f"COMMENT {self._text(column.comment)}")
+            parts.append(f"COMMENT {_text(column.comment)}")
         return " ".join(parts)
 
     def post_create_table(self, table: Any) -> str:
@@ -62,18 +64,17 @@ class IcesqlDDLCompiler(compiler.DDLCompiler):
         options = table.dialect_options["icesql"]
         parts = []
         if table.comment is not None:
-            parts.append(f"COMMENT {self._text(table.comment)}")
+            parts.append(f"COMMENT {_text(table.comment)}")
         for option, words in (("partitioned_by", "PARTITIONED BY"), ("sorted_by", "SORTED BY")):
             listed = options[option]
             if listed:
                 text = listed if isinstance(listed, str) else ", ".join(listed)
                 parts.append(f"{words} ({text})")
         if options["location"]:
-            parts.append(f"LOCATION {self._text(options['location'])}")
+            parts.append(f"LOCATION {_text(options['location'])}")
         if options["properties"]:
             pairs = (
-                f"{self._text(name)} = {self._text(value)}"
-                for name, value in options["properties"].items()
+                f"{_text(name)} = {_text(value)}" for name, value in options["properties"].items()
             )
             parts.append(f"TBLPROPERTIES ({', '.join(pairs)})")
         return "".join(f" {part}" for part in parts)
@@ -121,13 +122,12 @@ class IcesqlDDLCompiler(compiler.DDLCompiler):
 
     def _comment(self, kind: str, name: str, create: Any) -> str:
         comment = create.element.comment
-        text = "NULL" if comment is None else self._text(comment)
+        text = "NULL" if comment is None else _text(comment)
         return f"COMMENT ON {kind} {name} IS {text}"
 
-    def _text(self, value: object) -> str:
-        from icesql.sqlalchemy.compiler import literal
 
-        return literal(value)
+def _text(value: object) -> str:
+    return literal(str(value))
 
 
 def is_left_out(compiled: Any) -> bool:

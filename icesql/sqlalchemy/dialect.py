@@ -13,11 +13,11 @@ from sqlalchemy.engine import URL, Connection, default
 
 import icesql
 from icesql.dbapi.cursor import forget_rows
+from icesql.quoting import literal
 from icesql.sqlalchemy.compiler import (
     IcesqlCompiler,
     IcesqlIdentifierPreparer,
     IcesqlTypeCompiler,
-    literal,
 )
 from icesql.sqlalchemy.ddl import TABLE_OPTIONS, IcesqlDDLCompiler, is_left_out
 from icesql.sqlalchemy.reflected import IS_OLD, IcesqlReflection
@@ -55,18 +55,12 @@ class IcesqlDialect(IcesqlReflection):
     supports_native_boolean = True
     supports_native_decimal = True
     supports_native_uuid = True
-    supports_sane_rowcount = True
     supports_sane_multi_rowcount = False
     supports_multivalues_insert = True
     supports_empty_insert = False
-    supports_default_values = False
-    supports_sequences = False
     supports_comments = True
     inline_comments = True
-    supports_is_distinct_from = True
-    supports_constraint_comments = False
     postfetch_lastrowid = False
-    insert_returning = update_returning = delete_returning = False
     max_identifier_length = 255
     tuple_in_values = True
 

@@ -157,22 +157,6 @@ class IcesqlReflection(default.DefaultDialect):
         """None."""
         return []
 
-    def get_indexes(self, *_: Any, **kw: Any) -> Any:
-        """None."""
-        return []
-
-    def get_unique_constraints(self, *_: Any, **kw: Any) -> Any:
-        """None."""
-        return []
-
-    def get_check_constraints(self, *_: Any, **kw: Any) -> Any:
-        """None."""
-        return []
-
-    def get_temp_table_names(self, *_: Any, **kw: Any) -> Any:
-        """None: temporary tables are not reflected."""
-        return []
-
-    def get_sequence_names(self, *_: Any, **kw: Any) -> Any:
-        """None."""
-        return []
+    get_indexes = get_unique_constraints = get_check_constraints = get_foreign_keys
+    # Temporary tables are not reflected.
+    get_temp_table_names = get_sequence_names = get_foreign_keys
