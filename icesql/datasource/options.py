@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
 from msgspec import Struct, field
 
@@ -251,8 +251,3 @@ def split_identifier(text: str) -> tuple[str, ...]:
         raise ProgrammingError(f'load("{text}"): neither "catalog.db.table" nor a path')
     parts = re.findall(r"`((?:[^`]|``)+)`|([^.`]+)", text)
     return tuple(quoted.replace("``", "`") or plain for quoted, plain in parts)
-
-
-def merged(connect: Mapping[str, Any], options: ReadOptions) -> dict[str, Any]:
-    """The arguments of ``open_catalog``: the registered ones, overridden by the options."""
-    return {**connect, **options.connect}

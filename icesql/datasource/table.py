@@ -12,7 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from icesql.context import QueryContext
-from icesql.datasource.options import ReadOptions, merged, read_options, split_identifier
+from icesql.datasource.options import ReadOptions, read_options, split_identifier
 from icesql.errors import (
     CatalogError,
     ColumnNotFoundError,
@@ -65,7 +65,7 @@ class ReadRequest(Struct, frozen=True):
     ) -> ReadRequest:
         """Read the options. Raises ProgrammingError as ``read_options`` does."""
         chosen = read_options(options)
-        return cls(chosen, merged(connect, chosen), fixed)
+        return cls(chosen, {**connect, **chosen.connect}, fixed)
 
     def __repr__(self) -> str:
         return "ReadRequest()"
