@@ -101,12 +101,13 @@ def test_a_footer_is_that_of_the_file_that_is_there(tmp_path: Path) -> None:
     import duckdb
 
     from icesql.engine.duckdb.relations.footer import FooterCache
+    from icesql.engine.duckdb.relations.opened_files import local_files
 
     footers, cursor, path = FooterCache(), duckdb.connect(), str(tmp_path / "f.parquet")
     counts = []
     for number in (3, 3, 8):
         duckdb.sql(f"FROM range({number})").write_parquet(path)
-        footers.load(cursor, [(path, 1)])
+        footers.load(cursor, [(path, 1)], [], local_files())
         facts = footers.facts(path, 1)
         assert facts is not None
         counts.append(facts.rows)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 from weakref import WeakSet
 
-from icesql.engine.temporary import apart
+from icesql.engine.result_schema import unique_names
 from icesql.errors import DataError, Error, ProgrammingError
 from icesql.read.formats.file_fields import arrow_children
 
@@ -155,7 +155,7 @@ def _begin(reader: Any) -> None:
 def _named_apart(names: list[str]) -> list[str]:
     if not names:
         raise ProgrammingError("a table without columns cannot be queried")
-    return apart([str(name) for name in names])
+    return unique_names([str(name) for name in names])
 
 
 def _is(value: Any, module: str, name: str) -> bool:

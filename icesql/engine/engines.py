@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from msgspec import Struct
 
@@ -85,19 +85,11 @@ class Engines:
 
     def local(self) -> LocalEngine:
         """The local engine, which writes files with the rows of any engine."""
-        from icesql.engine.duckdb.engine import LocalEngine
-
-        local = self.named("local")
-        assert isinstance(local, LocalEngine)
-        return local
+        return cast("LocalEngine", self.named("local"))
 
     def spark(self) -> SparkEngine:
         """The Spark engine, whose tasks also do work other than queries."""
-        from icesql.engine.spark.engine import SparkEngine
-
-        spark = self.named("spark")
-        assert isinstance(spark, SparkEngine)
-        return spark
+        return cast("SparkEngine", self.named("spark"))
 
     def _start(self, name: str) -> Engine:
         if name == "spark":

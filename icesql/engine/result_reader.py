@@ -157,14 +157,14 @@ class Result:
         with self._lock:
             if not self._enter("a file"):
                 raise self._is_read()
-            self._items = map(_called, (function,))
+            self._items = iter(function, None)  # a step that calls it
             count: int = self._next() or 0
-            self._received, self._complete = count, True
-            self._end()
+            self._received = count
+            self._is_last()
             return count
 
     def _is_last(self) -> None:
-        """Make the current chunk or batch the last one."""
+        """End the reading: the current chunk or batch is the last one."""
         self._complete = True
         self._end()
 
@@ -234,13 +234,8 @@ class Result:
                 raise InterfaceError("the result is closed") from error
             raise
         if item is None:
-            self._complete = True
-            self._end()
+            self._is_last()
         return item
-
-
-def _called(function: Callable[[], int]) -> int:
-    return function()
 
 
 class _Batches:

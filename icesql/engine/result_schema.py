@@ -16,6 +16,7 @@ The engine's own types are mapped to one Arrow type and one Python value each:
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import count
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
@@ -208,6 +209,20 @@ def engine_sql_type(declared: ResultType) -> str:
             return _SQL_TYPES[kind]
         case kind:
             return kind.upper()
+
+
+def unique_names(names: Sequence[str], *, ignore_case: bool = True) -> list[str]:
+    """The names, made unique by suffixes ``_1``, ``_2`` …, as DuckDB's COPY does."""
+    taken: set[str] = set()
+    made = []
+    for name in names:
+        numbers = count(1)
+        found = name
+        while (key := found.lower() if ignore_case else found) in taken:
+            found = f"{name}_{next(numbers)}"
+        taken.add(key)
+        made.append(found)
+    return made
 
 
 # ------------------------------------------------------------------ Arrow

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from icesql.engine.result_schema import unique_names
 from icesql.errors import ProgrammingError
 
 if TYPE_CHECKING:
@@ -49,23 +50,9 @@ def keep_rows(
         ]
     finally:
         result.close()
-    names = apart([name for name, _, _ in typed])
+    names = unique_names([name for name, _, _ in typed])
     table = pa.Table.from_batches(batches, schema).rename_columns(names)
     described = tuple(
         (name, kind, engine) for name, (_, kind, engine) in zip(names, typed, strict=True)
     )
     return described, table
-
-
-def apart(names: Sequence[str]) -> list[str]:
-    """Names made unique without regard to case."""
-    seen: set[str] = set()
-    found = []
-    for name in names:
-        made, number = name, 0
-        while made.lower() in seen:
-            number += 1
-            made = f"{name}_{number}"
-        seen.add(made.lower())
-        found.append(made)
-    return found

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from icesql.engine.duckdb.types import duckdb_type
+from icesql.engine.result_schema import unique_names
 from icesql.engine.spark.text.plan_check import declared_columns
-from icesql.engine.temporary import apart
 from icesql.errors import ProgrammingError, TableNotFoundError, UnsupportedSqlError
 from icesql.iceberg.schema import Schema
 from icesql.modify.result_types import result_fields
@@ -35,7 +35,7 @@ def spark_frame(name: str, frame: Any) -> SparkFrame:
         raise ProgrammingError("a table without columns cannot be queried")
     for each in frame.schema.fields:
         _check_type(each.dataType, each.name)
-    declared = declared_columns(frame.schema, apart(frame.columns))
+    declared = declared_columns(frame.schema, unique_names(frame.columns))
     fields = result_fields(declared)
     columns = [(each.name, each.type.name) for each in declared]
     described = tuple(

@@ -12,7 +12,6 @@ from zoneinfo import ZoneInfo
 import duckdb
 import pyarrow as pa
 import pytest
-from sqlglot import parse_one
 
 import icesql
 from icesql.engine import result_rows
@@ -101,9 +100,7 @@ def test_narrow_rows_become_long_lists_and_wide_ones_short_lists(
     plain = ResultType("varchar" if pa.types.is_string(table["a"].type) else "bigint")
     is_list = pa.types.is_list(table["a"].type)
     declared = ResultType("list", children=(("element", plain),)) if is_list else plain
-    lists = list(
-        rows_of(batch, [ResultColumn("a", declared)], UTC, parse_one("SELECT a"), at_once=True)
-    )
+    lists = list(rows_of(batch, [ResultColumn("a", declared)], UTC, at_once=True))
     assert sum(map(len, lists)) == ROWS
     assert all(least <= len(each) <= most for each in lists[:-1] or lists)
     assert list(chain.from_iterable(lists)) == list(zip(table["a"].to_pylist(), strict=True))

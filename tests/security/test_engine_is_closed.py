@@ -10,7 +10,7 @@ import pytest
 
 import icesql
 from icesql.config import Settings
-from icesql.engine.duckdb.instance import Instance, InstancePool
+from icesql.engine.duckdb.instance import Instance, InstancePool, _started
 from icesql.errors import ProgrammingError
 from tests.rows import rows_of
 from tests.sessions import answer, fetched
@@ -25,7 +25,7 @@ def test_an_instance_that_has_started_cannot_be_changed(
     sql: str, keeps_footers: bool, tmp_path: Path
 ) -> None:
     settings = Settings(temp_directory=str(tmp_path / "spill"))
-    instance = Instance(frozenset(), settings, keeps_footers=keeps_footers)
+    instance = Instance(frozenset(), settings, _started(settings), keeps_footers=keeps_footers)
     cursor = instance.cursor()
     with pytest.raises(duckdb.Error):
         cursor.execute(sql).fetchall()
@@ -63,7 +63,8 @@ def test_spilling_leaves_nothing_behind(tmp_path: Path) -> None:
 
 def test_files_beside_the_spilled_ones_are_not_readable(tmp_path: Path) -> None:
     duckdb.sql(f"COPY (SELECT 42 AS secret) TO '{tmp_path}/secret.parquet'")
-    instance = Instance(frozenset(), Settings(temp_directory=str(tmp_path)))
+    settings = Settings(temp_directory=str(tmp_path))
+    instance = Instance(frozenset(), settings, _started(settings))
     cursor = instance.cursor()
     with pytest.raises(duckdb.PermissionException):
         cursor.execute("SELECT * FROM read_parquet(?)", [f"{tmp_path}/secret.parquet"]).fetchall()

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 # A result whose first rows are previewed and can still be fetched.
 
 Row = tuple[Any, ...]
-_CHUNK = 2_048
 
 
 class PreviewResult(Result):
@@ -69,15 +68,9 @@ class PreviewResult(Result):
         self._result.close()
 
     def _rows(self, batch: pa.RecordBatch) -> Iterator[list[Row]]:
-        from icesql.engine.arrow.values import python_values
+        from icesql.engine.arrow.values import rows_of
 
-        for start in range(0, batch.num_rows, _CHUNK):
-            part = batch.slice(start, _CHUNK)
-            columns = [
-                python_values(array, column.type, self._zone, infinite=self._infinite)
-                for array, column in zip(part.columns, self.columns, strict=True)
-            ]
-            yield list(zip(*columns, strict=True))
+        return rows_of(batch, self.columns, self._zone, infinite=self._infinite)
 
 
 def cursor_html(cursor: Cursor) -> str | None:

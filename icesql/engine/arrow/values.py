@@ -15,7 +15,6 @@ from uuid import UUID
 from icesql.engine.result_rows import (
     INFINITE_NANOS,
     MOST_ROWS,
-    may_be_infinite,
     no_python_value,
     rows_at_once,
     zoned_time,
@@ -27,7 +26,6 @@ from icesql.interval import Interval
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from sqlglot import exp
 
 _DAY_MICROS: Final = 86_400_000_000
 _EPOCH: Final = datetime(1970, 1, 1)
@@ -43,23 +41,21 @@ def rows_of(
     batch: pa.RecordBatch,
     columns: Sequence[ResultColumn],
     zone: tzinfo,
-    tree: exp.Expr | None = None,
     *,
+    infinite: bool = False,
     at_once: bool = False,
 ) -> Iterator[list[tuple[Any, ...]]]:
     """The rows of a batch of these columns, in lists of ``MOST_ROWS``, or more if ``at_once``.
 
-    ``tree`` is the query's, if its times may be infinite. Raises the errors of ``python_values``.
+    ``infinite`` as for ``row_expression``. Raises the errors of ``python_values``.
     """
-    types = [column.type for column in columns]
-    infinite = tree is not None and may_be_infinite(types, tree)
     least = rows_at_once(batch) if at_once else 1
     rows: list[tuple[Any, ...]] = []
     for start in range(0, batch.num_rows, MOST_ROWS):
         arrays = batch.slice(start, MOST_ROWS).columns
         values = [
-            python_values(array, declared, zone, infinite=infinite)
-            for array, declared in zip(arrays, types, strict=True)
+            python_values(array, column.type, zone, infinite=infinite)
+            for array, column in zip(arrays, columns, strict=True)
         ]
         rows.extend(zip(*values, strict=True))
         if len(rows) >= least:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from icesql.context import QueryContext
-from icesql.engine.struct_names import engine_arrow_type, renamed
+from icesql.engine.result_schema import cast_batch
+from icesql.engine.struct_names import engine_arrow_type
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -54,8 +56,8 @@ class ArrowStream:
 class TaskStream(ArrowStream):
     """The live rows of some file tasks, with columns named ``c<field id>``.
 
-    ``threads`` threads read the files ahead, in any order. ``stop()`` ends the threads, also
-    those of abandoned scans.
+    Several threads read the files ahead, in any order. ``stop()`` ends the threads, also those of
+    abandoned scans.
     """
 
     def __init__(
@@ -63,13 +65,15 @@ class TaskStream(ArrowStream):
         tasks: Sequence[FileScanTask],
         context: ScanContext,
         query: QueryContext,
-        *,
-        relations: DeleteRelations | None,
-        threads: int,
     ) -> None:
         super().__init__(_stream_schema(context), self._batches)
         self._tasks, self._context, self._query = tuple(tasks), context, query
-        self._relations = relations
+        self._relations: DeleteRelations | None = None
+        if any(task.deletes for task in tasks):
+            from icesql.read.deletes import delete_relations
+
+            self._relations = delete_relations.DeleteRelations(context, tasks, query)
+        threads = query.settings.threads or os.cpu_count() or 1
         self._threads = max(1, min(threads, len(self._tasks)))
         self._stopped = False
         self._scans: set[SideThreads[FileScanTask, pa.RecordBatch]] = set()
@@ -87,14 +91,8 @@ class TaskStream(ArrowStream):
             scan.stop()
 
     def _batches(self) -> Iterator[pa.RecordBatch]:
-        import pyarrow as pa
-
         for batch in self._read_ahead():
-            columns = [
-                renamed(column, wanted.type)
-                for column, wanted in zip(batch.columns, self.schema, strict=True)
-            ]
-            yield pa.RecordBatch.from_arrays(columns, schema=self.schema)
+            yield cast_batch(batch, self.schema)
 
     def _read_ahead(self) -> Iterator[pa.RecordBatch]:
         from icesql.engine.threads.side_threads import SideThreads

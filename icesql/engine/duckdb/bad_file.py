@@ -18,11 +18,6 @@ _MOST_BYTES: Final = 256 << 20
 _NAMED: Final = 3
 
 
-def is_reading_problem(error: Error) -> bool:
-    """True if another reader of the same files might succeed or give a better error."""
-    return error.while_reading
-
-
 def check_named_file(cause: Error, scans: Sequence[CombinedScanTask], query: QueryContext) -> None:
     """Read the file that ``cause`` names with ``read/`` and raise the error of that.
 
@@ -41,7 +36,7 @@ def name_bad_file(cause: Error, scans: Sequence[CombinedScanTask], query: QueryC
     If all files that were read are intact, the error lists names of the scanned files. Returns
     if ``cause`` is not a read error, or already names its file. At most 100 files and 256 MB.
     """
-    if isinstance(cause, CorruptFileError | StorageError) or not is_reading_problem(cause):
+    if isinstance(cause, CorruptFileError | StorageError) or not cause.while_reading:
         return
     _read(_first_files(scans), cause, query)
     names = [_file_name(task.data_file.path) for _, task in islice(_files(scans), _NAMED + 1)]

@@ -54,6 +54,11 @@ def with_relations() -> None:
     from duckdb import DuckDBPyRelation  # noqa: F401
 
 
+def used_parameters(sql: str, parameters: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The parameters that SQL has: those of a scan are unused if no part of the query names it."""
+    return {name: value for name, value in parameters.items() if f"${name}" in sql} or None
+
+
 def register(cursor: Any, name: str, rows: Any) -> None:
     """Let SQL of a cursor read the Arrow data ``rows`` by a name."""
     with_relations()

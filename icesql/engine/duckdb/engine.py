@@ -15,10 +15,14 @@ from icesql.context import Progress, QueryContext, check_reading, seconds_to_rea
 from icesql.engine.duckdb.bad_file import (
     check_named_file,
     forget_bad_file,
-    is_reading_problem,
     name_bad_file,
 )
-from icesql.engine.duckdb.described import Described, describe, with_relations
+from icesql.engine.duckdb.described import (
+    Described,
+    describe,
+    used_parameters,
+    with_relations,
+)
 from icesql.engine.duckdb.errors import is_fatal, translate
 from icesql.engine.duckdb.instance import InstancePool
 from icesql.engine.duckdb.prepared_run import FEW_ROWS, PreparedRun
@@ -26,7 +30,7 @@ from icesql.engine.duckdb.relations import grouping
 from icesql.engine.duckdb.relations.footer import FooterCache
 from icesql.engine.duckdb.sources import OpenQuery, Sources, folders_of_store
 from icesql.engine.duckdb.sql.bind_sql import bind_sql
-from icesql.engine.duckdb.sql.own_words import KeptTexts
+from icesql.engine.duckdb.sql.own_words import TEXTS_BYTES
 from icesql.engine.result_reader import Result
 from icesql.engine.result_rows import (
     MOST_ROWS,
@@ -49,6 +53,7 @@ from icesql.engine.result_schema import (
 from icesql.engine.threads.query_thread import MemoryWatch, Threads, Worker
 from icesql.errors import CorruptFileError, Error
 from icesql.sql.reading.door import serialized
+from icesql.storage.cache import BoundedCache
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -100,7 +105,7 @@ class LocalEngine:
         self._pool = InstancePool(keeps_footers=True)
         self._footers = FooterCache()
         self._open: WeakSet[LocalResult] = WeakSet()
-        self._texts = KeptTexts()
+        self._texts = BoundedCache(TEXTS_BYTES)
         self._threads = Threads()
 
     def serialize(self, text: str, settings: Settings) -> str:
@@ -181,7 +186,7 @@ class LocalEngine:
 
     def forget(self) -> None:
         """See ``protocol.Engine``."""
-        self._footers, self._texts = FooterCache(), KeptTexts()
+        self._footers, self._texts = FooterCache(), BoundedCache(TEXTS_BYTES)
 
     def close(self) -> None:
         """End every open result and the DuckDB instance."""
@@ -213,7 +218,7 @@ class LocalResult(Result):
         prepared: PreparedRun | None,
         pool: InstancePool,
         footers: FooterCache,
-        texts: KeptTexts,
+        texts: BoundedCache,
         threads: Threads,
     ) -> None:
         self._bound, self._plans, self._query = bound, tuple(plans), query
@@ -221,7 +226,7 @@ class LocalResult(Result):
         self._zone = time_zone(query.settings.timezone)
         self._open = OpenQuery()
         self._sources = Sources(bound, plans, query, pool, footers, self._open, prepared)
-        self._sql, self._given, self._parameters = "", "", dict[str, Any]()
+        self._sql, self._given = "", ""
         self._composed: Composed | None = None
         self.engine_types: list[Any] = []
         self._few: list[tuple[Any, ...]] | None = None  # all rows, if they came with binding
@@ -247,7 +252,6 @@ class LocalResult(Result):
 
     def _bind(self, read: Callable[[], Mapping[str, str]]) -> None:
         sources = read()
-        self._parameters.update(self._sources.parameters)
         self.groups = self._sources.groups
         bound = self._bound_sql(self._open.cursor, sources)
         self.engine_types = list(bound.types)
@@ -283,9 +287,7 @@ class LocalResult(Result):
         return columns
 
     def _used_parameters(self, sql: str) -> dict[str, Any] | None:
-        # If no part of the tree names a scan, the scan's parameters are unused.
-        used = {name: value for name, value in self._parameters.items() if f"${name}" in sql}
-        return used or None
+        return used_parameters(sql, self._sources.parameters)
 
     # ------------------------------------------------------------------ running in the worker
 
@@ -383,7 +385,7 @@ class LocalResult(Result):
 
     def _fetch_first(self, count: int) -> list[tuple[Any, ...]]:
         """Run the query and fetch some rows."""
-        infinite = may_be_infinite([each.type for each in self.columns], self._bound.tree)
+        infinite = self._may_be_infinite()
         fetched = [
             row_expression(declared, column.type, infinite=infinite)
             for declared, column in zip(self._declared(), self.columns, strict=True)
@@ -405,6 +407,9 @@ class LocalResult(Result):
         self._open.cursor.abort()
         return None
 
+    def _may_be_infinite(self) -> bool:
+        return may_be_infinite([each.type for each in self.columns], self._bound.tree)
+
     def _note_row_count(self, count: int | None) -> None:
         if self._prepared is not None:
             self._prepared.note_row_count(count)
@@ -413,10 +418,10 @@ class LocalResult(Result):
         from icesql.engine.arrow.values import rows_of
 
         count = 0
-        at_once, tree = self._all_at_once, self._bound.tree
+        at_once, infinite = self._all_at_once, self._may_be_infinite()
         for batch in self._read_batches(None if at_once else MOST_ROWS):
             count += batch.num_rows
-            yield from rows_of(batch, self.columns, self._zone, tree, at_once=at_once)
+            yield from rows_of(batch, self.columns, self._zone, infinite=infinite, at_once=at_once)
         self._note_row_count(count)
 
     # ------------------------------------------------------------------ Arrow
@@ -511,7 +516,7 @@ def _by_any_reader(result: LocalResult, function: Any, again: Callable[[], bool]
         return result._run(function)
     except Error as error:
         by_duckdb = any(name != grouping.ARROW for name in result.groups)
-        if not by_duckdb or not is_reading_problem(error) or not again():
+        if not by_duckdb or not error.while_reading or not again():
             raise
         check_named_file(error, _scans(result._plans), result._query)
         result._run(result._open.release)

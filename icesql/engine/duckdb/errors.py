@@ -34,8 +34,9 @@ _READING: Final = (
 )
 # A 128-bit integer, such as a sum, that decimal(38,0) cannot hold, or the user's own cast.
 _WIDE: Final = r"Could not cast value (-?[0-9]{39}) to DECIMAL\(38,0\)"
-# The prefix of errors that ``relations.changes`` raises if rows cannot be paired.
-_PAIRED: Final = "icesql:changes:"
+# The prefix of errors that ``relations.changes`` raises if rows cannot be paired: they are not
+# about a file.
+PAIRED: Final = "icesql:changes:"
 _MISSING: Final = r"No such file|No files found"
 _UNREACHABLE: Final = r"Too many open files|Permission denied|Input/output error|Stale file handle"
 
@@ -63,8 +64,8 @@ def translate(
     at = None if place is None or "position" not in details else place(int(details["position"]))
     if (limit := size_error(text)) is not None:
         return limit
-    if _PAIRED in text:
-        return DataError(text.partition(_PAIRED)[2])
+    if PAIRED in text:
+        return DataError(text.partition(PAIRED)[2])
     found: Error
     match _original(error):
         case duckdb.InterruptException():
@@ -97,12 +98,10 @@ def translate(
             found = _file_error(text, file_names) or data_error(text, at)
             found.while_reading = True
             return found
-    reading = isinstance(
-        _original(error),
-        duckdb.IOException | duckdb.FatalException | duckdb.InternalException | OSError,
+    reading = duckdb.IOException | duckdb.FatalException | duckdb.InternalException | OSError
+    found.while_reading = isinstance(_original(error), reading | UnicodeDecodeError) or bool(
+        re.search(_READING, text)
     )
-    reading = reading or isinstance(error, UnicodeDecodeError)
-    found.while_reading = reading or bool(re.search(_READING, text))
     return found
 
 

@@ -116,7 +116,7 @@ class Instance:
         self,
         folders: frozenset[str],
         settings: Settings,
-        root: Any = None,
+        root: Any,
         *,
         keeps_footers: bool = False,
     ) -> None:
@@ -125,7 +125,7 @@ class Instance:
         self.folders, self.settings = folders, settings
         self.discarded = False
         try:
-            self._root = _started(settings) if root is None else root
+            self._root = root
             # DuckDB compares paths as they are written; icesql escapes their wildcards.
             spelled = {*folders, *map(escape_glob, folders), OUTPUT_FOLDER}
             allowed = ", ".join(map(literal, sorted(spelled)))
@@ -272,7 +272,7 @@ class InstancePool:
             wanted |= current.folders
             current.let_go()
         self._current = Instance(
-            wanted, settings, self._take_parser(settings), keeps_footers=self._keeps_footers
+            wanted, settings, self._fresh(settings).root, keeps_footers=self._keeps_footers
         )
         self._started.add(self._current)
         return self._current
@@ -318,10 +318,7 @@ class InstancePool:
             current = self._current
             if current is None or current.discarded:
                 if self._parser is None or not _same_limits(self._parser.settings, settings):
-                    parser = self._take_parser(settings)
-                    if parser is not None:
-                        parser.close()
-                    self._parser = _Parser(settings)
+                    self._parser = self._fresh(settings)
                 try:
                     self._parser.root.execute("SET GLOBAL TimeZone = ?", [settings.timezone])
                     yield self._parser.root
@@ -342,14 +339,14 @@ class InstancePool:
         finally:
             current.release(cursor)
 
-    def _take_parser(self, settings: Settings) -> Any:
+    def _fresh(self, settings: Settings) -> _Parser:
+        """A connection that no query has run on, which the pool no longer holds."""
         parser, self._parser = self._parser, None
-        if parser is None:
-            return None
-        if _same_limits(parser.settings, settings):
-            return parser.root
-        parser.root.close()
-        return None
+        if parser is not None:
+            if _same_limits(parser.settings, settings):
+                return parser
+            parser.root.close()
+        return _Parser(settings)
 
     def discard(self, instance: Instance) -> None:
         """Remove an instance from the pool, such as one that a fatal error broke."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import operator
-import os
 from functools import reduce
 from typing import TYPE_CHECKING, Any, Final
 
@@ -21,7 +20,6 @@ from icesql.iceberg.expressions.predicate import (
     Term,
 )
 from icesql.iceberg.schema import Schema
-from icesql.read.deletes.delete_relations import DeleteRelations
 
 if TYPE_CHECKING:
     from icesql.context import QueryContext
@@ -42,11 +40,7 @@ def read_rows(plan: ScanPlan, query: QueryContext) -> pa.Table:
 
     Raises CorruptFileError, StorageError and QueryCancelledError.
     """
-    relations = None
-    if plan.has_deletes:
-        relations = DeleteRelations(plan.context, plan.files, query)
-    threads = query.settings.threads or os.cpu_count() or 1
-    stream = TaskStream(plan.files, plan.context, query, relations=relations, threads=threads)
+    stream = TaskStream(plan.files, plan.context, query)
     try:
         return stream.table()
     finally:

@@ -11,13 +11,13 @@ from icesql.engine.duckdb.relations.relation import empty_relation
 from icesql.engine.duckdb.sql.adapted import adapter_of
 from icesql.engine.duckdb.sql.bind_sql import bind_sql
 from icesql.engine.duckdb.sql.checked import check_written
-from icesql.engine.duckdb.sql.own_words import KeptTexts
 from icesql.engine.duckdb.sql.splice import spliced_sql
 from icesql.engine.result_schema import ResultColumn, declare
 from icesql.engine.spark.sql.dialect import qualified
 from icesql.engine.spark.sql.kinds import refuse
 from icesql.engine.struct_names import true_name
 from icesql.sql.parser.literal_list import spread
+from icesql.storage.cache import BoundedCache
 
 if TYPE_CHECKING:
     from sqlglot import exp
@@ -67,7 +67,7 @@ def _local_types(
         return describe(cursor, sql, None)
 
     try:
-        made = bind_sql(bound, _empty(plans), run, cursor, settings, None, KeptTexts())
+        made = bind_sql(bound, _empty(plans), run, cursor, settings, None, BoundedCache())
     except duckdb.Error as error:
         raise translate(error, ()) from error
     names = [true_name(name) for name in made.columns]

@@ -11,7 +11,7 @@ from icesql.context import QueryContext
 from icesql.engine.duckdb.relations import grouping
 from icesql.engine.duckdb.relations.footer import Element, FooterCache
 from icesql.engine.duckdb.relations.grouping import group_files
-from icesql.engine.duckdb.relations.relation import escape_glob
+from icesql.engine.duckdb.relations.relation import escape_glob, has_default
 from icesql.engine.duckdb.relations.relation_builder import RelationBuilder
 from icesql.engine.duckdb.sources import folders_read
 from icesql.engine.spark.releases import reads_widened_columns
@@ -60,8 +60,8 @@ def _has_widened_columns(plan: ScanPlan, footers: FooterCache) -> bool:
     for task in plan.files:
         file = task.data_file
         location = plan.context.storage.location(file.path)
-        footer = footers.get(location, file.file_size_in_bytes)
-        held = None if footer is None else footer.by_id
+        facts = footers.facts(location, file.file_size_in_bytes)
+        held = None if facts is None else facts.footer.by_id
         if held is None:
             return True
         for column in plan.scan.projection.fields:
@@ -83,7 +83,7 @@ def _is_readable_column(column: t.NestedField) -> bool:
     return (
         isinstance(column.type, _TYPES)
         and column.field_id not in METADATA_IDS
-        and (column.initial_default is t.MISSING or column.initial_default is None)
+        and not has_default(column)
     )
 
 

@@ -19,6 +19,7 @@ from msgspec.structs import replace
 import icesql
 from icesql.engine.duckdb.relations import footer
 from icesql.engine.duckdb.relations.footer import FooterCache
+from icesql.engine.duckdb.relations.opened_files import local_files
 from icesql.read.formats import parquet_footer
 from icesql.read.formats.parquet_footer import read_row_counts
 from icesql.read.formats.thrift import BadThrift
@@ -254,17 +255,17 @@ def test_a_schema_is_asked_of_the_engine_once(tmp_path, monkeypatch) -> None:
 
     cursor, footers = Cursor(), FooterCache()
     keys = [(each.record["file_path"], each.record["file_size_in_bytes"]) for each in files]
-    footers.load(cursor, keys, [1])
+    footers.load(cursor, keys, [1], local_files())
     assert cursor.asked == 1
     with monkeypatch.context() as patched:
         patched.setattr(footer, "read_row_counts", None)  # known: not read again
-        footers.load(cursor, keys, [1])
+        footers.load(cursor, keys, [1], local_files())
     assert cursor.asked == 1
-    assert all(footers.get(*key) is not None for key in keys)
+    assert all(footers.facts(*key) is not None for key in keys)
     for path, _ in keys:
         os.unlink(path)
-    footers.load(cursor, keys, [2])
-    assert all(footers.get(*key) is None for key in keys)
+    footers.load(cursor, keys, [2], local_files())
+    assert all(footers.facts(*key) is None for key in keys)
 
 
 @pytest.mark.parametrize(

@@ -11,11 +11,10 @@ DuckDB's strings.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from itertools import count
+from collections.abc import Callable, Sequence
 from typing import Final
 
-from icesql.engine.result_schema import ResultColumn, ResultType
+from icesql.engine.result_schema import ResultColumn, ResultType, unique_names
 from icesql.quoting import literal
 
 # Types whose text in SQL is a JSON number or word.
@@ -40,26 +39,12 @@ def json_line(
     ``formats`` are strftime formats of dates and of timestamps, None for DuckDB's own form.
     """
     text = _JsonText(*formats)
-    keys = unique_names([column.name for column in columns])
+    keys = unique_names([column.name for column in columns], ignore_case=False)
     members = [
         (key, text.of(expression, column.type))
         for key, expression, column in zip(keys, expressions, columns, strict=True)
     ]
     return _object(members)
-
-
-def unique_names(names: Sequence[str], *, ignore_case: bool = False) -> list[str]:
-    """The names, made unique by suffixes ``_1``, ``_2`` …, as DuckDB's COPY does."""
-    taken: set[str] = set()
-    made = []
-    for name in names:
-        numbers = count(1)
-        found = name
-        while (key := found.lower() if ignore_case else found) in taken:
-            found = f"{name}_{next(numbers)}"
-        taken.add(key)
-        made.append(found)
-    return made
 
 
 class _JsonText:
@@ -121,13 +106,16 @@ class _JsonText:
             (name, self.of(f"struct_extract_at({value}, {place})", child))
             for place, (name, child) in enumerate(children, start=1)
         ]
-        inner = _array([text for _, text in parts]) if declared.kind == "tuple" else _object(parts)
+        if declared.kind == "tuple":
+            texts = " || ',' || ".join(text for _, text in parts)
+            inner = f"'[' || {texts} || ']'"
+        else:
+            inner = _object(parts)
         return f"CASE WHEN {value} IS NOT NULL THEN {inner} END"
 
-    def _each(self, values: str, text: object) -> str:
+    def _each(self, values: str, text: Callable[[str], str]) -> str:
         self._depth += 1
         name = f"j{self._depth}"
-        assert callable(text)
         made = f"list_transform({values}, lambda {name}: {text(name)})"
         self._depth -= 1
         return f"array_to_string({made}, ',')"
@@ -138,7 +126,3 @@ def _object(members: Sequence[tuple[str, str]]) -> str:
         f"{literal(json.dumps(name, ensure_ascii=False) + ':')} || {text}" for name, text in members
     )
     return f"'{{' || {pairs} || '}}'" if members else "'{}'"
-
-
-def _array(texts: Sequence[str]) -> str:
-    return "'[' || " + " || ',' || ".join(texts) + " || ']'"

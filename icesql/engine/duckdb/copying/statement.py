@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from icesql.engine.duckdb.copying.json_text import json_line, unique_names
-from icesql.engine.result_schema import ResultColumn, ResultType
+from icesql.engine.duckdb.copying.json_text import json_line
+from icesql.engine.result_schema import ResultColumn, ResultType, unique_names
 from icesql.engine.struct_names import are_alike
 from icesql.errors import ProgrammingError, UnsupportedSqlError
 from icesql.file_format import FileFormat, Value
@@ -39,7 +39,7 @@ def copy_statement(query: str, columns: Sequence[ResultColumn], form: FileFormat
     else:
         for column in columns:
             _check(column, column.type, form)
-        names = unique_names([column.name for column in columns], ignore_case=True)
+        names = unique_names([column.name for column in columns])
         selected = ", ".join(
             f"w.{mine} AS {quoted(name)}" for mine, name in zip(own, names, strict=True)
         )

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from icesql.engine.duckdb.arrow_stream import ArrowStream
 from icesql.engine.duckdb.copying.statement import copy_statement
 from icesql.engine.duckdb.described import register
 from icesql.engine.duckdb.errors import translate
 from icesql.engine.duckdb.sources import OpenQuery
-from icesql.engine.struct_names import engine_arrow_type, renamed
+from icesql.engine.result_schema import cast_batch
+from icesql.engine.struct_names import engine_arrow_type
 from icesql.engine.threads.query_thread import MemoryWatch, Worker
 
 if TYPE_CHECKING:
@@ -75,13 +76,4 @@ def _stream(reader: pa.RecordBatchReader) -> ArrowStream:
             for place, field in enumerate(reader.schema)
         ]
     )
-
-    def batches() -> Iterator[Any]:
-        for batch in reader:
-            arrays = [
-                renamed(column, field.type)
-                for column, field in zip(batch.columns, schema, strict=True)
-            ]
-            yield pa.RecordBatch.from_arrays(arrays, schema=schema)
-
-    return ArrowStream(schema, batches)
+    return ArrowStream(schema, lambda: (cast_batch(batch, schema) for batch in reader))

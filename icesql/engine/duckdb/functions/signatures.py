@@ -58,7 +58,7 @@ def signatures() -> dict[str, Signature]:
 def _arguments(forms: Sequence[_Form]) -> str:
     """The longest overload, with arguments that a shorter one omits in brackets."""
     longest = max(forms, key=lambda each: len(each.names))
-    least = min(len(each.names) for each in forms if _begins(longest.names, each.names))
+    least = min(len(each.names) for each in forms if longest.names[: len(each.names)] == each.names)
     text = ""
     for index, name in enumerate(longest.names):
         kinds = {each.types[index] for each in forms if index < len(each.types)}
@@ -73,10 +73,6 @@ def _arguments(forms: Sequence[_Form]) -> str:
     gives = {each.gives for each in forms}
     type_name = gives.pop() if len(gives) == 1 else None
     return f"({text})" + (f" → {type_name}" if type_name and type_name != "ANY" else "")
-
-
-def _begins(names: tuple[str, ...], shorter: tuple[str, ...]) -> bool:
-    return names[: len(shorter)] == shorter
 
 
 def _sentence(text: str) -> str:

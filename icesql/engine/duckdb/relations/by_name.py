@@ -7,7 +7,7 @@ in the footer, and DuckDB then knows how many rows there are.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from icesql.engine.duckdb.relations.footer import Element, Footer
@@ -23,7 +23,7 @@ _VIRTUAL: Final = frozenset(
 
 def by_footer(
     tasks: Sequence[FileScanTask],
-    footers: Iterable[Footer | None],
+    footers: Sequence[Footer | None],
     columns: Sequence[t.NestedField],
 ) -> list[tuple[list[FileScanTask], Mapping[int, str]]] | None:
     """The tasks by footer, each with the stored names by field id; None if ids must be used.

@@ -12,7 +12,8 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from icesql.engine.duckdb.relations.relation import Relation, stored_name
+from icesql.engine.duckdb.errors import PAIRED
+from icesql.engine.duckdb.relations.relation import Relation, empty_relation, stored_name
 from icesql.iceberg import types as t
 from icesql.iceberg.metadata_columns import BLAME_COLUMNS, CHANGE_COLUMNS, FILE, POS, ROW_ID
 from icesql.iceberg.schema import Schema
@@ -25,8 +26,6 @@ Read = Callable[[ScanContext, Sequence[FileScanTask]], Relation]
 
 _TYPE, _VERSION, _TIME = (quoted(column.name) for column in CHANGE_COLUMNS)
 _ORDINAL: Final = "__ordinal"
-# The prefix shows that the error is about rows, not about a file.
-_PAIRED: Final = "icesql:changes:"
 
 
 def changes_relation(
@@ -57,7 +56,7 @@ def changes_relation(
         keys = [quoted(stored_name(key)) for key in plan.changes.keys or (ROW_ID.field_id,)]
         net = plan.changes.deduplication == "netChanges"
         problem = (
-            f"{_PAIRED}updates of rows of which several have one key in "
+            f"{PAIRED}updates of rows of which several have one key in "
             f"{'the range' if net else 'a commit'}; KEYED BY (…) with more columns tells them apart"
         )
         sql = _updates(sql, keys if net else [*keys, _ORDINAL], keys, problem)
@@ -118,8 +117,6 @@ class _Parts:
 
     def nothing(self) -> str:
         """No rows, with all columns."""
-        from icesql.engine.duckdb.relations.relation import empty_relation
-
         columns = Schema((*self._schema.fields, *CHANGE_COLUMNS, *self._blamed))
         return f"SELECT *, 0 AS {_ORDINAL} FROM ({empty_relation(columns).sql})"
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from icesql.engine.duckdb.relations.opened_files import OpenedFiles, local_files
+from icesql.engine.duckdb.relations.opened_files import OpenedFiles
 from icesql.engine.duckdb.relations.relation import escape_glob
 from icesql.read.formats.parquet_footer import RowCounts, SchemaLayout, read_row_counts
 from icesql.read.formats.thrift import BadThrift
@@ -102,11 +102,6 @@ class FooterCache:
         self._interned: dict[tuple[Any, ...], Footer] = {}
         self._layouts: dict[bytes, SchemaLayout] = {}
 
-    def get(self, location: str, length: int) -> Footer | None:
-        """The cached footer, or None."""
-        facts = self._facts.get((location, length))
-        return None if facts is None else facts.footer
-
     def facts(self, location: str, length: int) -> FileFacts | None:
         """The cached facts about a file, or None."""
         return self._facts.get((location, length))
@@ -115,8 +110,8 @@ class FooterCache:
         self,
         cursor: Any,
         files: Sequence[tuple[str, int]],
-        columns: Collection[int] = (),
-        opened: OpenedFiles | None = None,
+        columns: Collection[int],
+        opened: OpenedFiles,
     ) -> None:
         """Read the footers of ``files`` (location, recorded length) that are not cached.
 
@@ -125,7 +120,6 @@ class FooterCache:
         errors and those of an object store pass through. ``opened`` opens the files; pages are not
         counted where that needs requests.
         """
-        opened = opened or local_files()
         wanted = frozenset(columns)
         for key in files:
             known = self._facts.get(key)

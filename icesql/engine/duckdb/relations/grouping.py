@@ -15,25 +15,15 @@ from msgspec import Struct
 
 from icesql.config import Settings
 from icesql.engine.duckdb.relations.footer import Element, Footer
+from icesql.engine.duckdb.relations.relation import OF_FILE, has_default
 from icesql.engine.struct_names import has_alike
 from icesql.iceberg import metadata_columns
 from icesql.iceberg import types as t
 from icesql.iceberg.types import NestedField, is_floating
 from icesql.scan.tasks.task import FileScanTask, ScanContext, distinct_deletes
 
-_DEFAULTS_AS_TEXT = (
-    t.BooleanType
-    | t.IntegerType
-    | t.LongType
-    | t.FloatType
-    | t.DoubleType
-    | t.DecimalType
-    | t.StringType
-    | t.DateType
-)
-_NATIVE_LEAVES = (
-    _DEFAULTS_AS_TEXT | t.TimeType | t.AnyTimestamp | t.BinaryType | t.FixedType | t.UUIDType
-)
+# ``read/`` handles defaults of other types, such as NaN and strings, which a cast might change.
+_DEFAULTS_AS_TEXT = t.BooleanType | t.IntegerType | t.LongType | t.DecimalType | t.DateType
 
 
 def type_problem(column: t.NestedField) -> str | None:
@@ -43,18 +33,14 @@ def type_problem(column: t.NestedField) -> str | None:
     is_nested = not isinstance(column.type, t.PrimitiveType)
     if is_nested and has_alike((column,)):
         return f"column {column.name} has fields that differ only in case"
-    if column.initial_default is not t.MISSING and column.initial_default is not None:
-        if not isinstance(column.type, _DEFAULTS_AS_TEXT):
-            return f"column {column.name} has a default of type {column.type}"
-        if isinstance(column.type, t.FloatType | t.DoubleType | t.StringType):
-            # ``read/`` handles NaN and strings, which a cast might change.
-            return f"column {column.name} has a default of type {column.type}"
+    if has_default(column) and not isinstance(column.type, _DEFAULTS_AS_TEXT):
+        return f"column {column.name} has a default of type {column.type}"
     return _nested_default(column) if is_nested else None
 
 
 def _nested_default(column: t.NestedField) -> str | None:
     for child in t.children(column.type):
-        if child.initial_default is not t.MISSING and child.initial_default is not None:
+        if has_default(child):
             return f"child {child.name} of {column.name} has a default"
         if problem := _nested_default(child):
             return problem
@@ -63,7 +49,7 @@ def _nested_default(column: t.NestedField) -> str | None:
 
 def _native_type(node: t.IcebergType) -> bool:
     if isinstance(node, t.PrimitiveType):
-        return isinstance(node, _NATIVE_LEAVES)
+        return type(node) in _STORED_AS
     names = [child.name.lower() for child in t.children(node)]
     return len(set(names)) == len(names) and all(_native_type(c.type) for c in t.children(node))
 
@@ -163,7 +149,7 @@ _OF_MICROS: Final = "(MILLIS|MICROS)=(?!<null>).*"
 _LOCAL: Final = r"\w+ (?!.*isAdjustedToUTC=1)"
 # The physical, converted and logical type of columns that DuckDB reads exactly, by their type. The
 # unit and zone of times are those of the logical type: the converted one does not define the zone.
-# DuckDB reads nanoseconds with a zone as TIMESTAMP_NS, and fails to cast.
+# DuckDB reads nanoseconds with a zone as TIMESTAMP_NS, and fails to cast: nothing matches.
 _STORED_AS: Final[dict[type[t.IcebergType], str]] = {
     t.BooleanType: "BOOLEAN None None",
     t.IntegerType: f"INT32 {_SIGNED}",
@@ -176,6 +162,7 @@ _STORED_AS: Final[dict[type[t.IcebergType], str]] = {
     t.TimestampType: rf"{_DATE}|INT64 {_LOCAL}TimestampType.*{_OF_MICROS}",
     t.TimestamptzType: rf"INT64 \w+ (?=.*isAdjustedToUTC=1)TimestampType.*{_OF_MICROS}",
     t.TimestampNanoType: rf"\w+ {_LOCAL}TimestampType.*NANOS=(?!<null>).*",
+    t.TimestamptzNanoType: "(?!)",
     t.StringType: r"BYTE_ARRAY (UTF8 .*|\w+ StringType\(\))",
     t.BinaryType: "BYTE_ARRAY None None",
     t.FixedType: "FIXED_LEN_BYTE_ARRAY None None",
@@ -185,7 +172,7 @@ _STORED_AS: Final[dict[type[t.IcebergType], str]] = {
 
 def _matches_leaf(node: t.IcebergType, element: Element) -> bool:
     stored = f"{element.physical} {element.converted} {element.logical}"
-    if type(node) not in _STORED_AS or not re.fullmatch(_STORED_AS[type(node)], stored):
+    if not re.fullmatch(_STORED_AS[type(node)], stored):
         return False
     match node:
         case t.DecimalType(precision, scale):
@@ -213,16 +200,7 @@ _PENDING: Final = "pending footer check"
 
 # Metadata columns that DuckDB can provide: constants of the file, the position in it, and the two
 # that files may store.
-_DUCKDB_METADATA: Final = frozenset(
-    column.field_id
-    for column in (
-        metadata_columns.FILE,
-        metadata_columns.POS,
-        metadata_columns.SPEC_ID,
-        metadata_columns.SNAPSHOT_ID,
-        *metadata_columns.LINEAGE,
-    )
-)
+_DUCKDB_METADATA: Final = frozenset({metadata_columns.POS.field_id, *OF_FILE})
 _STORED: Final = metadata_columns.LINEAGE_IDS
 
 

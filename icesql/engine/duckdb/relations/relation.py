@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import date, timedelta
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct, field
@@ -108,8 +109,8 @@ class PlainFiles(Struct, frozen=True):
     tasks: Sequence[FileScanTask]
     prefix: str
     columns: Sequence[t.NestedField]
-    names: Mapping[int, str] | None = None
-    opened: OpenedFiles | None = None
+    names: Mapping[int, str] | None
+    opened: OpenedFiles
 
     @property
     def function(self) -> str:
@@ -133,9 +134,7 @@ class PlainFiles(Struct, frozen=True):
     @property
     def parameters(self) -> dict[str, Any]:
         """The named parameters of the call and of ``expression``."""
-        places: Sequence[str] = locations(self.tasks, self.context)
-        if self.opened is not None:
-            places = [self.opened.path(place) for place in places]
+        places = map(self.opened.path, locations(self.tasks, self.context))
         found: dict[str, Any] = {f"{self.prefix}_files": [escape_glob(each) for each in places]}
         if self._rows is not None:
             found[f"{self.prefix}_rows"] = self._rows
@@ -146,25 +145,14 @@ class PlainFiles(Struct, frozen=True):
         return found
 
     def _constants(self, column: t.NestedField) -> list[Any] | None:
-        match column.field_id:
-            case metadata_columns.FILE.field_id:
-                return [task.data_file.path for task in self.tasks]
-            case metadata_columns.SPEC_ID.field_id:
-                return [task.data_file.spec_id for task in self.tasks]
-            case metadata_columns.SNAPSHOT_ID.field_id:
-                return [task.data_file.snapshot_id for task in self.tasks]
-            case metadata_columns.ROW_ID.field_id:
-                return [task.data_file.first_row_id for task in self.tasks]
-            case metadata_columns.LAST_UPDATED_SEQUENCE_NUMBER.field_id:
-                return [_last_updated(task.data_file) for task in self.tasks]
-            case _:
-                return None
+        of_file = OF_FILE.get(column.field_id)
+        return None if of_file is None else [of_file(task.data_file) for task in self.tasks]
 
     def expression(self, column: t.NestedField) -> str:
         """SQL for a projected column over ``function``."""
         if column.field_id == metadata_columns.POS.field_id:
             return "file_row_number"
-        if self._constants(column) is not None:
+        if column.field_id in OF_FILE:
             sql_type = duckdb_type(column.type)
             values = f"(${self._parameter(column)})[CAST(file_index AS BIGINT) + 1]"
             value = f"CAST({values} AS {sql_type})"
@@ -203,7 +191,8 @@ class PlainFiles(Struct, frozen=True):
         return f"CAST({_default(column)} AS {duckdb_type(column.type)})"
 
     def _may_have_nan(self, column: t.NestedField) -> bool:
-        return not all(map(self._known_free_of_nan, _floats(column)))
+        floats = (each.field_id for each in t.walk((column,)) if t.is_floating(each.type))
+        return not all(map(self._known_free_of_nan, floats))
 
     def _known_free_of_nan(self, field_id: int) -> bool:
         return all(
@@ -224,15 +213,18 @@ class PlainFiles(Struct, frozen=True):
         )
 
 
-def _floats(column: t.NestedField) -> list[int]:
-    """The field ids of a column's floats, at any depth."""
-    if t.is_floating(column.type):
-        return [column.field_id]
-    return [each for child in t.children(column.type) for each in _floats(child)]
-
-
 def _last_updated(file: DataFile) -> int | None:
     return None if file.first_row_id is None else file.sequence_number
+
+
+# The metadata columns that are constant in a file, by field id.
+OF_FILE: Final[Mapping[int, Callable[[DataFile], Any]]] = {
+    metadata_columns.FILE.field_id: attrgetter("path"),
+    metadata_columns.SPEC_ID.field_id: attrgetter("spec_id"),
+    metadata_columns.SNAPSHOT_ID.field_id: attrgetter("snapshot_id"),
+    metadata_columns.ROW_ID.field_id: attrgetter("first_row_id"),
+    metadata_columns.LAST_UPDATED_SEQUENCE_NUMBER.field_id: _last_updated,
+}
 
 
 def file_relation(scan: FileScan) -> Relation:
@@ -272,16 +264,15 @@ def temporary_sql(name: str, columns: Sequence[tuple[str, str, str]]) -> str:
     return f"SELECT {chosen} FROM {quoted(name)}"
 
 
+def has_default(column: t.NestedField) -> bool:
+    """True if rows of files without the column have another value than NULL."""
+    return column.initial_default not in (t.MISSING, None)
+
+
 def _default(column: t.NestedField) -> str:
-    if column.initial_default is t.MISSING or column.initial_default is None:
+    if not has_default(column):
         return "NULL::VARCHAR"
-    return literal(default_text(column.type, column.initial_default))
-
-
-def default_text(node: t.IcebergType, value: Any) -> str:
-    """A default value as text that DuckDB casts back to the same value."""
-    match node:
-        case t.DateType():
-            return str(date(1970, 1, 1) + timedelta(days=value))
-        case _:
-            return str(value).lower() if isinstance(value, bool) else str(value)
+    value = column.initial_default
+    if isinstance(column.type, t.DateType):
+        value = date(1970, 1, 1) + timedelta(days=value)
+    return literal(str(value))

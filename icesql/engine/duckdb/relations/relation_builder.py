@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import count
 from typing import TYPE_CHECKING, Any, Final
 
@@ -16,7 +15,7 @@ from icesql.engine.duckdb.relations import grouping
 from icesql.engine.duckdb.relations.by_name import by_footer
 from icesql.engine.duckdb.relations.footer import FileFacts, Footer, FooterCache
 from icesql.engine.duckdb.relations.grouping import FileGroup, footer_problem
-from icesql.engine.duckdb.relations.opened_files import OpenedFiles
+from icesql.engine.duckdb.relations.opened_files import OpenedFiles, local_files, locations
 from icesql.engine.duckdb.relations.relation import (
     PlainFiles,
     Relation,
@@ -34,7 +33,6 @@ if TYPE_CHECKING:
     from icesql.engine.duckdb.relations.kept_relations import KeptLease
     from icesql.read.deletes.equality_keys import EqualityGroup
     from icesql.scan.changes import ChangePlan
-    from icesql.scan.metadata_tables.rows import MetadataRows
     from icesql.scan.plan import ScanPlan
     from icesql.scan.tasks.task import FileScanTask, ScanContext
 
@@ -59,7 +57,7 @@ class RelationBuilder:
         kept: KeptLease | None = None,
     ) -> None:
         self._cursor, self._footers, self._query = cursor, footers, query
-        self._streams, self._opened, self._kept = streams, opened, kept
+        self._streams, self._opened, self._kept = streams, opened or local_files(), kept
         self._facts: dict[str, FileFacts] = {}
         self._plain: list[tuple[Relation, tuple[FileScanTask, ...]]] = []
 
@@ -96,14 +94,13 @@ class RelationBuilder:
         self, context: ScanContext, group: FileGroup, *, ahead: bool
     ) -> list[str | None]:
         storage = context.storage
-        if self._opened is not None:
-            self._opened.fetch(context, group.tasks)
+        self._opened.fetch(context, group.tasks)
         keys = [
             (storage.location(task.data_file.path), task.data_file.file_size_in_bytes)
             for task in group.tasks
         ]
         columns = grouping.columns_to_read(context, group.tasks)
-        if self._opened is not None and ahead:
+        if ahead:
             self._opened.read_ahead(context, group.tasks, columns)
         if not self._load_footers(keys, columns):
             return ["a footer could not be read"] * len(keys)
@@ -131,15 +128,11 @@ class RelationBuilder:
 
         Returns False if DuckDB cannot read a schema.
         """
-        field_ids = [column.field_id for column in columns]
-        return self._asks(lambda: self._footers.load(self._cursor, keys, field_ids, self._opened))
-
-    def _asks(self, function: Callable[[], object]) -> bool:
-        """False if DuckDB failed in ``function``, which reads footers."""
         import duckdb
 
+        field_ids = [column.field_id for column in columns]
         try:
-            function()
+            self._footers.load(self._cursor, keys, field_ids, self._opened)
         except (duckdb.Error, UnicodeDecodeError) as error:
             if is_fatal(error) or self._query.cancel.is_set():
                 raise
@@ -187,7 +180,10 @@ class RelationBuilder:
     ) -> Relation:
         """The rows of a plan: of a table, a metadata table, or changes."""
         if plan.metadata is not None:
-            return self.metadata(index, plan.metadata, plan.context)
+            from icesql.read.metadata_table import metadata_table
+
+            table = metadata_table(plan.metadata, plan.context, self._query)
+            return stream_relation(plan.metadata.schema, f"__stream_{index}", table)
         if plan.rows_read is not None:
             return stream_relation(plan.scan.projection, f"__stream_{index}", plan.rows_read)
         if plan.changes is not None:
@@ -225,13 +221,6 @@ class RelationBuilder:
             relations.append(self._stream(index, context, streamed))
         return union_all(relations) if relations else empty_relation(context.projection)
 
-    def metadata(self, index: int, rows: MetadataRows, context: ScanContext) -> Relation:
-        """The rows of a metadata table."""
-        from icesql.read.metadata_table import metadata_table
-
-        table = metadata_table(rows, context, self._query)
-        return stream_relation(rows.schema, f"__stream_{index}", table)
-
     def changes(
         self, index: int, plan: ScanPlan, found: ChangePlan, groups: Sequence[FileGroup]
     ) -> Relation:
@@ -245,8 +234,8 @@ class RelationBuilder:
             if all(reasons[id(task)].name == grouping.ARROW for task in tasks):
                 own = [FileGroup(grouping.ARROW, tuple(tasks), reasons[id(tasks[0])].reason)]
             else:
-                settings, stores = self._query.settings, self._opened is not None
-                own = list(grouping.group_files(tasks, context, settings, stores=stores))
+                settings = self._query.settings
+                own = list(grouping.group_files(tasks, context, settings, stores=True))
             return self.relation(next(numbers), context, self.confirm(context, own))
 
         return changes_relation(found, plan.scan.projection, plan.context, read, str(index))
@@ -255,23 +244,23 @@ class RelationBuilder:
         self, context: ScanContext, tasks: Sequence[FileScanTask], prefix: str
     ) -> Iterator[Relation]:
         columns = grouping.columns_to_read(context)
-        named = by_footer(tasks, self._footers_of(context, tasks), columns)
-        if named is None:
-            found = PlainFiles(context, tasks, prefix, columns, opened=self._opened).select()
-            yield self._from_memory(found, tasks, context)
-            return
-        for number, (members, names) in enumerate(named):
+        for number, (members, names) in enumerate(self._named(context, tasks, columns)):
             found = PlainFiles(
                 context, members, f"{prefix}_{number}", columns, names, self._opened
             ).select()
             yield self._from_memory(found, members, context)
 
-    def _footers_of(
-        self, context: ScanContext, tasks: Sequence[FileScanTask]
-    ) -> Iterator[Footer | None]:
-        for task in tasks:
-            location = context.storage.location(task.data_file.path)
-            yield self._footers.get(location, task.data_file.file_size_in_bytes)
+    def _named(
+        self,
+        context: ScanContext,
+        tasks: Sequence[FileScanTask],
+        columns: Sequence[NestedField],
+    ) -> Sequence[tuple[Sequence[FileScanTask], Mapping[int, str] | None]]:
+        """The tasks by footer with their stored names; together without names if ids are used."""
+        lengths = [task.data_file.file_size_in_bytes for task in tasks]
+        facts = map(self._footers.facts, locations(tasks, context), lengths)
+        footers = [None if each is None else each.footer for each in facts]
+        return by_footer(tasks, footers, columns) or [(tasks, None)]
 
     def take_facts(self) -> dict[str, FileFacts]:
         """Return and reset the facts about the last plan's files for DuckDB, by location."""
@@ -296,8 +285,7 @@ class RelationBuilder:
     ) -> Relation:
         """Rows ``first`` to ``end`` (exclusive) of a file that DuckDB reads."""
         columns = grouping.columns_to_read(context)
-        named = by_footer((task,), self._footers_of(context, (task,)), columns)
-        names = named[0][1] if named is not None else None
+        ((_, names),) = self._named(context, (task,), columns)
         return PlainFiles(context, (task,), prefix, columns, names, self._opened).select(
             f" WHERE f.file_row_number >= {first} AND f.file_row_number < {end}"
         )
@@ -310,13 +298,12 @@ class RelationBuilder:
         tasks = by_sequence_number(group.tasks)
         columns = grouping.columns_to_read(context, tasks)
         # By field ids DuckDB would not know how many rows join, and might hash them, not the keys.
-        named = by_footer(tasks, self._footers_of(context, tasks), columns)
-        names = named[0][1] if named is not None and len(named) == 1 else None
-        files = PlainFiles(context, tasks, prefix, columns, names, opened=self._opened)
+        named = self._named(context, tasks, columns)
+        names = named[0][1] if len(named) == 1 else None
+        files = PlainFiles(context, tasks, prefix, columns, names, self._opened)
         # The data files are local here; delete files of a store are fetched together.
         ahead = ReadAhead(tasks, context, self._query)
-        if self._opened is not None:
-            self._opened.at_end(ahead.close)
+        self._opened.at_end(ahead.close)
         relation = live_rows(
             files, DeleteRelations(context, tasks, self._query), self._is_duckdb_group
         )
@@ -326,21 +313,10 @@ class RelationBuilder:
         return relation
 
     def _stream(self, index: int, context: ScanContext, tasks: list[FileScanTask]) -> Relation:
-        from icesql.read.deletes.delete_relations import DeleteRelations
-
         projection = context.projection
         if not projection.fields:
             context = replace(context, projection=Schema((POS,)))
-        relations = None
-        if any(task.deletes for task in tasks):
-            relations = DeleteRelations(context, tasks, self._query)
-        stream = TaskStream(
-            tasks,
-            context,
-            self._query,
-            relations=relations,
-            threads=self._query.settings.threads or os.cpu_count() or 1,
-        )
+        stream = TaskStream(tasks, context, self._query)
         self._streams.append(stream)
         small = sum(task.data_file.file_size_in_bytes for task in tasks) <= SMALL_SCAN_BYTES
         return stream_relation(projection, f"__stream_{index}", stream.table() if small else stream)

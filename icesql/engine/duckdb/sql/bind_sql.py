@@ -14,7 +14,7 @@ from icesql.engine.duckdb.sql.adapted import adapter_of
 from icesql.engine.duckdb.sql.checked import check_written
 from icesql.engine.duckdb.sql.composed import Composed, compose
 from icesql.engine.duckdb.sql.long_lists import with_constants
-from icesql.engine.duckdb.sql.own_words import CheckedText, KeptTexts
+from icesql.engine.duckdb.sql.own_words import CheckedText
 from icesql.engine.duckdb.sql.size_guards import guard_calls
 from icesql.engine.duckdb.sql.splice import spliced_sql
 from icesql.sql.positions import unsupported
@@ -24,6 +24,7 @@ from icesql.sql.user_text import UserText
 if TYPE_CHECKING:
     from icesql.engine.duckdb.prepared_run import PreparedRun
     from icesql.query.bound import BoundQuery
+    from icesql.storage.cache import BoundedCache
 
 T = TypeVar("T")
 _ONLY_TEXT_HINT = "put the rest of it into a derived table"
@@ -36,7 +37,7 @@ def bind_sql(
     cursor: Any,
     settings: Settings,
     scanned: int | None,
-    texts: KeptTexts,
+    texts: BoundedCache,
     prepared: PreparedRun | None = None,
 ) -> T:
     """The result of ``run(SQL, its mapping to the user's text)``; None is passed without a mapping.

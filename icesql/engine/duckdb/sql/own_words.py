@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from functools import cached_property
 from typing import Any, Final, TypeVar
 
@@ -27,32 +27,14 @@ T = TypeVar("T")
 # start anywhere in a script.
 Names = Mapping[int, str]
 
-_MOST_BYTES: Final = 1 << 20
+# The size of a cache of facts and names of the latest texts, for texts that run again.
+TEXTS_BYTES: Final = 1 << 20
 _LONGEST_KEPT: Final = 10_000
 # Estimated size of the facts about a text, without its characters.
 _FOUND_BYTES: Final = 1_000
 
-_Key = tuple[str, tuple[tuple[int, int, str], ...]]
 
-
-class KeptTexts:
-    """Cached checks of the latest texts, for texts that run again. Thread-safe."""
-
-    def __init__(self) -> None:
-        self._found = BoundedCache(_MOST_BYTES)
-
-    def find(self, text: UserText) -> tuple[Facts, Names] | None:
-        """The cached facts and names for a text with these edits, or None."""
-        found: tuple[Facts, Names] | None = self._found.get(_key(text))
-        return found
-
-    def keep(self, text: UserText, found: tuple[Facts, Names]) -> None:
-        """Cache the facts and names, unless the text is long."""
-        if len(text.text) <= _LONGEST_KEPT and not found[0].pieces:
-            self._found.put(_key(text), found, _FOUND_BYTES + len(text.text))
-
-
-def _key(text: UserText) -> _Key:
+def _key(text: UserText) -> Hashable:
     edits = tuple(
         (each.start - text.start, each.end - text.start, each.kind) for each in text.edits
     )
@@ -72,17 +54,17 @@ class CheckedText:
         tree: exp.Expr,
         has_lists: bool,
         cursor: Any,
-        texts: KeptTexts,
+        texts: BoundedCache,
         adapter: Adapter | None = None,
     ) -> None:
         self._text, self._tree, self._has_lists, self._cursor = text, tree, has_lists, cursor
         self._adapter = adapter
-        found = None if has_lists else texts.find(text)
+        found: tuple[Facts, Names] | None = None if has_lists else texts.get(_key(text))
         if found is None:
             found = self._checked(texts)
         self._facts, self._names = found
 
-    def _checked(self, texts: KeptTexts) -> tuple[Facts, Names]:
+    def _checked(self, texts: BoundedCache) -> tuple[Facts, Names]:
         text = self._text
         if text.read is None:
             raise UnsupportedSqlError("this statement", hint="DuckDB did not read it")
@@ -96,8 +78,8 @@ class CheckedText:
         }
         if facts.pieces:
             self._text = text.with_edits(facts.pieces)
-        elif not self._has_lists:
-            texts.keep(text, (facts, names))
+        elif not self._has_lists and len(text.text) <= _LONGEST_KEPT:
+            texts.put(_key(text), (facts, names), _FOUND_BYTES + len(text.text))
         return facts, names
 
     def _column_name(self, end: int, lists: Mapping[int, str]) -> str:

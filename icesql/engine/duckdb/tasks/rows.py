@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from icesql.context import QueryContext
 from icesql.engine.duckdb.arrow_stream import ArrowStream
 from icesql.engine.duckdb.bad_file import name_bad_file
-from icesql.engine.duckdb.described import register, with_relations
+from icesql.engine.duckdb.described import register, used_parameters, with_relations
 from icesql.engine.duckdb.errors import is_fatal, translate
 from icesql.engine.duckdb.instance import InstancePool
 from icesql.engine.duckdb.relations.footer import FooterCache
@@ -128,8 +128,8 @@ def engine_batches(
     try:
         sql, parameters = relation(cursor, streams)
         with _interrupted(cursor, query):
-            used = {name: value for name, value in parameters.items() if f"${name}" in sql}
-            with cursor.sql(sql, params=used or None).to_arrow_reader(_BATCH_ROWS) as reader:
+            used = used_parameters(sql, parameters)
+            with cursor.sql(sql, params=used).to_arrow_reader(_BATCH_ROWS) as reader:
                 for batch in reader:
                     query.check()
                     yield batch

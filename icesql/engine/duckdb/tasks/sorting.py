@@ -11,7 +11,8 @@ from icesql.context import QueryContext
 from icesql.engine.duckdb.arrow_stream import ArrowStream
 from icesql.engine.duckdb.described import register
 from icesql.engine.duckdb.tasks.rows import engine_batches
-from icesql.engine.struct_names import engine_arrow_type, renamed
+from icesql.engine.result_schema import cast_batch
+from icesql.engine.struct_names import engine_arrow_type
 from icesql.errors import UnsupportedTableError
 from icesql.quoting import quoted
 
@@ -40,17 +41,16 @@ def sorted_batches(
     """
     import pyarrow as pa
 
-    carried = [_carried(field.type, field.name) for field in schema]
-    fields = [pa.field(f"c{n}", kind) for n, kind in enumerate(carried)]
-    fields += [pa.field(f"k{n}", kind) for n, kind in enumerate(key_types)]
-    stream_schema = pa.schema(fields)
+    carried = pa.schema(
+        [pa.field(f"c{n}", _carried(each.type, each.name)) for n, each in enumerate(schema)]
+    )
+    key_fields = [pa.field(f"k{n}", kind) for n, kind in enumerate(key_types)]
+    stream_schema = pa.schema([*carried, *key_fields])
 
     def opened() -> Iterator[pa.RecordBatch]:
         for batch, keys in batches:
-            arrays = [
-                _as(column, kind) for column, kind in zip(batch.columns, carried, strict=True)
-            ]
-            yield pa.RecordBatch.from_arrays([*arrays, *keys], schema=stream_schema)
+            columns = cast_batch(batch, carried).columns
+            yield pa.RecordBatch.from_arrays([*columns, *keys], schema=stream_schema)
 
     def relation(cursor: Any, streams: list[ArrowStream]) -> tuple[str, dict[str, Any]]:
         stream = ArrowStream(stream_schema, opened)
@@ -65,13 +65,10 @@ def sorted_batches(
         return f'SELECT {columns} FROM "__rows" ORDER BY {keys}', {}
 
     for batch in engine_batches(relation, set(), (), query):
-        yield pa.RecordBatch.from_arrays(
-            [
-                _back(column, field.type)
-                for column, field in zip(batch.columns, schema, strict=True)
-            ],
-            names=schema.names,
-        )
+        columns = [
+            _back(column, field.type) for column, field in zip(batch.columns, schema, strict=True)
+        ]
+        yield cast_batch(pa.RecordBatch.from_arrays(columns, names=schema.names), schema)
 
 
 def _carried(kind: pa.DataType, name: str) -> pa.DataType:
@@ -95,30 +92,12 @@ def _has_zoned_nanos(kind: pa.DataType) -> bool:
     return bool(pa.types.is_timestamp(kind) and kind.tz is not None and kind.unit == "ns")
 
 
-def _as(column: pa.Array, kind: pa.DataType) -> pa.Array:
-    import pyarrow as pa
-
-    if column.type == kind:
-        return column
-    if column.type == pa.uuid():
-        column = column.storage
-    return renamed(column, kind) if pa.types.is_nested(kind) else column.cast(kind)
-
-
 def _back(column: pa.Array, kind: pa.DataType) -> pa.Array:
+    """A sorted column in a type that ``cast_batch`` casts to its own."""
     import pyarrow as pa
 
-    from icesql.engine.result_schema import cast_batch
-
-    if column.type == kind:
-        return column
     if pa.types.is_null(kind):
         return pa.nulls(len(column))
-    if pa.types.is_nested(kind):
-        column = renamed(column, kind)
-        if column.type == kind:
-            return column
     if kind == pa.uuid():
         return pa.ExtensionArray.from_storage(kind, column.cast(pa.binary(16)))
-    wanted = pa.schema([pa.field("c", kind)])
-    return cast_batch(pa.RecordBatch.from_arrays([column], names=["c"]), wanted).column(0)
+    return column

@@ -13,8 +13,8 @@ from msgspec.structs import replace
 from icesql.config import Settings
 from icesql.context import QueryContext
 from icesql.engine.duckdb.arrow_stream import ArrowStream
-from icesql.engine.duckdb.bad_file import is_reading_problem, name_bad_file
-from icesql.engine.duckdb.described import register, with_relations
+from icesql.engine.duckdb.bad_file import name_bad_file
+from icesql.engine.duckdb.described import register, used_parameters, with_relations
 from icesql.engine.duckdb.errors import translate
 from icesql.engine.duckdb.instance import InstancePool
 from icesql.engine.duckdb.relations.footer import FooterCache
@@ -79,7 +79,7 @@ class FragmentJob(Struct, frozen=True):
                 has_rows = True
                 yield batch
         except Error as error:
-            if has_rows or not is_reading_problem(error):
+            if has_rows or not error.while_reading:
                 raise
             yield from self._rows(replace(settings, local_reader="arrow"))
 
@@ -108,7 +108,7 @@ class FragmentJob(Struct, frozen=True):
                 for file in task.tasks
             ]
             found = translate(error, names)
-            if settings.local_reader == "arrow" or not is_reading_problem(found):
+            if settings.local_reader == "arrow" or not found.while_reading:
                 # DuckDB's error does not always name the corrupt file.
                 name_bad_file(found, [task for _, task in self.tables], query)
             raise found from error
@@ -133,7 +133,7 @@ class FragmentJob(Struct, frozen=True):
         used = {name: value for name, value in parameters.items() if f"${name}" in sql}
         schema = arrow_schema(self.columns)
         with_relations()
-        reader = cursor.sql(sql, params=used or None).to_arrow_reader(_BATCH_ROWS)
-        with reader:
+        used = used_parameters(sql, parameters)
+        with cursor.sql(sql, params=used).to_arrow_reader(_BATCH_ROWS) as reader:
             for batch in reader:
                 yield cast_batch(batch, schema)

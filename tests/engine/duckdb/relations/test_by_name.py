@@ -42,7 +42,7 @@ def estimate(con, sql):
     cursor = con.execute(sql)
     result = cursor._result
     found = result._open.cursor.execute(
-        "EXPLAIN (FORMAT json) " + result._sql, result._parameters
+        "EXPLAIN (FORMAT json) " + result._sql, result._sources.parameters
     ).fetchall()
     assert set(cursor.scan_groups) == {"duckdb"}
     cursor.close()
