@@ -161,23 +161,8 @@ def of_relation(rows: Rows, relation: Any) -> CatalogTable | None:
     if not found:
         return None
     first = found[0]
-    metadata = TableMetadata(
-        type=first["table_type"],
-        schema=first["table_schema"],
-        name=first["table_name"],
-        database=first["table_database"],
-        comment=first["table_comment"],
-        owner=None,
-    )
-    columns = {
-        row["column_name"]: ColumnMetadata(
-            type=row["column_type"],
-            index=row["column_index"],
-            name=row["column_name"],
-            comment=row["column_comment"],
-        )
-        for row in found
-    }
+    metadata = TableMetadata(**_prefixed("table_", first))
+    columns = {row["column_name"]: ColumnMetadata(**_prefixed("column_", row)) for row in found}
     stats = {
         name: StatsItem(
             id=name,
@@ -190,6 +175,12 @@ def of_relation(rows: Rows, relation: Any) -> CatalogTable | None:
         if first[f"stats:{name}:include"]
     }
     return CatalogTable(metadata=metadata, columns=columns, stats=stats)
+
+
+def _prefixed(prefix: str, row: dict[str, Any]) -> dict[str, Any]:
+    return {
+        name.removeprefix(prefix): value for name, value in row.items() if name.startswith(prefix)
+    }
 
 
 def _rows_of(rows: Rows, relation: Any) -> list[dict[str, Any]]:

@@ -52,18 +52,12 @@ class IcesqlCredentials(Credentials):
 
     def arguments(self) -> dict[str, Any]:
         """The arguments of ``icesql.connect``."""
+        same = ("catalog", "uri", "warehouse", "timezone", "engine", "master", "remote", "files")
         return {
-            "catalog": self.catalog,
-            "uri": self.uri,
-            "warehouse": self.warehouse,
+            **{name: getattr(self, name) for name in same},
             # YAML yields booleans and numbers; catalogs and settings need strings.
             "properties": {name: _text(value) for name, value in self.properties.items()},
             "settings": {name: _text(value) for name, value in self.settings.items()},
-            "timezone": self.timezone,
-            "engine": self.engine,
-            "master": self.master,
-            "remote": self.remote,
-            "files": self.files,
             # A connection with read limits is read-only by default.
             "read_only": False if self.files is not None else None,
         }

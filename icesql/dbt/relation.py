@@ -1,7 +1,7 @@
 """A table or view by its name, optionally at a version or a time."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, ClassVar, Optional
 
 from dbt.adapters.base.relation import BaseRelation
@@ -25,12 +25,8 @@ class IcesqlRelation(BaseRelation):
     require_alias: bool = False
     version: Optional[str] = None
     as_of: Optional[str] = None
-    renameable_relations: Any = field(
-        default_factory=lambda: frozenset({RelationType.Table, RelationType.View})
-    )
-    replaceable_relations: Any = field(
-        default_factory=lambda: frozenset({RelationType.Table, RelationType.View})
-    )
+    renameable_relations: Any = frozenset({RelationType.Table, RelationType.View})
+    replaceable_relations: Any = renameable_relations
 
     def at(self, version: Any = None, timestamp: Any = None) -> "IcesqlRelation":
         """The relation at a version or a time: ``ref('orders').at(version='audit')``.
