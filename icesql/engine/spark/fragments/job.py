@@ -130,7 +130,6 @@ class FragmentJob(Struct, frozen=True):
             sources[table] = relation.sql
             parameters |= relation.parameters
         sql = filled(self.sql, sources)
-        used = {name: value for name, value in parameters.items() if f"${name}" in sql}
         schema = arrow_schema(self.columns)
         with_relations()
         used = used_parameters(sql, parameters)
