@@ -2,9 +2,8 @@
 
 The walk is Python source made for one schema, because a generic reader spends its time checking the
 type of every value. Small fields are decoded at once, the maps are stepped over and only their
-offsets are kept (``EncodedMaps``). It
-reads every schema that resolves under Avro's rules, whatever unions it has; maps and arrays of an
-unusual shape are decoded at once.
+offsets are kept (``EncodedMaps``). It reads every schema that resolves under Avro's rules, whatever
+unions it has; maps and arrays of an unusual shape are decoded at once.
 """
 
 from __future__ import annotations
@@ -228,6 +227,8 @@ class _WalkGenerator(WalkLines):
         kind = "bytes" if is_bytes else "long"
         is_plain = self.maps[name] = known.is_plain_map(node, is_bytes)
         key, item = known.pair_fields(node)
+        if key.key == item.key and not is_plain:
+            raise OddSchema("a map from field ids whose key and value have one id")
         pairs = partial(_pairs, key.key, item.key, bytes if is_bytes else int)
         self.head.append(f"{name}_append = offsets.starts[{name!r}].append")
         self.head.append(f"{name}_irregular = offsets.irregular[{name!r}].add")

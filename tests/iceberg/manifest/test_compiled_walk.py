@@ -212,6 +212,10 @@ def test_maps_in_several_blocks_and_with_byte_sizes_read_the_same() -> None:
     assert walked.rare["split_offsets"][0] == (4, 5)
 
 
+ONE_ID = {"type": "array", "items": ["null", {"type": "record", "name": "pair", "fields": [
+    field("key", 9, "int"), field("value", 9, "long")]}]}  # fmt: skip
+
+
 @pytest.mark.parametrize(
     "change",
     [
@@ -220,6 +224,7 @@ def test_maps_in_several_blocks_and_with_byte_sizes_read_the_same() -> None:
             6, field("column_sizes", 108, {"type": "map", "values": "long"})
         ),
         lambda fields: fields.__setitem__(4, field("record_count", 103, [])),
+        lambda fields: fields.__setitem__(6, field("column_sizes", 108, ONE_ID)),
     ],
 )
 def test_what_is_no_schema_of_a_manifest_is_refused(change: Any) -> None:
