@@ -59,7 +59,7 @@ def cut_aggregate(select: exp.Select, name: str, choice: FragmentChoice) -> Frag
     changes += [
         (node, column_of(name, f"k{at}", keys[at])) for node, at in _key_places(select, keys)
     ]
-    if not _all_covered(select, aliases, {id(node) for node, _ in changes}):
+    if not _all_covered(select, aliases, {id(node): node for node, _ in changes}):
         return None
     columns = [exp.alias_(key.copy(), f"k{at}", quoted=True) for at, key in enumerate(keys)]
     columns += [exp.alias_(each, f"a{at}", quoted=True) for at, each in enumerate(partials)]
