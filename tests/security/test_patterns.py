@@ -12,6 +12,7 @@ import pytest
 
 import icesql
 from icesql.engine.duckdb.relations import grouping
+from icesql.query.dialects.spark import casts
 from icesql.sql import lexer
 from icesql.sql.parser import literal_list
 from tests.rows import rows_of
@@ -21,22 +22,35 @@ from tests.tables import read_table
 
 SHARDS: Final = 4
 # Patterns that are made of local values. Constants are in them where a sample is here.
-OF_LOCALS: Final[dict[tuple[str, str], tuple[str, ...]]] = {
-    (module, source): (sample,) if sample else ()
-    for module, source, sample in read_table(__file__, "patterns_of_locals.tsv")
-} | {
-    ("icesql.sql.lexer", "pattern"): tuple(
-        lexer._piece(dialect, is_ascii).pattern
-        for dialect in ("duckdb", "snowflake", "spark")
-        for is_ascii in (True, False)
-    ),
-    ("icesql.engine.duckdb.relations.grouping", "_STORED_AS[type(node)]"): tuple(
-        rf"\A(?:{each})\Z"
-        for each in grouping._STORED_AS.values()  # by fullmatch
-    ),
-    ("icesql.sql.parser.literal_list", "_lists(text)"): tuple(map(literal_list._lists, ("x", "é"))),
-    ("icesql.sql.parser.literal_list", "_items(text)"): tuple(map(literal_list._items, ("x", "é"))),
-}
+OF_LOCALS: Final[dict[tuple[str, str], tuple[str, ...]]] = (
+    {
+        (module, source): (sample,) if sample else ()
+        for module, source, sample in read_table(__file__, "patterns_of_locals.tsv")
+    }
+    | {
+        ("icesql.query.dialects.spark.casts", f"constants[{key}]"): tuple(
+            dict(casts._sections()["constants"]).values()
+        )
+        for key in ("'timestamp_ntz'", "to.kind")
+    }
+    | {
+        ("icesql.sql.lexer", "pattern"): tuple(
+            lexer._piece(dialect, is_ascii).pattern
+            for dialect in ("duckdb", "snowflake", "spark")
+            for is_ascii in (True, False)
+        ),
+        ("icesql.engine.duckdb.relations.grouping", "_STORED_AS[type(node)]"): tuple(
+            rf"\A(?:{each})\Z"
+            for each in grouping._STORED_AS.values()  # by fullmatch
+        ),
+        ("icesql.sql.parser.literal_list", "_lists(text)"): tuple(
+            map(literal_list._lists, ("x", "é"))
+        ),
+        ("icesql.sql.parser.literal_list", "_items(text)"): tuple(
+            map(literal_list._items, ("x", "é"))
+        ),
+    }
+)
 # By their functions, where the text of the argument is long: of names, quotes and words of ours.
 _MODULES_WITH_LOCALS: Final = frozenset(
     {"icesql.installation", "icesql.manual.lookup", "icesql.query.dialects.spark.intervals"}

@@ -36,7 +36,7 @@ def whole(text: str) -> Sources:
 
 def tree_of(text: str) -> exp.Expr:
     """The tree of a text that is all from the user."""
-    return read_query(read_tree(serialize, text), whole(text), Accepts()).tree
+    return read_query(read_tree(serialize, text), whole(text), Accepts())[0]
 
 
 def _plain(value: Any) -> Any:
