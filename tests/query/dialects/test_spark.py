@@ -30,7 +30,9 @@ VALUES = Path(__file__).with_name("spark_values.jsonl")
 IN_BERLIN = Path(__file__).with_name("spark_values_berlin.jsonl")
 DRAWN = int(os.environ.get("ICESQL_SPARK_VALUES", "500"))
 # Results that depend on the order of rows, which differs between engines and between runs.
-ANY_ROW = re.compile(r"\b(any_value|first|last|collect_list|collect_set|array_agg|listagg|string_agg|mode)\(")
+ANY_ROW = re.compile(
+    r"\b(any_value|first|last|collect_list|collect_set|array_agg|listagg|string_agg|mode)\("
+)
 SETTLED = re.compile(r"OVER|sort_array|k > 100|^SELECT \w+\((1|NULL)\)$")
 GENERATORS = {"explode", "posexplode", "inline", "stack"}
 
