@@ -1,8 +1,7 @@
 """TPC-H on Spark as stages: DuckDB computes in tasks, and Spark alone exchanges their rows.
 
 A stage reads the files of a table, or the rows of earlier stages, whose rows go to every task of
-later stages, are exchanged by a key, or go to the driver; ``stages.tsv`` has its SQL. Keys of a side
-with few rows go to every task that reads the other side of a join. Rows travel as
+later stages, are exchanged by a key, or go to the driver; ``stages.tsv`` has its SQL. Rows travel as
 Arrow in binary values of at most 4 MB. For an exchange DuckDB hashes the key to a part, and Spark
 receives an integer which its own hash sends to that part. The task of a part puts its rows into
 tables of DuckDB, which spill, and runs the SQL over them.
@@ -52,10 +51,6 @@ class Stage(Struct, frozen=True):
     @property
     def keys(self) -> str | None:
         return None if self.goes in ("all", "driver") else self.goes
-
-    @property
-    def inputs(self) -> tuple[str, ...]:
-        return tuple(each.lstrip("=") for each in self.reads)
 
 
 def stages_of(query: str, limit: str) -> list[Stage]:
@@ -127,7 +122,7 @@ class Work(Struct, frozen=True):
                     flush(name)
             for name in [*kept]:
                 flush(name)
-            if made >= {*self.stage.inputs}:
+            if made >= {*self.stage.reads}:
                 yield from self.split(self.batches(connection, self.stage.sql, {}))
 
     def batches(
@@ -271,9 +266,7 @@ class Stages:
         self._peaks.write_text("")
         sent: dict[str, list[bytes]] = {}
         frames: dict[str, Any] = {}
-        stages = stages_of(query, self._limit)
-        kept = {each.lstrip("=") for stage in stages for each in stage.reads if each[0] == "="}
-        for stage in stages:
+        for stage in stages_of(query, self._limit):
             if stage.name == "result":
                 with duckdb.connect() as connection:
                     for name in stage.reads:
@@ -281,12 +274,8 @@ class Stages:
                     rows = connection.execute(stage.sql).fetchall()
             elif stage.keys is not None:
                 frames[stage.name] = self._frame(stage, sent, frames)
-                if stage.name in kept:
-                    frames[stage.name].persist()
             else:
                 sent[stage.name] = self._collected(stage, sent, frames)
-        for each in kept:
-            frames[each].unpersist()
         peaks = [int(line) >> 10 for line in self._peaks.read_text().split()]
         return {"rows": encoded_rows(rows), "task MB": max(peaks, default=0)}
 
@@ -297,7 +286,7 @@ class Stages:
     def _collected(
         self, stage: Stage, sent: Mapping[str, list[bytes]], frames: Mapping[str, Any]
     ) -> list[bytes]:
-        (table, *_) = stage.inputs
+        (table, *_) = stage.reads
         if table not in frames:
             plan, tasks = self._plan(table, _columns(table, stage.sql))
             if plan.projected_bytes <= READ_HERE:
@@ -318,13 +307,12 @@ class Stages:
         from icesql.engine.spark.releases import frame_of_rows
         from icesql.engine.spark.worker import pack
 
-        (table, *others) = stage.inputs
+        (table, *others) = stage.reads
         if table in frames:
             frame, work = frames[table], self._work(stage, sent)
             for each in others:
                 frame = frame.union(frames[each])
-            if stage.inputs == stage.reads:
-                frame = frame.repartition(len(self._parts), "part")
+            frame = frame.repartition(len(self._parts), "part")
         else:
             plan, tasks = self._plan(table, _columns(table, stage.sql))
             work = self._over(stage, sent, table, plan)
