@@ -39,6 +39,7 @@ from icesql.repl.prompt.typed import inputs, is_complete, runs_by_empty_line
 from icesql.repl.render import row_line
 from icesql.repl.results import format_for, save
 from icesql.repl.run_command import run_command
+from icesql.repl.signals import unwind_between_callbacks
 from icesql.repl.terminal import Output, draws_lines, one_line, spelled_out, to_margin
 from icesql.scan.report_text import scan_line
 from icesql.storage.credentials import redact_urls
@@ -172,6 +173,7 @@ class Shell:
         self.say("icesql · SQL on Iceberg tables · \\? for help, \\q to leave")
         warming = threading.Thread(target=_warm_up, name="icesql-warm-up", daemon=True)
         warming.start()
+        unwind_between_callbacks(lambda: self._session.app.loop)
         while True:
             try:
                 prefill, self.prefill = self.prefill, ""

@@ -5,7 +5,11 @@ from __future__ import annotations
 import signal
 import sys
 import threading
-from typing import Any, Final
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop
 
 _AGAIN_SECONDS: Final = 0.01
 
@@ -34,6 +38,30 @@ def unwind_on_signals() -> None:
 def _unwind(number: int, _: object) -> None:
     signal.signal(number, signal.SIG_DFL)
     raise Signalled(number)
+
+
+def unwind_between_callbacks(running: Callable[[], AbstractEventLoop | None]) -> None:
+    """Let the signals of ``unwind_on_signals`` wait for the end of a callback of a running loop.
+
+    Raised inside of the loop's own code, the exception could lose a task's wake-up, and the end of
+    the loop waits for all tasks.
+    """
+
+    def unwind(number: int, _: object) -> None:
+        loop = running()
+        if loop is None:
+            _unwind(number, None)
+        else:
+            signal.signal(number, signal.SIG_DFL)
+            loop.call_soon_threadsafe(_raise, Signalled(number))
+
+    for number in signal.valid_signals():
+        if signal.getsignal(number) is _unwind:
+            signal.signal(number, unwind)
+
+
+def _raise(error: Signalled) -> None:
+    raise error
 
 
 def raise_swallowed() -> None:

@@ -19,11 +19,12 @@ def spawned(
     *arguments: str,
     size: tuple[int, int] = (40, 120),
     environment: dict[str, str] | None = None,
+    program: Sequence[str] = ("-m", "icesql"),
 ) -> Any:
     """A shell that keeps its history below ``tmp_path``, at its first prompt."""
     child = pexpect.spawn(
         sys.executable,
-        ["-m", "icesql", *arguments],
+        [*program, *arguments],
         cwd=str(ROOT),
         # Nobody answers requests for the cursor position.
         env={

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import pexpect
 import pytest
 
 import icesql
@@ -163,6 +164,30 @@ def test_a_signal_to_a_shell_rolls_back(child: Any, number: int) -> None:
     child.expect_exact(LOST)
     wait_until(lambda: not child.isalive())
     assert child.signalstatus == number
+
+
+# The signal comes while the loop of the prompt is about to note that a task can go on.
+INTERRUPTS_THE_LOOP = """
+import asyncio, os, signal, sys
+from icesql import cli
+call_soon = asyncio.BaseEventLoop.call_soon
+def interrupted(loop, callback, *arguments, **named):
+    if "wakeup" in repr(callback).lower():
+        asyncio.BaseEventLoop.call_soon = call_soon
+        os.kill(os.getpid(), signal.SIGTERM)
+    return call_soon(loop, callback, *arguments, **named)
+asyncio.BaseEventLoop.call_soon = interrupted
+sys.exit(cli.main())
+"""
+
+
+def test_a_signal_inside_of_the_loop_of_the_prompt_loses_no_task(
+    lake: Path, tmp_path: Path
+) -> None:
+    with spawned(tmp_path, "--warehouse", str(lake), program=("-c", INTERRUPTS_THE_LOOP)) as child:
+        child.expect(pexpect.EOF, timeout=60)
+        wait_until(lambda: not child.isalive())
+        assert child.signalstatus == signal.SIGTERM
 
 
 def test_the_shell_refuses_what_comes_behind_a_failed_statement(lake: Path, child: Any) -> None:
