@@ -1,7 +1,7 @@
 """Pipe queries, ``FROM t |> WHERE a > 1 |> SELECT a``, prepared for sqlglot's parser.
 
 sqlglot adds each step to the query before it. That is correct only if SQL evaluates the clause of
-the step last. Therefore a leading SELECT gets parentheses, and a step whose clause SQL would
+the step last. Therefore a leading query becomes a subquery, and a step whose clause SQL would
 evaluate before an earlier step is refused by name.
 """
 
@@ -22,21 +22,23 @@ _HINT: Final = "put the steps before it in parentheses"
 
 
 def in_steps(tokens: Sequence[Token]) -> Sequence[Token]:
-    """Return the tokens, with parentheses around each SELECT that steps follow.
+    """Return the tokens, with ``FROM (…)`` around each query that steps follow.
 
     Raises UnsupportedSqlError for a step that sqlglot's parser would apply in another order.
     """
     if all(token.word != "|>" for token in tokens):
         return tokens
-    opened: dict[int, Token] = {}
-    closed: dict[int, Token] = {}
+    written: dict[int, list[Token]] = {}
     for first, pipes, end in _chains(tokens):
-        head = tokens[first : pipes[0]]
+        head = list(_outer(tokens[first : pipes[0]]))
         if head and head[0].word in ("SELECT", "WITH"):
-            for token in _outer(head):
+            for token in head:
                 if token.word in _SETS:
                     raise unsupported("a step after this", token, "put it in parentheses")
-            opened[first], closed[pipes[0]] = tokens[first], tokens[pipes[0] - 1]
+            written[first] = [head[0].like("FROM"), head[0].like("(")]
+            written[pipes[0]] = [head[-1].like(")")]
+        elif [token.word for token in head] == ["(", ")"]:
+            written[first] = [head[0].like("FROM")]
         steps = [
             list(_outer(tokens[begin + 1 : stop]))
             for begin, stop in zip(pipes, [*pipes[1:], end], strict=True)
@@ -44,11 +46,7 @@ def in_steps(tokens: Sequence[Token]) -> Sequence[Token]:
         _check(steps)
     found: list[Token] = []
     for index, token in enumerate(tokens):
-        if index in closed:
-            found.append(closed[index].like(")"))
-        if index in opened:
-            found.append(opened[index].like("("))
-        found.append(token)
+        found += [*written.get(index, ()), token]
     return found
 
 
