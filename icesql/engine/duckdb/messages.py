@@ -28,7 +28,9 @@ _TYPES: Final = {
 }  # fmt: skip
 _TYPE: Final = rf"\b(?:{'|'.join(_TYPES)})\b"
 # Names in the engine's text that replace the user's own.
-_HIDDEN: Final = r"__(?:(?:scan|file|col)_|row\b)|icesql_\w+_[0-9a-f]{32}|\bq\.c\d+\b|#\d+"
+_HIDDEN: Final = (
+    r"__(?:(?:scan|file|col)_|row\b)|icesql: no value|icesql_\w+_[0-9a-f]{32}|\bq\.c\d+\b|#\d+"
+)
 _CANDIDATES: Final = r"(?s)(?<!\s)(?=[^\S\n]*+\n)\s++(?:Candidate|Did you mean)\b.*"
 _SETTING: Final = r"""(?s)[,;]? ?(?:or )?(?:Use |use )?"?SET [a-z_]+ ?=.*"""
 _NAME: Final = r'"([^"]+)"'
@@ -95,6 +97,9 @@ def programming_error(text: str, at: int | None) -> Error:
             f"add it to GROUP BY, or use any_value({found[1]})",
             at,
         )
+    if text.startswith("Star expression") and not _shown(text):
+        what = "PIVOT finds no value, and no other column is left"
+        return placed(ProgrammingError, what, "list its values with IN (…)", at)
     if text.startswith("Window functions are not supported here"):
         hint = "write OVER (…) behind it, in SELECT, QUALIFY or ORDER BY"
         return placed(ProgrammingError, "a window function needs OVER", hint, at)
