@@ -39,7 +39,9 @@ _NO_FUNCTION: Final = (
     r"(?s)(?:No function matches the given name and argument types '|Could not choose a best "
     r"candidate function for the function call \")(.*?)['\"]\. (?:You might need|In order to)"
 )
-_NO_COLUMN: Final = r'Referenced column "(.*)" not found in FROM clause!'
+_NO_COLUMN: Final = (
+    r'Referenced column "(.*)" (?:not found in FROM clause!|was not found because the FROM clause)'
+)
 _NO_TABLE: Final = r'Referenced table "(.*)" not found!'
 _AMBIGUOUS: Final = r'Ambiguous reference to column name "(.*?)" \(use: (.*)\)'
 _MISSING: Final = r"\w+ Function with name \"?(.*?)\"? does not exist!"
