@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from icesql.context import QueryContext
     from icesql.engine.duckdb.engine import LocalEngine
     from icesql.engine.protocol import Engine
+    from icesql.engine.result_schema import Row
     from icesql.engine.spark.engine import SparkEngine
     from icesql.scan.plan import ScanPlan
 
@@ -77,9 +78,7 @@ class Engines:
         """See ``LocalEngine.serialize``: DuckDB parses the text for every engine."""
         return self.local().serialize(text, settings)
 
-    def evaluate(
-        self, sql: str, values: Sequence[Any], query: QueryContext
-    ) -> list[tuple[Any, ...]] | None:
+    def evaluate(self, sql: str, values: Sequence[Any], query: QueryContext) -> list[Row] | None:
         """See ``LocalEngine.evaluate``."""
         return self.local().evaluate(sql, values, query)
 

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from icesql.write.written import Written
 
 T = TypeVar("T")
+# The report of each part of a result's rows, and True if the part may have been tried before.
+Reports = Iterable[tuple[bytes, bool]]
 
 
 class Sink(Protocol):
@@ -68,7 +70,7 @@ class RowsResult(Protocol):
     def run_over_rows(
         self,
         job: RowsJob,
-        collect: Callable[[Iterable[tuple[bytes, bool]]], T],
+        collect: Callable[[Reports], T],
         together: int | None = None,
     ) -> T | None:
         """Run the job over each part of the rows, pass reports to ``collect``, close the result.

@@ -12,13 +12,11 @@ from itertools import repeat, starmap
 from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakSet
 
-from icesql.engine.result_schema import ResultColumn, arrow_schema
+from icesql.engine.result_schema import ResultColumn, Row, arrow_schema
 from icesql.errors import InterfaceError, QueryCancelledError
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-Row = tuple[Any, ...]
 
 
 # At exit, Arrow never calls back into Python: the resources of its readers would not be released.

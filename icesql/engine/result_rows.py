@@ -9,7 +9,7 @@ from itertools import islice
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final
 
-from icesql.engine.result_schema import ResultType
+from icesql.engine.result_schema import ResultType, Row
 from icesql.engine.struct_names import are_alike
 from icesql.engine.values import Timestamp, microseconds_to_datetime
 from icesql.errors import DataError
@@ -132,9 +132,7 @@ def no_python_value(declared: ResultType) -> str:
     return f"{what}; CAST it to VARCHAR{where}"
 
 
-def converted(
-    rows: list[tuple[Any, ...]], converters: Sequence[Converter | None]
-) -> list[tuple[Any, ...]]:
+def converted(rows: list[Row], converters: Sequence[Converter | None]) -> list[Row]:
     """Rows fetched by ``row_expression``, with each column's ``row_converter`` applied."""
     if not any(converters):
         return rows
@@ -207,10 +205,10 @@ class ChunkSize:
         self.rows = _FIRST_ROWS if self._varying else MOST_ROWS
         self.is_over = False
 
-    def fetch(self, fetchmany: Callable[[int], list[tuple[Any, ...]]]) -> list[tuple[Any, ...]]:
+    def fetch(self, fetchmany: Callable[[int], list[Row]]) -> list[Row]:
         """The next rows: narrow ones in several steps, as long as they come quickly."""
         end = perf_counter() + _MOMENT_SECONDS
-        rows: list[tuple[Any, ...]] = []
+        rows: list[Row] = []
         for _ in range(_MOST_STEPS):
             wanted = self.rows
             part = fetchmany(wanted)
@@ -221,7 +219,7 @@ class ChunkSize:
                 break
         return rows
 
-    def measure(self, rows: Sequence[tuple[Any, ...]]) -> None:
+    def measure(self, rows: Sequence[Row]) -> None:
         """Set ``rows`` by the widths of texts and bytes in these rows."""
         if not self._varying or not rows:
             return
@@ -263,8 +261,7 @@ def batch_rows(types: Sequence[ResultType], plans: Sequence[ScanPlan]) -> int:
     widest = 1
     for plan in plans:
         size = sum(max(task.data_file.file_size_in_bytes, 0) for task in plan.files)
-        rows = sum(max(task.data_file.record_count, 0) for task in plan.files)
-        widest = max(widest, _PACKED * size // max(rows, 1))
+        widest = max(widest, _PACKED * size // max(plan.rows_in_files, 1))
     return min(max(_BATCH_BYTES // widest, MOST_ROWS), _MOST_BATCH_ROWS)
 
 
@@ -278,8 +275,7 @@ def are_many(bound: BoundQuery, plans: Sequence[ScanPlan], *, at_once: bool) -> 
     is_imported = "pyarrow.compute" in sys.modules
     if not (at_once or is_imported):
         return False
-    scanned = (sum(max(task.data_file.record_count, 0) for task in plan.files) for plan in plans)
-    if max(scanned, default=0) < _MANY_ROWS:
+    if max((plan.rows_in_files for plan in plans), default=0) < _MANY_ROWS:
         return False
     from sqlglot import exp
 

@@ -30,6 +30,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
+Row = tuple[Any, ...]
+
+
 class ResultType(Struct, frozen=True):
     """One type of the contract; ``name`` is its SQL spelling, ``kind`` the key into the tables."""
 
@@ -144,21 +147,19 @@ def declare(engine_type: Any) -> ResultType:
             inner = tuple(
                 (true_name(str(name)), declare(child)) for name, child in engine_type.children
             )
-            return ResultType("struct", children=inner)
         case "tuple":
             # Arrow's fields need names: use the engine's names for unnamed fields.
             fields = enumerate(engine_type.children, start=1)
             inner = tuple((f"element{place}", declare(child)) for place, (_, child) in fields)
-            return ResultType("tuple", children=inner)
         case "union":
             # The first child is the tag.
             inner = tuple((str(name), declare(child)) for name, child in engine_type.children[1:])
-            return ResultType("union", children=inner)
-    if kind not in _KINDS:
-        raise UnsupportedSqlError(
-            f"a result of type {engine_type}", hint="CAST it to a type that icesql returns"
-        )
-    return ResultType(_KINDS[kind])
+        case _ if kind in _KINDS:
+            return ResultType(_KINDS[kind])
+        case _:
+            hint = "CAST it to a type that icesql returns"
+            raise UnsupportedSqlError(f"a result of type {engine_type}", hint=hint)
+    return ResultType(kind, children=inner)
 
 
 def declared_expression(column: str, engine_type: Any) -> str:
@@ -177,6 +178,15 @@ def declared_expression(column: str, engine_type: Any) -> str:
     return f"CAST({column} AS {cast_to})"
 
 
+def selected(query: str, expressions: Sequence[str]) -> str:
+    """Expressions over columns ``q.c0``, ``q.c1`` … of a query; if just those, the query itself."""
+    names = [f"c{index}" for index in range(len(expressions))]
+    if all(each == f"q.{name}" for each, name in zip(expressions, names, strict=True)):
+        return query
+    values = ", ".join(f"{each} AS {name}" for each, name in zip(expressions, names, strict=True))
+    return f"SELECT {values} FROM ({query}\n) AS q({', '.join(names)})"
+
+
 def engine_sql_type(declared: ResultType) -> str:
     """The DuckDB spelling of a declared type."""
     match declared.kind:
@@ -184,18 +194,15 @@ def engine_sql_type(declared: ResultType) -> str:
             return f"DECIMAL({declared.precision},{declared.scale})"
         case "list":
             return f"{engine_sql_type(declared.children[0][1])}[]"
-        case "struct":
-            names = engine_names(name for name, _ in declared.children)
+        case "struct" | "union":
+            names = [name for name, _ in declared.children]
+            if declared.kind == "struct":
+                names = engine_names(names)
             inner = ", ".join(
                 f"{quoted(name)} {engine_sql_type(child)}"
                 for name, (_, child) in zip(names, declared.children, strict=True)
             )
-            return f"STRUCT({inner})"
-        case "union":
-            inner = ", ".join(
-                f"{quoted(name)} {engine_sql_type(child)}" for name, child in declared.children
-            )
-            return f"UNION({inner})"
+            return f"{declared.kind.upper()}({inner})"
         case "tuple" if declared.children:
             return f"TUPLE({', '.join(engine_sql_type(child) for _, child in declared.children)})"
         case "map":
@@ -275,14 +282,20 @@ def cast_batch(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
+def uuids(texts: pa.Array) -> pa.Array:
+    """UUIDs from their texts, as both engines write them."""
+    import pyarrow as pa
+
+    digits = (text and text.replace("-", "") for text in texts.to_pylist())
+    stored = [None if each is None else bytes.fromhex(each) for each in digits]
+    return pa.ExtensionArray.from_storage(pa.uuid(), pa.array(stored, pa.binary(16)))
+
+
 def _cast(column: pa.Array, wanted: pa.DataType) -> pa.Array:
     import pyarrow as pa
 
     if isinstance(wanted, pa.UuidType) and not isinstance(column.type, pa.UuidType):
-        from uuid import UUID
-
-        stored = [None if text is None else UUID(text).bytes for text in column.to_pylist()]
-        return pa.ExtensionArray.from_storage(wanted, pa.array(stored, pa.binary(16)))
+        return uuids(column)
     try:
         return column.cast(wanted)
     except pa.ArrowNotImplementedError as error:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from icesql.engine.result_reader import Result
-from icesql.engine.result_schema import ResultColumn, ResultType, arrow_schema
+from icesql.engine.result_schema import ResultColumn, ResultType, Row, arrow_schema
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -22,7 +22,7 @@ def _type(kind: str) -> ResultType:
 class StaticResult(Result):
     """Rows in memory."""
 
-    def __init__(self, columns: Sequence[tuple[str, str]], rows: Iterable[tuple[Any, ...]]) -> None:
+    def __init__(self, columns: Sequence[tuple[str, str]], rows: Iterable[Row]) -> None:
         """``columns`` are (name, kind of ``ResultType``) pairs."""
         super().__init__()
         self.columns = tuple(ResultColumn(name, _type(kind)) for name, kind in columns)
@@ -34,7 +34,7 @@ class StaticResult(Result):
         """See ``Result``."""
         return self._count
 
-    def _chunks(self) -> Iterator[list[tuple[Any, ...]]]:
+    def _chunks(self) -> Iterator[list[Row]]:
         return iter([self._rows])
 
     def _batches(self) -> Iterator[pa.RecordBatch]:
@@ -63,10 +63,10 @@ class CountedResult(Result):
         self._result, self._counts = result, tuple(counts)
         self.columns, self.groups, self.notes = result.columns, result.groups, result.notes
 
-    def _chunks(self) -> Iterator[list[tuple[Any, ...]]]:
+    def _chunks(self) -> Iterator[list[Row]]:
         yield [self._added(row) for row in self._result.fetch(None)]
 
-    def _added(self, row: tuple[Any, ...]) -> tuple[Any, ...]:
+    def _added(self, row: Row) -> Row:
         pairs = zip(row, self._counts, strict=True)
         return tuple(value + count if count else value for value, count in pairs)
 

@@ -7,7 +7,7 @@ suffix, so it is not visible outside of the engine.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from icesql.iceberg.types import NestedField, StructType, walk
@@ -54,40 +54,41 @@ def engine_arrow_type(given: pa.DataType) -> pa.DataType:
     """An Arrow type with the engine's field names in its structs."""
     import pyarrow as pa
 
-    if pa.types.is_struct(given):
-        names = engine_names(field.name for field in given)
-        return pa.struct(
-            [
-                field.with_name(name).with_type(engine_arrow_type(field.type))
-                for field, name in zip(given, names, strict=True)
-            ]
-        )
-    if pa.types.is_map(given):
-        return pa.map_(
-            given.key_field.with_type(engine_arrow_type(given.key_type)),
-            given.item_field.with_type(engine_arrow_type(given.item_type)),
-        )
-    if pa.types.is_list(given):
-        return pa.list_(given.value_field.with_type(engine_arrow_type(given.value_type)))
-    return given
+    made = _rebuilt(given, lambda field: field.with_type(engine_arrow_type(field.type)))
+    if not pa.types.is_struct(made):
+        return made
+    names = engine_names(field.name for field in made)
+    return pa.struct([field.with_name(name) for field, name in zip(made, names, strict=True)])
+
+
+def engine_schema(fields: Iterable[pa.Field], names: Iterable[str]) -> pa.Schema:
+    """Fields under other names, with ``engine_arrow_type`` of their types."""
+    import pyarrow as pa
+
+    pairs = zip(fields, names, strict=True)
+    return pa.schema([pa.field(name, engine_arrow_type(field.type)) for field, name in pairs])
 
 
 def optional_type(given: pa.DataType) -> pa.DataType:
     """An Arrow type with all fields nullable: even a required one is NULL if its struct is."""
     import pyarrow as pa
 
-    if pa.types.is_struct(given) and not _is_variant(given):
-        return pa.struct([_optional(each) for each in given])
+    if pa.types.is_struct(given) and _is_variant(given):
+        return given
+    return _rebuilt(given, lambda f: f.with_type(optional_type(f.type)).with_nullable(True))
+
+
+def _rebuilt(given: pa.DataType, change: Callable[[pa.Field], pa.Field]) -> pa.DataType:
+    """A nested Arrow type with its fields changed; keys of a map are never NULL."""
+    import pyarrow as pa
+
+    if pa.types.is_struct(given):
+        return pa.struct([change(each) for each in given])
     if pa.types.is_map(given):
-        key = given.key_field.with_type(optional_type(given.key_type))
-        return pa.map_(key, _optional(given.item_field))
+        return pa.map_(change(given.key_field).with_nullable(False), change(given.item_field))
     if pa.types.is_list(given):
-        return pa.list_(_optional(given.value_field))
+        return pa.list_(change(given.value_field))
     return given
-
-
-def _optional(field: pa.Field) -> pa.Field:
-    return field.with_type(optional_type(field.type)).with_nullable(True)
 
 
 def _is_variant(kind: pa.DataType) -> bool:

@@ -32,27 +32,19 @@ def keep_rows(
                 f"{len(columns)} columns are named; the query has {len(result.columns)}"
             )
         # The last row ends the result, and its types with it.
-        kinds = dict(enumerate(map(str, getattr(result, "engine_types", ()))))
+        kinds = list(map(str, getattr(result, "engine_types", ()))) or [""] * len(result.columns)
         reader = result.arrow_reader()
         batches, size = [], 0
         for batch in reader:
             size += batch.nbytes
             check(size)
             batches.append(batch)
-        schema = reader.schema
-        typed = [
-            (
-                columns[index] if index < len(columns) else column.name,
-                column.type.kind,
-                _INTEGER if kinds.get(index) == _NULL else kinds.get(index, ""),
-            )
-            for index, column in enumerate(result.columns)
-        ]
+        schema, own = reader.schema, result.columns
     finally:
         result.close()
-    names = unique_names([name for name, _, _ in typed])
-    table = pa.Table.from_batches(batches, schema).rename_columns(names)
+    names = unique_names([*columns, *(each.name for each in own[len(columns) :])])
     described = tuple(
-        (name, kind, engine) for name, (_, kind, engine) in zip(names, typed, strict=True)
+        (name, column.type.kind, _INTEGER if kind == _NULL else kind)
+        for name, column, kind in zip(names, own, kinds, strict=True)
     )
-    return described, table
+    return described, pa.Table.from_batches(batches, schema).rename_columns(names)

@@ -193,6 +193,11 @@ class ScanPlan(Struct, frozen=True, dict=True):
     repeated: tuple[str, ...] = ()
 
     @cached_property
+    def rows_in_files(self) -> int:
+        """How many rows the files have at most; those of unknown number count as none."""
+        return sum(max(task.data_file.record_count, 0) for task in self.files)
+
+    @cached_property
     def packing(self) -> Packing:
         """How ``tasks`` are packed, by settings and table properties.
 

@@ -19,7 +19,7 @@ from icesql.engine.result_rows import (
     rows_at_once,
     zoned_time,
 )
-from icesql.engine.result_schema import ResultColumn, ResultType
+from icesql.engine.result_schema import ResultColumn, ResultType, Row
 from icesql.engine.values import Timestamp
 from icesql.errors import DataError
 from icesql.interval import Interval
@@ -44,13 +44,13 @@ def rows_of(
     *,
     infinite: bool = False,
     at_once: bool = False,
-) -> Iterator[list[tuple[Any, ...]]]:
+) -> Iterator[list[Row]]:
     """The rows of a batch of these columns, in lists of ``MOST_ROWS``, or more if ``at_once``.
 
     ``infinite`` as for ``row_expression``. Raises the errors of ``python_values``.
     """
     least = rows_at_once(batch) if at_once else 1
-    rows: list[tuple[Any, ...]] = []
+    rows: list[Row] = []
     for start in range(0, batch.num_rows, MOST_ROWS):
         arrays = batch.slice(start, MOST_ROWS).columns
         values = [

@@ -35,7 +35,7 @@ def expected(bound: BoundQuery, plans: Sequence[ScanPlan]) -> tuple[KeyEdge, ...
     """The edges by which the query will probably skip files, according to metadata."""
     if not bound.edges or any(each.settings.verify == "full" for each in plans):
         return ()
-    rows = [_rows(each) for each in plans]
+    rows = [each.rows_in_files for each in plans]
     small = {number for number, each in enumerate(plans) if _is_small(each, rows[number])}
     found: dict[KeyEdge, None] = {}
     wanted = [each for each in bound.edges if each.source in small and _is_worth(each, plans, rows)]
@@ -67,7 +67,7 @@ def narrowed(
         from icesql.engine.run_time.keys import keys_filter, read_rows
 
         query.check()
-        source = min(waiting, key=lambda number: _rows(known[number]))
+        source = min(waiting, key=lambda number: known[number].rows_in_files)
         waiting.remove(source)
         rows = read_rows(known[source], query)
         known[source] = replace(known[source], rows_read=rows)
@@ -80,10 +80,6 @@ def narrowed(
             wanted = replace(scan, row_filter=scan.row_filter & found, explain=explain)
             known[edge.target] = plan_scan(wanted, query)
     return tuple(known)
-
-
-def _rows(plan: ScanPlan) -> int:
-    return sum(max(task.data_file.record_count, 0) for task in plan.files)
 
 
 def _is_small(plan: ScanPlan, rows: int) -> bool:

@@ -115,7 +115,7 @@ def taken() -> int:
         _, resident, shared = os.read(file, 100).split()[:3]
     finally:
         os.close(file)
-    return (int(resident) - int(shared)) * _PAGE
+    return (int(resident) - int(shared)) * os.sysconf("SC_PAGE_SIZE")
 
 
 def _most_taken() -> int:
@@ -125,16 +125,6 @@ def _most_taken() -> int:
         return 0
     most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return most if sys.platform == "darwin" else most << 10
-
-
-def _page() -> int:
-    try:
-        return os.sysconf("SC_PAGE_SIZE")
-    except (ValueError, OSError, AttributeError):
-        return 4096
-
-
-_PAGE: Final = _page()
 
 
 T = TypeVar("T")
