@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from icesql.engine.static import StaticResult
+from icesql.engine.values import text_of
 from icesql.errors import ProgrammingError
 from icesql.quoting import quoted
 
@@ -44,7 +46,10 @@ def write(
             return _write_rows(result, form, sink)
     elif hasattr(result, "write"):
         return cast("WritableResult", result).write(form, sink)
-    return engines.local().write(result.arrow_reader(), result.columns, form, sink, query)
+    from icesql.engine.duckdb.copying.stream import copy_stream
+
+    pool = engines.local().pool
+    return copy_stream(pool, result.arrow_reader(), result.columns, form, sink, query)
 
 
 def write_texts(
@@ -83,7 +88,7 @@ def _write_rows(result: StaticResult, form: FileFormat, sink: Sink) -> int:
     rows = result.fetch(None)
     if form.name == "csv":
         delimiter = form.option("delimiter", ",")
-        cell = _csv_cell(delimiter)
+        cell = partial(_csv_cell, delimiter)
         lines = [delimiter.join(map(cell, line)) + "\n" for line in (names, *rows)]
         sink.write("".join(lines).encode())
         return len(rows)
@@ -99,27 +104,18 @@ def _write_rows(result: StaticResult, form: FileFormat, sink: Sink) -> int:
     return len(rows)
 
 
-def _csv_cell(delimiter: str) -> Callable[[Any], str]:
-    def cell(value: Any) -> str:
-        if value is None:
-            return ""
-        text = _text(value)
-        if text and delimiter not in text and not _QUOTED.search(text):
-            return text
-        return quoted(text)
-
-    return cell
+def _csv_cell(delimiter: str, value: Any) -> str:
+    if value is None:
+        return ""
+    text = _text(value)
+    if text and delimiter not in text and not _QUOTED.search(text):
+        return text
+    return quoted(text)
 
 
 def _text(value: Any) -> str:
     """A value's text in DuckDB's SQL."""
-    match value:
-        case bool():
-            return "true" if value else "false"
-        case datetime():
-            return _time_text(value)
-        case _:
-            return str(value)
+    return _time_text(value) if isinstance(value, datetime) else text_of(value)
 
 
 def _time_text(value: datetime) -> str:

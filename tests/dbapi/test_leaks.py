@@ -181,7 +181,7 @@ def test_the_engine_keeps_no_view_and_no_table_of_a_query(connection: Any) -> No
         way(connection.cursor())
     gc.collect()
     assert settle(query_threads, 0) == 0
-    instance = connection._session.engines.started["local"]._pool._current
+    instance = connection._session.engines.started["local"].pool._current
     assert instance._open == 1
     found = instance._root.execute(
         "SELECT (SELECT count(*) FROM duckdb_tables()) + "

@@ -13,6 +13,7 @@ import pytest
 
 import icesql
 from icesql.dbapi.cursor import write_rows
+from icesql.engine.duckdb.copying.stream import copy_stream
 from icesql.engine.static import StaticResult
 from icesql.engine.writing import write
 from icesql.file_format import FileFormat, named_format
@@ -219,9 +220,8 @@ def test_what_needs_no_engine_is_written_as_the_engine_would(con, form: str) -> 
         rows
     )
     static = StaticResult(KINDS, rows)
-    query.engines.local().write(
-        static.arrow_reader(), static.columns, named_format(form), engines, context
-    )
+    pool, reader = query.engines.local().pool, static.arrow_reader()
+    copy_stream(pool, reader, static.columns, named_format(form), engines, context)
     assert own.data == engines.data
 
 
@@ -235,9 +235,8 @@ def test_rows_of_another_engine_are_written_alike(con, form: str, tmp_path: Path
     own = save(con.execute(QUERY), tmp_path / "own", named_format(form))
     sink = Bytes()
     context = QueryContext.begin(session.state.settings)
-    count = session.engines.local().write(
-        cursor.arrow_reader(), columns, named_format(form), sink, context
-    )
+    pool, reader = session.engines.local().pool, cursor.arrow_reader()
+    count = copy_stream(pool, reader, columns, named_format(form), sink, context)
     assert count == 1
     if form == "parquet":
         read = [pq.read_table(each) for each in (pa.BufferReader(sink.data), own)]

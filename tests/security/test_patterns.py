@@ -11,6 +11,7 @@ from typing import Any, Final
 import pytest
 
 import icesql
+from icesql.engine.duckdb import messages
 from icesql.engine.duckdb.relations import grouping
 from icesql.query.dialects.spark import casts
 from icesql.sql import lexer
@@ -42,6 +43,9 @@ OF_LOCALS: Final[dict[tuple[str, str], tuple[str, ...]]] = (
         ("icesql.engine.duckdb.relations.grouping", "_STORED_AS[type(node)]"): tuple(
             rf"\A(?:{each})\Z"
             for each in grouping._STORED_AS.values()  # by fullmatch
+        ),
+        ("icesql.engine.duckdb.messages", "message"): tuple(
+            message for message, *_ in messages._MISTAKES
         ),
         ("icesql.sql.parser.literal_list", "_lists(text)"): tuple(
             map(literal_list._lists, ("x", "é"))

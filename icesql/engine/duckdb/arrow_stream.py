@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from icesql.context import QueryContext
 from icesql.engine.result_schema import cast_batch
-from icesql.engine.struct_names import engine_arrow_type
+from icesql.engine.struct_names import engine_schema
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -128,15 +128,7 @@ class TaskStream(ArrowStream):
 
 
 def _stream_schema(context: ScanContext) -> pa.Schema:
-    import pyarrow as pa
-
     from icesql.read.columns.arrow_schema import arrow_schema
 
     names = [f"c{column.field_id}" for column in context.projection.fields]
-    schema = arrow_schema(context.projection)
-    return pa.schema(
-        [
-            field.with_name(name).with_type(engine_arrow_type(field.type))
-            for field, name in zip(schema, names, strict=True)
-        ]
-    )
+    return engine_schema(arrow_schema(context.projection), names)

@@ -39,8 +39,7 @@ def name_bad_file(cause: Error, scans: Sequence[CombinedScanTask], query: QueryC
     if isinstance(cause, CorruptFileError | StorageError) or not cause.while_reading:
         return
     _read(_first_files(scans), cause, query)
-    names = [_file_name(task.data_file.path) for _, task in islice(_files(scans), _NAMED + 1)]
-    if names:
+    if names := names_of(task for _, task in _files(scans)):
         many = f"{', '.join(names[:_NAMED])}, …" if len(names) > _NAMED else ", ".join(names)
         raise _class_of(cause)(f"{cause} (while reading {many})") from cause
 
@@ -53,6 +52,11 @@ def forget_bad_file(error: CorruptFileError, scans: Sequence[CombinedScanTask]) 
                 error.was_kept = context.storage.forget(file.path, file.file_size_in_bytes)
                 return error.was_kept
     return False
+
+
+def names_of(tasks: Iterable[FileScanTask]) -> list[str]:
+    """The names of data files, without folders."""
+    return [_file_name(task.data_file.path) for task in tasks]
 
 
 def _class_of(error: Error) -> type[Error]:

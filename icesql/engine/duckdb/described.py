@@ -32,7 +32,7 @@ class Described(Struct, frozen=True, dict=True):
         )
 
 
-def describe(cursor: Any, sql: str, parameters: Mapping[str, Any] | None) -> Described:
+def describe(cursor: Any, sql: str, parameters: Mapping[str, Any] | None = None) -> Described:
     """The columns of a query without running it. Errors are those of ``EXPLAIN sql``."""
     import duckdb
 

@@ -16,6 +16,7 @@ from icesql.engine.duckdb.bad_file import (
     check_named_file,
     forget_bad_file,
     name_bad_file,
+    names_of,
 )
 from icesql.engine.duckdb.described import (
     Described,
@@ -45,10 +46,11 @@ from icesql.engine.result_rows import (
     row_expression,
 )
 from icesql.engine.result_schema import (
-    ResultColumn,
+    Row,
     arrow_schema,
     cast_batch,
     declared_expression,
+    selected,
 )
 from icesql.engine.threads.query_thread import MemoryWatch, Threads, Worker
 from icesql.errors import CorruptFileError, Error
@@ -102,18 +104,18 @@ class LocalEngine:
     """Runs bound queries on this machine; one for each icesql connection. Thread-safe."""
 
     def __init__(self) -> None:
-        self._pool = InstancePool(keeps_footers=True)
-        self._footers = FooterCache()
+        self.pool = InstancePool(keeps_footers=True)
+        self.footers = FooterCache()
         self._open: WeakSet[LocalResult] = WeakSet()
-        self._texts = BoundedCache(TEXTS_BYTES)
-        self._threads = Threads()
+        self.texts = BoundedCache(TEXTS_BYTES)
+        self.threads = Threads()
 
     def serialize(self, text: str, settings: Settings) -> str:
         """Parse a text with the instance that runs queries; return the tree as JSON."""
         import duckdb
 
         left = seconds_to_read(len(text))
-        with self._pool.parsing(settings, is_long=left is not None) as cursor:
+        with self.pool.parsing(settings, is_long=left is not None) as cursor:
             timer = None if left is None else threading.Timer(left, cursor.interrupt)
             try:
                 if timer is not None:
@@ -128,7 +130,7 @@ class LocalEngine:
 
     def evaluate(
         self, sql: str, parameters: Sequence[Any], query: QueryContext
-    ) -> list[tuple[Any, ...]] | None:
+    ) -> list[Row] | None:
         """The rows of a query without tables, for planning; None if the engine raises an error.
 
         Only ``query.pushdown.computed`` makes ``sql``, of functions that it knows.
@@ -137,8 +139,8 @@ class LocalEngine:
 
         query.check()
         try:
-            with self._pool.asking(query.settings) as cursor:
-                rows: list[tuple[Any, ...]] = cursor.execute(sql, list(parameters)).fetchall()
+            with self.pool.asking(query.settings) as cursor:
+                rows: list[Row] = cursor.execute(sql, list(parameters)).fetchall()
                 return rows
         except (duckdb.Error, Error):
             return None
@@ -154,9 +156,7 @@ class LocalEngine:
 
         ``prepared`` holds facts from earlier runs of a prepared query; None for other queries.
         """
-        result = LocalResult(
-            bound, plans, query, prepared, self._pool, self._footers, self._texts, self._threads
-        )
+        result = LocalResult(bound, plans, query, prepared, self)
         self._open.add(result)
         return result
 
@@ -168,40 +168,19 @@ class LocalEngine:
         folders = set[str]()
         for storage, location in stores:
             folders |= folders_of_store(storage, location)
-        instance = self._pool.acquire(folders, query.settings)
+        instance = self.pool.acquire(folders, query.settings)
         instance.begin_files().make_known()
-
-    def write(
-        self,
-        reader: pa.RecordBatchReader,
-        columns: Sequence[ResultColumn],
-        form: FileFormat,
-        sink: Sink,
-        query: QueryContext,
-    ) -> int:
-        """Write the Arrow batches of another engine's result; see ``copy_stream``."""
-        from icesql.engine.duckdb.copying.stream import copy_stream
-
-        return copy_stream(self._pool, reader, columns, form, sink, query)
 
     def forget(self) -> None:
         """See ``protocol.Engine``."""
-        self._footers, self._texts = FooterCache(), BoundedCache(TEXTS_BYTES)
+        self.footers, self.texts = FooterCache(), BoundedCache(TEXTS_BYTES)
 
     def close(self) -> None:
         """End every open result and the DuckDB instance."""
         for result in list(self._open):
             result.close()
-        self._threads.close()
-        self._pool.close()
-
-
-def _progress(query: QueryContext, plans: Sequence[ScanPlan]) -> Callable[[], Progress] | None:
-    """The source of progress while a call waits; None if the query has no progress callback."""
-    if query.progress is None:
-        return None
-
-    return reading_progress(sum(plan.projected_bytes for plan in plans))
+        self.threads.close()
+        self.pool.close()
 
 
 class LocalResult(Result):
@@ -216,24 +195,26 @@ class LocalResult(Result):
         plans: Sequence[ScanPlan],
         query: QueryContext,
         prepared: PreparedRun | None,
-        pool: InstancePool,
-        footers: FooterCache,
-        texts: BoundedCache,
-        threads: Threads,
+        engine: LocalEngine,
     ) -> None:
         self._bound, self._plans, self._query = bound, tuple(plans), query
-        self._prepared, self._pool, self._texts = prepared, pool, texts
+        self._prepared, self._pool, self._texts = prepared, engine.pool, engine.texts
         self._zone = time_zone(query.settings.timezone)
         self._open = OpenQuery()
-        self._sources = Sources(bound, plans, query, pool, footers, self._open, prepared)
+        self._sources = Sources(
+            bound, plans, query, engine.pool, engine.footers, self._open, prepared
+        )
         self._sql, self._given = "", ""
         self._composed: Composed | None = None
         self.engine_types: list[Any] = []
-        self._few: list[tuple[Any, ...]] | None = None  # all rows, if they came with binding
+        self._few: list[Row] | None = None  # all rows, if they came with binding
         self._all_at_once = False  # True if the first fetch wanted all rows
-        self._progress = _progress(query, self._plans)
-        self._watch = MemoryWatch(query.settings.memory_limit, pool)
-        self._worker = Worker(self._open.interrupt, self._open.release, self._watch, threads)
+        # The source of progress while a call waits, if the query has a progress callback.
+        self._progress: Callable[[], Progress] | None = None
+        if query.progress is not None:
+            self._progress = reading_progress(sum(plan.projected_bytes for plan in plans))
+        self._watch = MemoryWatch(query.settings.memory_limit, engine.pool)
+        self._worker = Worker(self._open.interrupt, self._open.release, self._watch, engine.threads)
         super().__init__()
         try:
             self._start(arrow_only=False)
@@ -251,22 +232,14 @@ class LocalResult(Result):
         self._run(lambda: self._bind(read))
 
     def _bind(self, read: Callable[[], Mapping[str, str]]) -> None:
-        sources = read()
+        sources, cursor = read(), self._open.cursor
         self.groups = self._sources.groups
-        bound = self._bound_sql(self._open.cursor, sources)
-        self.engine_types = list(bound.types)
-        self.columns = bound.declared
-        if self._prepared is not None and self._prepared.gives_few_rows:
-            self._few = self._fetch_few()
-
-    def _bound_sql(self, cursor: Any, sources: Mapping[str, str]) -> Described:
-        """The columns of the query over the SQL of its scans, as DuckDB binds it."""
 
         def run(sql: str, composed: Composed | None) -> Described:
             self._sql, self._given, self._composed = sql, f"EXPLAIN {sql}", composed
             return self._described(cursor, sql, tuple(sources.items()))
 
-        return bind_sql(
+        bound = bind_sql(
             self._bound,
             sources,
             run,
@@ -276,6 +249,10 @@ class LocalResult(Result):
             self._texts,
             self._prepared,
         )
+        self.engine_types = list(bound.types)
+        self.columns = bound.declared
+        if self._prepared is not None and self._prepared.gives_few_rows:
+            self._few = self._fetch_few()
 
     def _described(self, cursor: Any, sql: str, scans: tuple[tuple[str, str], ...]) -> Described:
         known = None if self._prepared is None else self._prepared.described.get(scans)
@@ -314,7 +291,9 @@ class LocalResult(Result):
         if is_fatal(error) and self._sources.instance is not None:
             self._pool.discard(self._sources.instance)
         place = None if self._composed is None else self._composed.place_in(self._given)
-        raise self._bound.placed(translate(error, _locations(self._plans), place)) from error
+        raise self._bound.placed(
+            translate(error, names_of(task for plan in self._plans for task in plan.files), place)
+        ) from error
 
     def _first(self, function: Any, again: Callable[[], bool] = lambda: True) -> Any:
         """``_by_any_reader``, but a corrupt file that was cached on disk is fetched once more."""
@@ -351,12 +330,12 @@ class LocalResult(Result):
 
     # ------------------------------------------------------------------ rows
 
-    def fetch(self, count: int | None) -> list[tuple[Any, ...]]:
+    def fetch(self, count: int | None) -> list[Row]:
         """See ``Result``."""
         self._all_at_once = self._all_at_once or count is None
         return super().fetch(count)
 
-    def _chunks(self) -> Iterator[list[tuple[Any, ...]]]:
+    def _chunks(self) -> Iterator[list[Row]]:
         at_once = self._all_at_once
         if need_arrow_rows([column.type for column in self.columns]) or (
             self._few is None and are_many(self._bound, self._plans, at_once=at_once)
@@ -364,7 +343,7 @@ class LocalResult(Result):
             return self._watch.over(self._rows_from_arrow())
         return self._watch.over(self._rows_from_engine())
 
-    def _rows_from_engine(self) -> Iterator[list[tuple[Any, ...]]]:
+    def _rows_from_engine(self) -> Iterator[list[Row]]:
         types = [column.type for column in self.columns]
         converters = [row_converter(declared, self._zone) for declared in types]
         size, few = ChunkSize(types), self._few
@@ -383,7 +362,7 @@ class LocalResult(Result):
             rows = self._later(lambda: size.fetch(self._open.cursor.fetchmany))
             is_last = size.is_over
 
-    def _fetch_first(self, count: int) -> list[tuple[Any, ...]]:
+    def _fetch_first(self, count: int) -> list[Row]:
         """Run the query and fetch some rows."""
         infinite = self._may_be_infinite()
         fetched = [
@@ -393,10 +372,10 @@ class LocalResult(Result):
         sql = self._select(fetched)
         cursor = self._open.cursor
         cursor.execute(sql, self._used_parameters(sql))
-        rows: list[tuple[Any, ...]] = cursor.fetchmany(count)
+        rows: list[Row] = cursor.fetchmany(count)
         return rows
 
-    def _fetch_few(self) -> list[tuple[Any, ...]] | None:
+    def _fetch_few(self) -> list[Row] | None:
         """All rows, if they are few; None if there are more, or if an error occurs."""
         if need_arrow_rows([column.type for column in self.columns]):
             return None
@@ -414,7 +393,7 @@ class LocalResult(Result):
         if self._prepared is not None:
             self._prepared.note_row_count(count)
 
-    def _rows_from_arrow(self) -> Iterator[list[tuple[Any, ...]]]:
+    def _rows_from_arrow(self) -> Iterator[list[Row]]:
         from icesql.engine.arrow.values import rows_of
 
         count = 0
@@ -475,7 +454,7 @@ class LocalResult(Result):
         return [declared_expression(f"q.c{i}", each) for i, each in enumerate(self.engine_types)]
 
     def _select(self, expressions: Sequence[str]) -> str:
-        self._given = _cast(self._sql, expressions)
+        self._given = selected(self._sql, expressions)
         return self._given
 
     # ------------------------------------------------------------------ ends
@@ -525,10 +504,6 @@ def _by_any_reader(result: LocalResult, function: Any, again: Callable[[], bool]
         return result._run(function)
 
 
-def _locations(plans: Sequence[ScanPlan]) -> list[str]:
-    return [task.data_file.path.rsplit("/", 1)[-1] for plan in plans for task in plan.files]
-
-
 def _scans(plans: Sequence[ScanPlan]) -> list[CombinedScanTask]:
     from msgspec.structs import replace
 
@@ -544,19 +519,8 @@ def _scans(plans: Sequence[ScanPlan]) -> list[CombinedScanTask]:
     return found
 
 
-def _cast(query: str, expressions: Sequence[str]) -> str:
-    """The query with its columns cast; the bare query if no column needs a cast."""
-    names = [f"c{index}" for index in range(len(expressions))]
-    if all(e == f"q.{name}" for e, name in zip(expressions, names, strict=True)):
-        return query
-    selected = ", ".join(
-        f"{expression} AS {name}" for expression, name in zip(expressions, names, strict=True)
-    )
-    return f"SELECT {selected} FROM ({query}\n) AS q({', '.join(names)})"
-
-
 def _scanned_rows(plans: Sequence[ScanPlan]) -> int | None:
     """How many rows at most the only table of a query has; None for several tables."""
     if len(plans) != 1:
         return None
-    return sum(max(task.data_file.record_count, 0) for task in plans[0].files)
+    return plans[0].rows_in_files

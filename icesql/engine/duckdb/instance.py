@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakSet
 
@@ -239,7 +240,7 @@ class InstancePool:
         self._parser: _Parser | None = None
         self._started: WeakSet[Instance] = WeakSet()
         self._closed = False
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
 
     def cursor(self, folders: Iterable[str], settings: Settings) -> tuple[Instance, Any]:
         """A cursor for a query that reads below ``folders``, and the instance to release it to.
@@ -248,34 +249,31 @@ class InstancePool:
         """
         # Under one lock: another query could let go of the instance before the cursor exists.
         with self._lock:
-            instance = self._acquire(folders, settings)
+            instance = self.acquire(folders, settings)
             return instance, instance.cursor()
 
     def acquire(self, folders: Iterable[str], settings: Settings) -> Instance:
         """The instance that ``cursor`` uses, until a query needs another one."""
         with self._lock:
-            return self._acquire(folders, settings)
-
-    def _acquire(self, folders: Iterable[str], settings: Settings) -> Instance:
-        if self._closed:
-            raise InterfaceError("the connection is closed")
-        wanted = frozenset(folders)
-        current = self._current
-        if (
-            current is not None
-            and not current.discarded
-            and wanted <= current.folders
-            and _same_limits(current.settings, settings)
-        ):
-            return current
-        if current is not None:
-            wanted |= current.folders
-            current.let_go()
-        self._current = Instance(
-            wanted, settings, self._fresh(settings).root, keeps_footers=self._keeps_footers
-        )
-        self._started.add(self._current)
-        return self._current
+            if self._closed:
+                raise InterfaceError("the connection is closed")
+            wanted = frozenset(folders)
+            current = self._current
+            if (
+                current is not None
+                and not current.discarded
+                and wanted <= current.folders
+                and _same_limits(current.settings, settings)
+            ):
+                return current
+            if current is not None:
+                wanted |= current.folders
+                current.let_go()
+            self._current = Instance(
+                wanted, settings, self._fresh(settings).root, keeps_footers=self._keeps_footers
+            )
+            self._started.add(self._current)
+            return self._current
 
     @contextmanager
     def parsing(self, settings: Settings, *, is_long: bool = False) -> Iterator[Any]:
@@ -317,8 +315,7 @@ class InstancePool:
                 raise InterfaceError("the connection is closed")
             current = self._current
             if current is None or current.discarded:
-                if self._parser is None or not _same_limits(self._parser.settings, settings):
-                    self._parser = self._fresh(settings)
+                self._parser = self._fresh(settings)
                 try:
                     self._parser.root.execute("SET GLOBAL TimeZone = ?", [settings.timezone])
                     yield self._parser.root
@@ -328,7 +325,7 @@ class InstancePool:
                     raise
                 return
             if not _same_limits(current.settings, settings):
-                current = self._acquire((), settings)
+                current = self.acquire((), settings)
             cursor = current.cursor()
         try:
             yield cursor
@@ -373,19 +370,12 @@ class InstancePool:
             instance.ended.wait(max(0.0, end - time.monotonic()))
 
 
+# The settings that are fixed when an instance starts.
+_FIXED: Final = attrgetter("memory_limit", "temp_directory", "threads", "timezone", "caches")
+
+
 def _same_limits(one: Settings, other: Settings) -> bool:
-    return _fixed(one) == _fixed(other)
-
-
-def _fixed(settings: Settings) -> tuple[object, ...]:
-    """The settings that are fixed when an instance starts."""
-    return (
-        settings.memory_limit,
-        settings.temp_directory,
-        settings.threads,
-        settings.timezone,
-        settings.caches,
-    )
+    return bool(_FIXED(one) == _FIXED(other))
 
 
 def _own_temp_directory(folder: str) -> str:

@@ -42,16 +42,47 @@ _NO_FUNCTION: Final = (
 _NO_COLUMN: Final = (
     r'Referenced column "(.*)" (?:not found in FROM clause!|was not found because the FROM clause)'
 )
-_NO_TABLE: Final = r'Referenced table "(.*)" not found!'
 _AMBIGUOUS: Final = r'Ambiguous reference to column name "(.*?)" \(use: (.*)\)'
 _MISSING: Final = r"\w+ Function with name \"?(.*?)\"? does not exist!"
-# Macros of the same name hide some functions; see ``sql.size_guards``.
-_NO_MACRO: Final = r'Macro "?(\w+)"?\(\) does not support the supplied arguments'
-_NO_FIELD: Final = r'Could not find key "(.*)" in struct'
 _DIVISION: Final = r"Division by zero(?: in expression (.*?))?\. Use TRY"
-_GROUP_BY: Final = r'column "(.*)" must appear in the GROUP BY clause'
 _CAST_FROM: Final = r" when casting from source column \S+$"
 _OPERATORS: Final = r"[^\w\s]+"
+# A message, what is wrong, the hint, and the text between the candidates that follow the hint. The
+# gap takes the name in the message.
+_MISTAKES: Final = (
+    (
+        r'Referenced table "(.*)" not found!',
+        'table "{}" is not in FROM',
+        "FROM has ",
+        " and ",
+    ),
+    # Macros of the same name hide some functions; see ``sql.size_guards``.
+    (
+        r'Macro "?(\w+)"?\(\) does not support the supplied arguments',
+        "{}() does not take these arguments",
+        "CAST them, or give other ones",
+        "",
+    ),
+    (r'Could not find key "(.*)" in struct', 'the struct has no field "{}"', "it has ", ", "),
+    (
+        r'column "(.*)" must appear in the GROUP BY clause',
+        'column "{}" must appear in GROUP BY or in an aggregate',
+        "add it to GROUP BY, or use any_value({})",
+        "",
+    ),
+    (
+        "(Window) functions are not supported here",
+        "a window function needs OVER",
+        "write OVER (…) behind it, in SELECT, QUALIFY or ORDER BY",
+        "",
+    ),
+    (
+        "(WHERE) clause cannot contain aggregates",
+        "WHERE cannot contain aggregates",
+        "use HAVING",
+        "",
+    ),
+)
 
 
 def read(text: str) -> tuple[str, Mapping[str, Any]]:
@@ -75,38 +106,22 @@ def programming_error(text: str, at: int | None) -> Error:
         return AmbiguousColumnError(found[1], candidates=candidates, offset=at)
     if (found := re.match(_NO_COLUMN, text)) and _shown(found[1]):
         return ColumnNotFoundError(found[1], similar=_candidates(text), offset=at)
-    if (found := re.match(_NO_TABLE, text)) and _shown(found[1]):
-        near = _candidates(text)
-        hint = f"FROM has {' and '.join(map(_quoted, near))}" if near else ""
-        return placed(ProgrammingError, f'table "{found[1]}" is not in FROM', hint, at)
     if found := re.match(_MISSING, text):
         near = _candidates(text)
         hint = f"did you mean {near[0]}()?" if near else ""
         return UnsupportedSqlError(f"the function {found[1]}()", hint=hint, offset=at)
     if found := re.match(_NO_FUNCTION, text):
         return placed(ProgrammingError, *_no_function(found[1], text), at)
-    if found := re.match(_NO_MACRO, text):
-        what = f"{found[1]}() does not take these arguments"
-        return placed(ProgrammingError, what, "CAST them, or give other ones", at)
-    if found := re.match(_NO_FIELD, text):
-        near = _candidates(text)
-        hint = f"it has {', '.join(map(_quoted, near))}" if near else ""
-        return placed(ProgrammingError, f'the struct has no field "{found[1]}"', hint, at)
-    if (found := re.match(_GROUP_BY, text)) and _shown(found[1]):
-        return placed(
-            ProgrammingError,
-            f'column "{found[1]}" must appear in GROUP BY or in an aggregate',
-            f"add it to GROUP BY, or use any_value({found[1]})",
-            at,
-        )
     if text.startswith("Star expression") and not _shown(text):
         what = "PIVOT finds no value, and no other column is left"
         return placed(ProgrammingError, what, "list its values with IN (…)", at)
-    if text.startswith("Window functions are not supported here"):
-        hint = "write OVER (…) behind it, in SELECT, QUALIFY or ORDER BY"
-        return placed(ProgrammingError, "a window function needs OVER", hint, at)
-    if text.startswith("WHERE clause cannot contain aggregates"):
-        return placed(ProgrammingError, "WHERE cannot contain aggregates", "use HAVING", at)
+    for message, what, hint, between in _MISTAKES:
+        if (found := re.match(message, text)) and _shown(found[1]):
+            near = [f'"{each}"' for each in _candidates(text)]
+            if between:
+                hint = hint + between.join(near) if near else ""
+            what, hint = (each.replace("{}", found[1]) for each in (what, hint))
+            return placed(ProgrammingError, what, hint, at)
     return placed(ProgrammingError, *_shortened(text), at)
 
 
@@ -179,7 +194,3 @@ def _candidates(text: str) -> list[str]:
 
 def _shown(name: str) -> bool:
     return re.search(_HIDDEN, name) is None
-
-
-def _quoted(name: str) -> str:
-    return f'"{name}"'

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from icesql.scan.plan import ScanPlan
     from icesql.scan.tasks.task import FileScanTask
 
+    # A relation and its files.
+    Part = tuple[Relation, tuple[FileScanTask, ...]]
+
 K = TypeVar("K")
 V = TypeVar("V")
 
@@ -40,7 +43,7 @@ class KnownScan(Struct, frozen=True):
 
     folders: frozenset[str]
     groups: tuple[str, ...]
-    parts: tuple[tuple[Relation, tuple[FileScanTask, ...]], ...]
+    parts: tuple[Part, ...]
     facts: Mapping[str, FileFacts]
 
 
@@ -83,13 +86,9 @@ class PreparedRun:
         """One for each plan; None if one is unknown, or has rows that are not from its files."""
         if not all(map(_is_of_files, plans)):
             return None
-        found = []
-        for index, plan in enumerate(plans):
-            known = self._known_scan(index, plan)
-            if known is None:
-                return None
-            found.append(known)
-        return found
+        known = (self._known_scan(index, plan) for index, plan in enumerate(plans))
+        found = [each for each in known if each is not None]
+        return found if len(found) == len(plans) else None
 
     def _known_scan(self, index: int, plan: ScanPlan) -> KnownScan | None:
         if len(plan.files) <= _MOST_FILES:
@@ -103,7 +102,7 @@ class PreparedRun:
         plan: ScanPlan,
         folders: set[str],
         confirmed: Sequence[FileGroup],
-        parts: Sequence[tuple[Relation, tuple[FileScanTask, ...]]],
+        parts: Sequence[Part],
         facts: Mapping[str, FileFacts],
     ) -> None:
         """Keep how a plan is read, if the engine reads all its files by itself."""

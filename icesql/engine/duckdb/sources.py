@@ -9,11 +9,15 @@ from weakref import WeakSet
 
 from msgspec import Struct
 
-from icesql.engine.duckdb.described import register
 from icesql.engine.duckdb.relations import grouping
 from icesql.engine.duckdb.relations.grouping import FileGroup, group_files
 from icesql.engine.duckdb.relations.opened_files import STORE_FOLDER, OpenedFiles
-from icesql.engine.duckdb.relations.relation import file_relation, register_tables, union_all
+from icesql.engine.duckdb.relations.relation import (
+    file_relation,
+    register_tables,
+    registered_sql,
+    union_all,
+)
 from icesql.engine.duckdb.relations.relation_builder import RelationBuilder
 from icesql.errors import StorageError
 from icesql.scan.tasks.task import distinct_deletes
@@ -27,11 +31,16 @@ if TYPE_CHECKING:
     from icesql.engine.duckdb.prepared_run import KnownScan, PreparedRun
     from icesql.engine.duckdb.relations.footer import FileFacts, FooterCache
     from icesql.engine.duckdb.relations.kept_relations import KeptLease
+    from icesql.engine.duckdb.relations.relation import Relation
     from icesql.engine.duckdb.store_files import QueryFiles
     from icesql.engine.protocol import Sink
     from icesql.query.bound import BoundQuery
     from icesql.scan.plan import ScanPlan
     from icesql.storage.open import Storage
+
+
+# The relation of a scan, facts about its files by location, and the groups of the files.
+_Scan = tuple["Relation", Mapping[str, "FileFacts"], tuple[str, ...]]
 
 
 class Sources:
@@ -66,10 +75,11 @@ class Sources:
         if self._prepared is not None and not arrow_only:
             known = self._prepared.known_scans(self._plans)
             if known is not None:
-                return lambda: self._again(known)
+                own = [scan.folders for scan in known]
+                return lambda: self._read(own, self._again(known), are_fresh=False)
         groups = [self._groups(plan, arrow_only=arrow_only) for plan in self._plans]
         folders = [folders_read(plan, own) for plan, own in zip(self._plans, groups, strict=True)]
-        return lambda: self._first_time(folders, groups)
+        return lambda: self._read(folders, self._first_time(folders, groups), are_fresh=True)
 
     def _groups(self, plan: ScanPlan, *, arrow_only: bool) -> tuple[FileGroup, ...]:
         if plan.rows_read is not None:
@@ -79,64 +89,53 @@ class Sources:
         reason = "DuckDB could not read the files"
         return (FileGroup(grouping.ARROW, plan.files, reason),) if plan.files else ()
 
-    def _first_time(
-        self, folders: Sequence[set[str]], groups: Sequence[tuple[FileGroup, ...]]
+    def _read(
+        self, folders: Iterable[Set[str]], scans: Iterator[_Scan], *, are_fresh: bool
     ) -> Mapping[str, str]:
-        cursor, prepared = self._begin(folders), self._prepared
-        used: list[str] = []
-        of_all: dict[str, FileFacts] = {}
-        opened = OpenedFiles(self._query, self._open.begin_files, reads_all=self._reads_all())
-        # A query that is not prepared reads its files only once.
-        kept = None if prepared is None else self._open.begin_kept()
-        builder = RelationBuilder(
-            cursor, self._footers, self._query, self._open.streams, opened, kept
-        )
-        sources = register_tables(cursor, self._bound.temporary)
-        for index, (plan, own) in enumerate(zip(self._plans, groups, strict=True)):
-            confirmed = builder.confirm(plan.context, own, plan.scan.limit)
-            used.extend(group.name for group in confirmed for _ in group.tasks)
-            used.extend(grouping.ARROW for _ in plan.files if plan.rows_read is not None)
-            found = builder.of_plan(index, plan, own, confirmed)
-            facts = builder.take_facts()
-            of_all |= facts
-            if prepared is not None:
-                parts = builder.take_plain()
-                prepared.note_scan(index, plan, folders[index], confirmed, parts, facts)
-            for name, source in found.registered.items():
-                register(cursor, name, source)
-            sources[f"__scan_{index}"] = found.sql
-            self.parameters.update(found.parameters)
-        self._keep_footers(of_all, are_fresh=True)
-        self.groups = tuple(used)
-        return {**sources, **self._files()}
-
-    def _reads_all(self) -> bool:
-        """False if any few rows answer the query: a LIMIT without ORDER BY."""
-        arguments = self._bound.tree.args
-        return arguments.get("limit") is None or arguments.get("order") is not None
-
-    def _again(self, known: Sequence[KnownScan]) -> Mapping[str, str]:
-        cursor = self._begin(scan.folders for scan in known)
-        kept = self._open.begin_kept()
-        of_all: dict[str, FileFacts] = {}
-        sources = register_tables(cursor, self._bound.temporary)
-        for index, (plan, scan) in enumerate(zip(self._plans, known, strict=True)):
-            found = union_all(
-                [kept.relation(cursor, part, tasks, plan.context) for part, tasks in scan.parts]
-            )
-            of_all |= scan.facts
-            sources[f"__scan_{index}"] = found.sql
-            self.parameters.update(found.parameters)
-        self._keep_footers(of_all, are_fresh=False)
-        self.groups = tuple(name for scan in known for name in scan.groups)
-        return {**sources, **self._files()}
-
-    def _begin(self, folders: Iterable[Set[str]]) -> Any:
-        """The cursor of the query."""
+        """The SQL by table; ``scans`` begin after the cursor of the query exists."""
         wanted = set[str]().union(*folders, *(files.folders for files in self._bound.files))
         self.instance, cursor = self._pool.cursor(wanted, self._query.settings)
         self._open.begin(self.instance, cursor)
-        return cursor
+        sources = register_tables(cursor, self._bound.temporary)
+        of_all: dict[str, FileFacts] = {}
+        self.groups = ()
+        for index, (found, facts, groups) in enumerate(scans):
+            of_all |= facts
+            self.groups += groups
+            sources[f"__scan_{index}"] = registered_sql(cursor, found)
+            self.parameters.update(found.parameters)
+        self._keep_footers(of_all, are_fresh=are_fresh)
+        return {**sources, **self._files()}
+
+    def _first_time(
+        self, folders: Sequence[set[str]], groups: Sequence[tuple[FileGroup, ...]]
+    ) -> Iterator[_Scan]:
+        prepared, arguments = self._prepared, self._bound.tree.args
+        # Any few rows answer a query with a LIMIT and without ORDER BY.
+        reads_all = arguments.get("limit") is None or arguments.get("order") is not None
+        opened = OpenedFiles(self._query, self._open.begin_files, reads_all=reads_all)
+        # A query that is not prepared reads its files only once.
+        kept = None if prepared is None else self._open.begin_kept()
+        for index, (plan, own) in enumerate(zip(self._plans, groups, strict=True)):
+            builder = RelationBuilder(
+                self._open.cursor, self._footers, self._query, self._open.streams, opened, kept
+            )
+            confirmed = builder.confirm(plan.context, own, plan.scan.limit)
+            found = builder.of_plan(index, plan, own, confirmed)
+            if prepared is not None:
+                prepared.note_scan(
+                    index, plan, folders[index], confirmed, builder.plain, builder.facts
+                )
+            used = tuple(group.name for group in confirmed for _ in group.tasks)
+            if plan.rows_read is not None:
+                used = (grouping.ARROW,) * len(plan.files)
+            yield found, builder.facts, used
+
+    def _again(self, known: Sequence[KnownScan]) -> Iterator[_Scan]:
+        cursor, kept = self._open.cursor, self._open.begin_kept()
+        for plan, scan in zip(self._plans, known, strict=True):
+            parts = [kept.relation(cursor, part, tasks, plan.context) for part, tasks in scan.parts]
+            yield union_all(parts), scan.facts, scan.groups
 
     def _keep_footers(self, facts: Mapping[str, FileFacts], *, are_fresh: bool) -> None:
         """Let DuckDB keep the footers of files, if possible; see ``KeptFooters.admit``."""

@@ -11,12 +11,11 @@ from __future__ import annotations
 
 import hashlib
 import os
-import threading
 from collections.abc import Callable, Iterable
-from datetime import UTC, datetime
 from itertools import count
 from typing import TYPE_CHECKING, Any, Final
 
+from icesql.engine.duckdb.copying.sinks import FileSystem
 from icesql.engine.duckdb.relations.opened_files import SCHEME, STORE_FOLDER
 from icesql.errors import Error
 from icesql.storage.stores.stream import StoredStream
@@ -25,8 +24,6 @@ if TYPE_CHECKING:
     from icesql.storage.stores.files import StoredFile
 
 _PREFIX: Final = f"{STORE_FOLDER}/"
-# DuckDB requires a modification time, but the bytes behind a name never change.
-_LONG_AGO: Final = datetime(2000, 1, 1, tzinfo=UTC)
 
 
 def load_library() -> None:
@@ -96,29 +93,20 @@ class _Handle(StoredStream):
         """Does nothing: other handles share the file, and the query cancels its requests."""
 
 
-class StoreFiles:
-    """The files of all queries of one DuckDB instance, and the file system that serves them.
+class StoreFiles(FileSystem):
+    """The files of all queries of one DuckDB instance."""
 
-    ``register`` registers a file system with DuckDB; it is not called before the first file.
-    """
+    scheme = SCHEME
 
     def __init__(self, register: Callable[[Any], None]) -> None:
-        self._register: Callable[[Any], None] | None = register
+        super().__init__(register)
         self._announced: dict[str, tuple[QueryFiles, StoredFile]] = {}
         # Names are keyed hashes, so that SQL cannot guess them.
         self._key = os.urandom(16)
-        self._lock = threading.RLock()
 
     def begin(self) -> QueryFiles:
         """An empty set of files for a new query."""
         return QueryFiles(self)
-
-    def make_known(self) -> None:
-        """Register the file system, once."""
-        with self._lock:
-            register, self._register = self._register, None
-            if register is not None:
-                register(self.file_system())
 
     def announce(self, files: QueryFiles, file: StoredFile) -> str:
         """The path of a file while a query has it: the same one for the same bytes.
@@ -152,28 +140,12 @@ class StoreFiles:
             raise FileNotFoundError(path)
         return found
 
-    def file_system(self) -> Any:
-        """An fsspec file system; fsspec is imported only when it is needed."""
-        from fsspec import AbstractFileSystem
+    def open(self, path: str, mode: str) -> _Handle:
+        """A file to read."""
+        if mode != "rb":
+            raise PermissionError(path)
+        return _Handle(*self.find(path))
 
-        find = self.find
-
-        class _FileSystem(AbstractFileSystem):  # type: ignore[misc]  # fsspec has no types
-            protocol = SCHEME
-            cachable = False
-
-            def open(self, path: str, mode: str = "rb", *_: Any, **__: Any) -> _Handle:
-                if mode != "rb":
-                    raise PermissionError(path)
-                return _Handle(*find(path))
-
-            def info(self, path: str, **_: Any) -> dict[str, Any]:
-                return {"name": path, "size": find(path)[1].length, "type": "file"}
-
-            def modified(self, path: str) -> datetime:
-                return _LONG_AGO
-
-            def glob(self, path: str, *_: Any, **__: Any) -> list[str]:
-                return [path] if self.exists(path) else []
-
-        return _FileSystem()
+    def length(self, path: str) -> int:
+        """See ``FileSystem``."""
+        return self.find(path)[1].length

@@ -147,7 +147,7 @@ def test_variables_of_the_caller_are_no_tables(con):
 
 def test_duckdb_itself_is_closed_off(con):
     con.execute("SELECT x FROM t").fetchall()
-    instance = con._session.engines.started["local"]._pool._current
+    instance = con._session.engines.started["local"].pool._current
     cursor = instance.cursor()
     try:
         import duckdb

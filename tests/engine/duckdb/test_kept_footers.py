@@ -24,7 +24,7 @@ TEXTS = ("SELECT sum(k) FROM t", "SELECT count(*) FROM t WHERE k < 0 AND s = 'a5
 
 
 def pool(connection: Any) -> Any:
-    return connection._session.engines.started["local"]._pool
+    return connection._session.engines.started["local"].pool
 
 
 def is_kept(connection: Any) -> bool:

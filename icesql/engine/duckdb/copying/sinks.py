@@ -1,4 +1,4 @@
-"""A file system for DuckDB to write to: each of its files is a sink for bytes.
+"""File systems for DuckDB; one to write to, each of whose files is a sink for bytes.
 
 DuckDB opens ``icesql-output://files/<token>``; only one statement knows the token, and no file can
 be read.
@@ -8,36 +8,86 @@ from __future__ import annotations
 
 import os
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from icesql.engine.protocol import Sink
 
-_SCHEME: Final = "icesql-output"
 # The directory that an instance has to allow.
-OUTPUT_FOLDER: Final = f"{_SCHEME}://files"
+OUTPUT_FOLDER: Final = "icesql-output://files"
+# DuckDB requires a modification time, but the bytes behind a name never change.
+_LONG_AGO: Final = datetime(2000, 1, 1, tzinfo=UTC)
 
 
-class OutputFiles:
-    """The sinks that statements of one DuckDB instance write to.
+class FileSystem(ABC):
+    """A file system that ``register`` registers with DuckDB, when its first file is needed.
 
-    ``register`` registers a file system with DuckDB; it is not called before the first sink.
+    Its paths begin with ``scheme``.
     """
+
+    scheme: str
 
     def __init__(self, register: Callable[[Any], None]) -> None:
         self._register: Callable[[Any], None] | None = register
+        self._lock = threading.RLock()
+
+    @abstractmethod
+    def open(self, path: str, mode: str) -> Any:
+        """An open file. Raises OSError."""
+
+    @abstractmethod
+    def length(self, path: str) -> int:
+        """The bytes of a file. Raises FileNotFoundError."""
+
+    def make_known(self) -> None:
+        """Register the file system, once."""
+        with self._lock:
+            register, self._register = self._register, None
+            if register is not None:
+                register(self._made())
+
+    def _made(self) -> Any:
+        """An fsspec file system; fsspec is imported only when it is needed."""
+        from fsspec import AbstractFileSystem
+
+        files = self
+
+        class _FileSystem(AbstractFileSystem):  # type: ignore[misc]  # fsspec has no types
+            protocol = files.scheme
+            cachable = False
+
+            def open(self, path: str, mode: str = "rb", *_: Any, **__: Any) -> Any:
+                return files.open(path, mode)
+
+            def info(self, path: str, **_: Any) -> dict[str, Any]:
+                return {"name": path, "size": files.length(path), "type": "file"}
+
+            def modified(self, path: str) -> datetime:
+                return _LONG_AGO
+
+            def glob(self, path: str, *_: Any, **__: Any) -> list[str]:
+                return [path] if self.exists(path) else []
+
+        return _FileSystem()
+
+
+class OutputFiles(FileSystem):
+    """The sinks that statements of one DuckDB instance write to."""
+
+    scheme = "icesql-output"
+
+    def __init__(self, register: Callable[[Any], None]) -> None:
+        super().__init__(register)
         self._sinks: dict[str, Sink] = {}
-        self._lock = threading.Lock()
 
     @contextmanager
     def path_of(self, sink: Sink) -> Iterator[str]:
         """The path under which DuckDB may write to ``sink`` in this block."""
-        with self._lock:
-            register, self._register = self._register, None
-            if register is not None:
-                register(self._file_system())
+        self.make_known()
         path = f"{OUTPUT_FOLDER}/{os.urandom(12).hex()}"
         self._sinks[path] = sink
         try:
@@ -45,29 +95,16 @@ class OutputFiles:
         finally:
             del self._sinks[path]
 
-    def _file_system(self) -> Any:
-        """An fsspec file system; fsspec is imported only when it is needed."""
-        from fsspec import AbstractFileSystem
+    def open(self, path: str, mode: str) -> SinkFile:
+        """A file to write to."""
+        sink = self._sinks.get(path)
+        if sink is None or mode != "wb":
+            raise PermissionError(path)
+        return SinkFile(sink)
 
-        sinks = self._sinks
-
-        class _FileSystem(AbstractFileSystem):  # type: ignore[misc]
-            protocol = _SCHEME
-            cachable = False
-
-            def open(self, path: str, mode: str = "rb", *_: Any, **__: Any) -> SinkFile:
-                sink = sinks.get(path)
-                if sink is None or mode != "wb":
-                    raise PermissionError(path)
-                return SinkFile(sink)
-
-            def info(self, path: str, **_: Any) -> dict[str, Any]:
-                raise FileNotFoundError(path)
-
-            def glob(self, path: str, *_: Any, **__: Any) -> list[str]:
-                return []
-
-        return _FileSystem()
+    def length(self, path: str) -> int:
+        """No file can be read."""
+        raise FileNotFoundError(path)
 
 
 class SinkFile:

@@ -11,7 +11,7 @@ from icesql.engine.duckdb.described import register
 from icesql.engine.duckdb.errors import translate
 from icesql.engine.duckdb.sources import OpenQuery
 from icesql.engine.result_schema import cast_batch
-from icesql.engine.struct_names import engine_arrow_type
+from icesql.engine.struct_names import engine_schema
 from icesql.engine.threads.query_thread import MemoryWatch, Worker
 
 if TYPE_CHECKING:
@@ -68,12 +68,5 @@ def copy_stream(
 
 def _stream(reader: pa.RecordBatchReader) -> ArrowStream:
     """The rows for one scan, with columns c0, c1 … and struct fields under the engine's names."""
-    import pyarrow as pa
-
-    schema = pa.schema(
-        [
-            pa.field(f"c{place}", engine_arrow_type(field.type))
-            for place, field in enumerate(reader.schema)
-        ]
-    )
+    schema = engine_schema(reader.schema, [f"c{at}" for at in range(len(reader.schema))])
     return ArrowStream(schema, lambda: (cast_batch(batch, schema) for batch in reader))

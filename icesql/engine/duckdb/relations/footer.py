@@ -17,8 +17,8 @@ from icesql.read.formats.thrift import BadThrift
 
 _SMALL: Final = 1 << 20
 _QUERY: Final = (
-    "SELECT name, type, type_length, repetition_type, num_children, converted_type,"
-    " logical_type, field_id, scale, precision FROM parquet_schema(?)"
+    "SELECT name, type, CAST(type_length AS INTEGER), repetition_type, converted_type,"
+    " logical_type, field_id, scale, precision, num_children FROM parquet_schema(?)"
 )
 
 
@@ -45,29 +45,22 @@ class Footer(Struct, frozen=True, dict=True):
     @cached_property
     def by_id(self) -> dict[int, Element] | None:
         """Top-level columns by field id; None unless every element has a unique id."""
-        return _by_unique_id(self.columns)
+        seen: set[int] = set()
 
-
-def _by_unique_id(columns: tuple[Element, ...]) -> dict[int, Element] | None:
-    seen: set[int] = set()
-
-    def unique(element: Element, *, needs_id: bool = True) -> bool:
-        if element.field_id is None:
-            if needs_id:
+        def unique(element: Element, *, needs_id: bool = True) -> bool:
+            if element.field_id in seen or (element.field_id is None and needs_id):
                 return False
-        elif element.field_id in seen:
-            return False
-        else:
-            seen.add(element.field_id)
-        # The repeated group inside a list or map has no id.
-        repeated = element.converted in ("LIST", "MAP", "MAP_KEY_VALUE") or (
-            element.logical in ("ListType()", "MapType()")
-        )
-        return all(unique(child, needs_id=not repeated) for child in element.children)
+            if element.field_id is not None:
+                seen.add(element.field_id)
+            # The repeated group inside a list or map has no id.
+            repeated = element.converted in ("LIST", "MAP", "MAP_KEY_VALUE") or (
+                element.logical in ("ListType()", "MapType()")
+            )
+            return all(unique(child, needs_id=not repeated) for child in element.children)
 
-    if not all(unique(column) for column in columns):
-        return None
-    return {column.field_id: column for column in columns if column.field_id is not None}
+        if not all(map(unique, self.columns)):
+            return None
+        return {each.field_id: each for each in self.columns if each.field_id is not None}
 
 
 class FileFacts(Struct, frozen=True):
@@ -188,22 +181,8 @@ def _tree(rows: Sequence[tuple[Any, ...]]) -> tuple[Element, ...]:
 
     def build() -> Element:
         nonlocal position
-        name, physical, length, repetition, count, converted, logical, field_id, scale, digits = (
-            rows[position]
-        )
+        *facts, count = rows[position]
         position += 1
-        inner = tuple(build() for _ in range(count or 0))
-        return Element(
-            name,
-            physical,
-            None if length is None else int(length),
-            repetition,
-            converted,
-            logical,
-            field_id,
-            scale,
-            digits,
-            inner,
-        )
+        return Element(*facts, tuple(build() for _ in range(count or 0)))
 
     return build().children if rows else ()

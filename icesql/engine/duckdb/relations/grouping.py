@@ -101,22 +101,17 @@ def _matches(column: t.NestedField, element: Element, *, nested: bool) -> bool:
                 and all(map(_same_child, fields, element.children))
             )
         case t.ListType():
-            if not _is_group(element, "LIST", "ListType()") or len(element.children) != 1:
-                return False
-            (repeated,) = element.children
+            repeated = _repeated(element, "LIST", 1)
             return (
-                repeated.repetition == "REPEATED"
+                repeated is not None
                 and repeated.physical is None
-                and len(repeated.children) == 1
                 and repeated.name not in ("array", f"{element.name}_tuple")
                 and repeated.children[0].field_id == column.type.element_id
                 and _matches(column.type.element_field, repeated.children[0], nested=True)
             )
         case t.MapType():
-            if not _is_group(element, "MAP", "MapType()") or len(element.children) != 1:
-                return False
-            (repeated,) = element.children
-            if repeated.repetition != "REPEATED" or len(repeated.children) != 2:
+            repeated = _repeated(element, "MAP", 2)
+            if repeated is None:
                 return False
             key, value = repeated.children
             return (
@@ -137,10 +132,13 @@ def _same_child(column: t.NestedField, element: Element) -> bool:
     )
 
 
-def _is_group(element: Element, converted: str, logical: str) -> bool:
-    return element.physical is None and (
-        element.converted == converted or element.logical == logical
-    )
+def _repeated(element: Element, kind: str, parts: int) -> Element | None:
+    """The only child of a list or map, if it is repeated and has this number of children."""
+    is_group = element.converted == kind or element.logical == f"{kind.title()}Type()"
+    if element.physical is not None or not is_group or len(element.children) != 1:
+        return None
+    (child,) = element.children
+    return child if child.repetition == "REPEATED" and len(child.children) == parts else None
 
 
 _SIGNED: Final = "(None|INT_(8|16|32|64)) (None|.*isSigned=1.*)"

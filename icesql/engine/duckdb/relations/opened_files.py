@@ -161,10 +161,10 @@ class OpenedFiles:
 
         assert self._files is not None
         shelves = {location: remote.shelf(location) for location in wanted}
-        for eviction in {id(s.eviction): s.eviction for s in shelves.values() if s}.values():
-            lease = eviction.lease()
-            self._files.at_end(lease.close)
-        for kept in {id(each): each for each in shelves.values() if each}.values():
+        used = {each for each in shelves.values() if each is not None}
+        for eviction in {each.eviction for each in used}:
+            self._files.at_end(eviction.lease().close)
+        for kept in used:
             with kept.eviction.finding():
                 for location, length in wanted.items():
                     if shelves[location] is kept:

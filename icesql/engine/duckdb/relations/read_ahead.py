@@ -11,11 +11,10 @@ from collections.abc import Collection, Sequence
 from typing import Final
 
 from icesql.iceberg import types as t
-from icesql.iceberg.expressions.predicate import Leaf, Operation, Predicate, leaves
-from icesql.iceberg.manifest.entries import ADDED, ManifestEntries, PlainMaps
+from icesql.iceberg.expressions.predicate import Leaf, Operation, Predicate, holds, leaves
 from icesql.iceberg.schema import Schema
 from icesql.read.formats.parquet_footer import Chunk, RowCounts
-from icesql.scan.pruning.metrics_evaluator import metrics_mask
+from icesql.scan.pruning.column_summary import ColumnSummary, decoded_bounds, why_none
 
 Range = tuple[int, int]
 
@@ -35,11 +34,10 @@ def ranges_to_read(
     """
     groups = counts.groups or ()
     conditions = tuple(leaves(condition))
-    may_match = _may_match(groups, counts, conditions, condition, schema)
     leaf_columns = [leaf for each in columns for leaf in counts.layout.columns.get(each, ())]
     found: list[Range] = []
-    for (_, chunks), wanted in zip(groups, may_match, strict=True):
-        if not wanted:
+    for rows, chunks in groups:
+        if not rows or not _may_match(counts, chunks, condition, schema):
             continue
         blooms = [
             chunk.bloom
@@ -58,48 +56,24 @@ def ranges_to_read(
 
 
 def _may_match(
-    groups: Sequence[tuple[int, tuple[Chunk, ...]]],
-    counts: RowCounts,
-    conditions: Sequence[Leaf],
-    condition: Predicate,
-    schema: Schema,
-) -> list[bool]:
-    field_ids = {
-        each.term.field_id
-        for each in conditions
-        if (column := schema.field_by_id.get(each.term.field_id)) is not None
-        and isinstance(column.type, _SAME_BYTES)
-    }
-    maps: dict[str, list[dict[int, bytes | int]]] = {
-        "value_counts": [], "null_value_counts": [], "lower_bounds": [], "upper_bounds": [],
-    }  # fmt: skip
-    for _, chunks in groups:
-        row: dict[str, dict[int, bytes | int]] = {name: {} for name in maps}
-        for field_id in field_ids:
-            chunk = _chunk(counts, chunks, field_id)
-            if chunk is not None and chunk.nulls >= 0 and None not in (chunk.lower, chunk.upper):
-                row["value_counts"][field_id] = chunk.values
-                row["null_value_counts"][field_id] = chunk.nulls
-                row["lower_bounds"][field_id] = chunk.lower or b""
-                row["upper_bounds"][field_id] = chunk.upper or b""
-        for name, values in maps.items():
-            values.append(row[name])
-    count = len(groups)
-    entries = ManifestEntries(
-        spec_id=0,
-        status=[ADDED] * count,
-        snapshot_id=[None] * count,
-        sequence_number=[0] * count,
-        file_sequence_number=[None] * count,
-        content=[0] * count,
-        path=[""] * count,
-        file_format=["PARQUET"] * count,
-        partition=[()] * count,
-        record_count=[rows for rows, _ in groups],
-        file_size_in_bytes=[0] * count,
-        maps={name: PlainMaps(column) for name, column in maps.items()},
-    )
-    return metrics_mask(entries, condition, schema)
+    counts: RowCounts, chunks: Sequence[Chunk], condition: Predicate, schema: Schema
+) -> bool:
+    """False only if no row of a row group can satisfy ``condition``."""
+
+    def may_match(leaf: Leaf) -> bool:
+        column = schema.field_by_id.get(leaf.term.field_id)
+        chunk = _chunk(counts, chunks, leaf.term.field_id)
+        if column is None or not isinstance(column.type, _SAME_BYTES) or chunk is None:
+            return True
+        is_known = chunk.nulls >= 0 and None not in (chunk.lower, chunk.upper)
+        if not is_known or leaf.term.transform != "identity":
+            return True
+        no_nans = not t.is_floating(column.type)
+        lower, upper = decoded_bounds(column.type, chunk.lower, chunk.upper)
+        summary = ColumnSummary(column.type, lower, upper, chunk.nulls == 0, no_nans=no_nans)
+        return why_none(leaf, summary) is None
+
+    return holds(condition, may_match)
 
 
 def _chunk(counts: RowCounts, chunks: Sequence[Chunk], field_id: int) -> Chunk | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import date, timedelta
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final
@@ -96,6 +96,13 @@ def stream_relation(projection: Schema, name: str, source: Any) -> Relation:
     )
 
 
+def registered_sql(cursor: Any, relation: Relation) -> str:
+    """The SQL of a relation, whose sources a cursor can read from now on."""
+    for name, source in relation.registered.items():
+        register(cursor, name, source)
+    return relation.sql
+
+
 class PlainFiles(Struct, frozen=True):
     """The call of ``read_parquet`` for some files of a scan.
 
@@ -139,14 +146,10 @@ class PlainFiles(Struct, frozen=True):
         if self._rows is not None:
             found[f"{self.prefix}_rows"] = self._rows
         for column in self.context.projection.fields:
-            values = self._constants(column)
-            if values is not None:
+            if (of_file := OF_FILE.get(column.field_id)) is not None:
+                values = [of_file(task.data_file) for task in self.tasks]
                 found[self._parameter(column)] = values
         return found
-
-    def _constants(self, column: t.NestedField) -> list[Any] | None:
-        of_file = OF_FILE.get(column.field_id)
-        return None if of_file is None else [of_file(task.data_file) for task in self.tasks]
 
     def expression(self, column: t.NestedField) -> str:
         """SQL for a projected column over ``function``."""
@@ -191,15 +194,7 @@ class PlainFiles(Struct, frozen=True):
         return f"CAST({_default(column)} AS {duckdb_type(column.type)})"
 
     def _may_have_nan(self, column: t.NestedField) -> bool:
-        floats = (each.field_id for each in t.walk((column,)) if t.is_floating(each.type))
-        return not all(map(self._known_free_of_nan, floats))
-
-    def _known_free_of_nan(self, field_id: int) -> bool:
-        return all(
-            task.data_file.nan_value_counts is not None
-            and task.data_file.nan_value_counts.get(field_id) == 0
-            for task in self.tasks
-        )
+        return not are_free_of_nan(t.walk((column,)), self.tasks)
 
     def select(self, suffix: str = "") -> Relation:
         """The relation of these files; ``suffix`` follows the FROM clause (alias ``f``)."""
@@ -211,6 +206,16 @@ class PlainFiles(Struct, frozen=True):
             f"SELECT {columns or _NO_COLUMNS} FROM {self.function} AS f{suffix}",
             self.parameters,
         )
+
+
+def are_free_of_nan(columns: Iterable[t.NestedField], tasks: Sequence[FileScanTask]) -> bool:
+    """True if, according to metadata, no file has a NaN in these columns."""
+    floats = [each.field_id for each in columns if t.is_floating(each.type)]
+    return all(
+        (task.data_file.nan_value_counts or {}).get(field_id) == 0
+        for task in tasks
+        for field_id in floats
+    )
 
 
 def _last_updated(file: DataFile) -> int | None:

@@ -30,6 +30,7 @@ from icesql.iceberg.types import NestedField
 from icesql.scan.file_identity import count_problem
 
 if TYPE_CHECKING:
+    from icesql.engine.duckdb.prepared_run import Part
     from icesql.engine.duckdb.relations.kept_relations import KeptLease
     from icesql.read.deletes.equality_keys import EqualityGroup
     from icesql.scan.changes import ChangePlan
@@ -44,7 +45,9 @@ class RelationBuilder:
     """Builds the relations of one query's scans, in the worker thread of that query.
 
     It adds every Arrow source to ``streams``, whose owner stops them. ``opened`` opens files of
-    object stores, if DuckDB reads any. ``kept`` holds small scans in memory.
+    object stores, if DuckDB reads any. ``kept`` holds small scans in memory. ``facts`` are those
+    about files that DuckDB reads, by location; ``plain`` the relations without Arrow sources, with
+    their files.
     """
 
     def __init__(
@@ -58,8 +61,8 @@ class RelationBuilder:
     ) -> None:
         self._cursor, self._footers, self._query = cursor, footers, query
         self._streams, self._opened, self._kept = streams, opened or local_files(), kept
-        self._facts: dict[str, FileFacts] = {}
-        self._plain: list[tuple[Relation, tuple[FileScanTask, ...]]] = []
+        self.facts: dict[str, FileFacts] = {}
+        self.plain: list[Part] = []
 
     def confirm(
         self, context: ScanContext, groups: Sequence[FileGroup], limit: int | None = None
@@ -77,14 +80,11 @@ class RelationBuilder:
                 moved.setdefault(group.reason, []).extend(group.tasks)
                 continue
             problems = self._footer_problems(context, group, ahead=ahead)
-            kept = tuple(
-                task for task, problem in zip(group.tasks, problems, strict=True) if not problem
-            )
+            kept: list[FileScanTask] = []
             for task, problem in zip(group.tasks, problems, strict=True):
-                if problem:
-                    moved.setdefault(problem, []).append(task)
+                (moved.setdefault(problem, []) if problem else kept).append(task)
             if kept:
-                confirmed.append(FileGroup(group.name, kept))
+                confirmed.append(FileGroup(group.name, tuple(kept)))
         confirmed.extend(
             FileGroup(grouping.ARROW, tuple(tasks), reason) for reason, tasks in moved.items()
         )
@@ -112,7 +112,7 @@ class RelationBuilder:
                 problems.append(problem)
                 continue
             assert facts is not None
-            self._facts[key[0]] = facts
+            self.facts[key[0]] = facts
             memo = id(facts.footer), task.spec_id
             if memo not in verdicts:
                 sources = _identity_sources(context, task.spec_id)
@@ -163,7 +163,7 @@ class RelationBuilder:
             facts = self._footers.facts(*key)
             if facts is None or _contradiction(facts, file, group.context):
                 return False
-            self._facts[key[0]] = facts
+            self.facts[key[0]] = facts
             footers[id(facts.footer)] = facts.footer
         return all(
             not footer_problem(footer, columns, frozenset())
@@ -248,7 +248,10 @@ class RelationBuilder:
             found = PlainFiles(
                 context, members, f"{prefix}_{number}", columns, names, self._opened
             ).select()
-            yield self._from_memory(found, members, context)
+            if self._kept is not None:
+                self.plain.append((found, tuple(members)))
+                found = self._kept.relation(self._cursor, found, members, context)
+            yield found
 
     def _named(
         self,
@@ -261,24 +264,6 @@ class RelationBuilder:
         facts = map(self._footers.facts, locations(tasks, context), lengths)
         footers = [None if each is None else each.footer for each in facts]
         return by_footer(tasks, footers, columns) or [(tasks, None)]
-
-    def take_facts(self) -> dict[str, FileFacts]:
-        """Return and reset the facts about the last plan's files for DuckDB, by location."""
-        taken, self._facts = self._facts, {}
-        return taken
-
-    def take_plain(self) -> list[tuple[Relation, tuple[FileScanTask, ...]]]:
-        """Return and reset the last plan's relations without Arrow sources, with their files."""
-        taken, self._plain = self._plain, []
-        return taken
-
-    def _from_memory(
-        self, found: Relation, tasks: Sequence[FileScanTask], context: ScanContext
-    ) -> Relation:
-        if self._kept is None:
-            return found
-        self._plain.append((found, tuple(tasks)))
-        return self._kept.relation(self._cursor, found, tasks, context)
 
     def rows(
         self, context: ScanContext, task: FileScanTask, prefix: str, first: int, end: int

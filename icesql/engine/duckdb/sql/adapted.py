@@ -9,10 +9,11 @@ from msgspec import Struct
 
 from icesql.engine.duckdb.sql.case_sensitive_fields import alike_names, rename_fields
 from icesql.engine.duckdb.sql.composed import Change, changed
-from icesql.engine.duckdb.sql.nanosecond_types import adapt_types, has_nanoseconds, has_uuids
+from icesql.engine.duckdb.sql.nanosecond_types import NANOS, adapt_types, has_types
 from icesql.engine.duckdb.sql.read_text import TextReading
 from icesql.errors import AmbiguousColumnError, UnsupportedSqlError
 from icesql.iceberg.schema import Schema
+from icesql.iceberg.types import UUID
 from icesql.sql.trees import exp
 from icesql.stack import with_deep_stack
 
@@ -60,9 +61,7 @@ class Adapter(Struct, frozen=True):
 
 def adapter_of(tree: exp.Expr, schemas: Sequence[Schema], cursor: Any) -> Adapter | None:
     """The adapter of a query; None where its text needs no change."""
-    finer = has_nanoseconds(tree, schemas)
-    has_types = finer or has_uuids(tree, schemas)
+    finer = has_types(tree, schemas, *NANOS)
+    typed = finer or has_types(tree, schemas, UUID)
     alike = alike_names(schemas)
-    if not (has_types or alike):
-        return None
-    return Adapter(schemas, cursor, has_types, alike, finer)
+    return Adapter(schemas, cursor, typed, alike, finer) if typed or alike else None

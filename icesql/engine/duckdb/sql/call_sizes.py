@@ -21,6 +21,8 @@ from icesql.sql.reading.engine_tree import Node
 _MOST_GROWTH: Final = 1024
 # DuckDB computes these once if they are constant, but copies the result into each row.
 _TEXTS: Final = frozenset({"repeat", "lpad", "rpad", "format", "printf"})
+# The place of the argument that is the length of a result, and the bits for one of it.
+_BITS: Final = {"lpad": (1, 32), "rpad": (1, 32), "bitstring": (1, 1), "equi_width_bins": (2, 128)}
 _NUMBER: Final = r"-?\d{1,29}"
 _PRINTF_WIDTH: Final = r"%[-+ #0]*(\d+)"
 _FORMAT_WIDTH: Final = r"\{[^{}]*:[^{}]*?(\d+)"
@@ -94,20 +96,15 @@ def _size(call: Call) -> int | None:
         case "repeat", (text, count):
             size, times = _bytes(text), _integer(count)
             return None if size is None or times is None else size * max(times, 0)
-        case (("lpad" | "rpad"), (_, count, *_)):
-            length = _integer(count)
-            return None if length is None else 4 * max(length, 0)
         case (("range" | "generate_series"), _):
             return _series(arguments)
         case (("list_resize" | "array_resize"), (_, count, *value)):
             length, size = _integer(count), _bytes(value[0]) if value else 16
             return None if length is None or size is None else max(length, 0) * max(size, 16)
-        case "bitstring", (_, count):
-            length = _integer(count)
-            return None if length is None else max(length, 0) // 8
-        case "equi_width_bins", (_, _, count, *_):
-            length = _integer(count)
-            return None if length is None else 16 * max(length, 0)
+        case name, _ if name in _BITS and len(arguments) > _BITS[name][0]:
+            place, bits = _BITS[name]
+            length = _integer(arguments[place])
+            return None if length is None else max(length, 0) * bits // 8
         case (("format" | "printf"), (first, *_)):
             written = _literal(first, "STRING")
             if written is None or re.search(_DYNAMIC[call.name], written):
@@ -119,10 +116,9 @@ def _size(call: Call) -> int | None:
 
 
 def _series(arguments: tuple[Node, ...]) -> int | None:
-    numbers = [_integer(each) for each in arguments]
-    if not numbers or any(number is None for number in numbers):
+    known = [number for each in arguments if (number := _integer(each)) is not None]
+    if not known or len(known) < len(arguments):
         return None
-    known = [number for number in numbers if number is not None]
     start, end = (0, known[0]) if len(known) == 1 else known[:2]
     step = known[2] if len(known) > 2 else 1
     return 8 * max((end - start) // step + 1, 0) if step else 0

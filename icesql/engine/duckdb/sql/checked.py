@@ -8,9 +8,8 @@ can call something that the user may not call.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from bisect import bisect_left
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from typing import Any
 
 from msgspec import Struct, field
@@ -46,17 +45,18 @@ class Facts(Struct):
     arrays: list[Node] = field(default_factory=list)
 
 
-class _Checker(ABC):
-    def __init__(self) -> None:
+class _Checker:
+    """Checks a text that was written from a tree, over ``tables`` of these names."""
+
+    def __init__(self, tables: Collection[str] = ()) -> None:
+        self._tables = tables
         self._in_from: dict[int, Node] = {}
         self._unknown: list[Node] = []
         self._chains: list[Node] = []
         self.facts = Facts()
 
-    def check(
-        self, tree: EngineTree, cursor: Any, place: Callable[[int], int] = lambda offset: offset
-    ) -> Facts:
-        """The facts of the only statement of a tree; ``place`` maps its offsets to the user's SQL.
+    def check(self, tree: EngineTree, cursor: Any) -> Facts:
+        """The facts of the only statement of a tree.
 
         Raises UnsupportedSqlError at the first construct that is not allowed. A function that
         neither the table of functions nor the engine knows passes: the engine reports it.
@@ -66,20 +66,24 @@ class _Checker(ABC):
             name = str(node["function_name"])
             if _exists(name, cursor):
                 raise self.refused(f"the function {name}()", node, refusal(name) or "")
-        self.facts.pieces += in_pieces(tree, self._chains, place)
+        self.facts.pieces += in_pieces(tree, self._chains, self.original)
         return self.facts
 
-    @abstractmethod
+    def original(self, offset: int) -> int:
+        """The offset in the user's SQL for one of the text."""
+        return offset
+
     def is_value(self, node: Node) -> bool:
         """True if a constant replaces the node: a parameter, a clock or a variable."""
+        return False
 
-    @abstractmethod
     def is_bound(self, node: Node) -> bool:
         """True if binding placed this table or call in FROM."""
+        return node["type"] == "BASE_TABLE" and node["table_name"] in self._tables
 
-    @abstractmethod
     def refused(self, construct: str, node: Node, hint: str = "") -> UnsupportedSqlError:
         """The error at the offset of a node."""
+        return unsupported(construct, None, hint)
 
     def _walk(self, statement: Node) -> None:
         stack: list[tuple[Any, frozenset[str]]] = [(statement, frozenset())]
@@ -190,16 +194,17 @@ class _OfUsersText(_Checker):
         super().__init__()
         self._read = read
         self._values = {each.start: each.end for each in text.edits if each.kind in (VALUE, LIST)}
-        self._tables = sorted(each.start for each in text.edits if each.kind == TABLE)
+        self._starts = sorted(each.start for each in text.edits if each.kind == TABLE)
         self._seen: set[int] = set()
 
-    def check(
-        self, tree: EngineTree, cursor: Any, place: Callable[[int], int] = lambda offset: offset
-    ) -> Facts:
-        facts = super().check(tree, cursor, place)
-        if len(self._seen) < len(self._tables):
+    def check(self, tree: EngineTree, cursor: Any) -> Facts:
+        facts = super().check(tree, cursor)
+        if len(self._seen) < len(self._starts):
             raise UnsupportedSqlError("this statement", hint="DuckDB reads it in another way")
         return facts
+
+    def original(self, offset: int) -> int:
+        return self._read.sources.original(offset)
 
     def is_value(self, node: Node) -> bool:
         if node["class"] not in ("PARAMETER", "FUNCTION", "COLUMN_REF"):
@@ -211,8 +216,8 @@ class _OfUsersText(_Checker):
         place = self._read.place(node)
         if place is None:
             return False
-        index = bisect_left(self._tables, place[0])
-        start = self._tables[index] if index < len(self._tables) else place[1]
+        index = bisect_left(self._starts, place[0])
+        start = self._starts[index] if index < len(self._starts) else place[1]
         # A call starts where its table starts; a table may have an alias with a colon before it.
         if start >= place[1] or (node["type"] == "TABLE_FUNCTION" and start > place[0]):
             return False
@@ -224,26 +229,9 @@ class _OfUsersText(_Checker):
         return unsupported(construct, None if place is None else place[0], hint)
 
 
-class _OfTreesText(_Checker):
-    """Checks a text that was written from a tree, whose tables are identified by their names."""
-
-    def __init__(self, tables: Collection[str]) -> None:
-        super().__init__()
-        self._tables = tables
-
-    def is_value(self, node: Node) -> bool:
-        return False
-
-    def is_bound(self, node: Node) -> bool:
-        return node["type"] == "BASE_TABLE" and node["table_name"] in self._tables
-
-    def refused(self, construct: str, node: Node, hint: str = "") -> UnsupportedSqlError:
-        return unsupported(construct, None, hint)
-
-
 def check_text(text: UserText, read: ParsedText, cursor: Any) -> Facts:
     """The facts of a text. Raises UnsupportedSqlError for constructs that may not run."""
-    return _OfUsersText(text, read).check(read.tree, cursor, read.sources.original)
+    return _OfUsersText(text, read).check(read.tree, cursor)
 
 
 def check_written(sql: str, cursor: Any, tables: Collection[str]) -> Facts:
@@ -254,7 +242,7 @@ def check_written(sql: str, cursor: Any, tables: Collection[str]) -> Facts:
         raise UnsupportedSqlError("this translation", hint=str(error)) from None
     if len(tree.statements) != 1:
         raise UnsupportedSqlError("this translation", hint="it is more than one statement")
-    return _OfTreesText(tables).check(tree, cursor)
+    return _Checker(tables).check(tree, cursor)
 
 
 def _exists(name: str, cursor: Any) -> bool:

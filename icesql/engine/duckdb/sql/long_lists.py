@@ -122,9 +122,7 @@ def is_long_chain(node: Node | None, kind: str) -> bool:
     return node is not None and node["type"] == kind and len(node["children"]) > _LONGEST
 
 
-def in_pieces(
-    tree: EngineTree, chains: list[Node], place: Callable[[int], int] = lambda offset: offset
-) -> Iterator[Edit]:
+def in_pieces(tree: EngineTree, chains: list[Node], place: Callable[[int], int]) -> Iterator[Edit]:
     """Edits that cut chains of a text into pieces; ``place`` maps its offsets to the user's SQL.
 
     A piece is ``coalesce(piece, NULL)``: the same value in a function that the optimizer does not

@@ -23,7 +23,7 @@ from icesql.sql.trees import exp
 
 # A shifted time's microseconds and its nanoseconds beyond them, by the id of its expression.
 _Shifts = dict[int, tuple[Expression, Expression]]
-_NANOS: Final = (t.TIMESTAMP_NS, t.TIMESTAMPTZ_NS)
+NANOS: Final = (t.TIMESTAMP_NS, t.TIMESTAMPTZ_NS)
 _TIMES: Final = (t.DATE, t.TIMESTAMP, t.TIMESTAMPTZ)
 _TIME_FUNCTIONS: Final = frozenset(
     re.findall(
@@ -63,17 +63,8 @@ _BEYOND: Final = 1 << 80
 _GREATEST: Final = (1 << 63) - 1
 
 
-def has_nanoseconds(tree: exp.Expr, schemas: Sequence[Schema]) -> bool:
-    """True if columns or casts have nanosecond types."""
-    return _has(tree, schemas, _NANOS)
-
-
-def has_uuids(tree: exp.Expr, schemas: Sequence[Schema]) -> bool:
-    """True if columns or casts have the type UUID."""
-    return _has(tree, schemas, (t.UUID,))
-
-
-def _has(tree: exp.Expr, schemas: Sequence[Schema], wanted: Sequence[t.IcebergType]) -> bool:
+def has_types(tree: exp.Expr, schemas: Sequence[Schema], *wanted: t.IcebergType) -> bool:
+    """True if columns or casts have one of these types."""
     return any(each.type in wanted for schema in schemas for each in t.walk(schema.fields)) or any(
         cast_type(each) in wanted for each in tree.find_all(exp.DataType)
     )
@@ -119,14 +110,12 @@ class _Adapter:
 
     def _compare(self, operands: Sequence[Expression]) -> None:
         types = [self._of(each) for each in operands]
-        if not any(each in _NANOS for each in types):
+        if not any(each in NANOS for each in types):
             return
         zoned = t.TIMESTAMPTZ_NS in types or t.TIMESTAMPTZ in types
         pairs = list(zip(operands, types, strict=True))
         if all(self._meets(each, kind, types) for each, kind in pairs):
-            for each, kind in pairs:
-                if kind == t.TIMESTAMPTZ:
-                    self._reading.wrap(each, _cast_to, "TIMESTAMPTZ_NS")
+            self._unite(operands)
             return
         for each, kind in pairs:
             if self._reading.list_of(each) is not None:
@@ -137,8 +126,8 @@ class _Adapter:
         self, found: Expression, kind: t.IcebergType | None, types: Sequence[t.IcebergType | None]
     ) -> bool:
         """True if DuckDB's own comparison with nanoseconds is exact for this operand."""
-        if kind in _NANOS:
-            return len({each for each in types if each in _NANOS}) == 1
+        if kind in NANOS:
+            return len({each for each in types if each in NANOS}) == 1
         if kind == t.STRING or _literal(found, "NULL_LITERAL") is not None:
             return True
         items = self._reading.list_of(found)
@@ -158,7 +147,7 @@ class _Adapter:
         if inner is None:
             return
         mine, theirs = self._of(found["child"]), self._of(inner)
-        if mine == theirs or not ({mine, theirs} & set(_NANOS)):
+        if mine == theirs or not ({mine, theirs} & set(NANOS)):
             return
         zoned = bool({mine, theirs} & {t.TIMESTAMPTZ_NS, t.TIMESTAMPTZ})
         self._reading.wrap(found["child"], _key, mine, zoned)
@@ -174,13 +163,13 @@ class _Adapter:
     def _shift(self, found: Expression) -> None:
         first, second = (each["expression"] for each in found["arguments"])
         left, right = self._of(first), self._of(second)
-        if left in (*_NANOS, *_TIMES) and right in (*_NANOS, *_TIMES):
+        if left in (*NANOS, *_TIMES) and right in (*NANOS, *_TIMES):
             for each, own in ((first, left), (second, right)):
-                if own in _NANOS:
+                if own in NANOS:
                     self._reading.wrap(each, _micros, own)
             return
-        moment, kind = (first, left) if left in _NANOS else (second, right)
-        if kind is None or kind not in _NANOS:
+        moment, kind = (first, left) if left in NANOS else (second, right)
+        if kind is None or kind not in NANOS:
             return
         # Months and days are steps on the calendar; the nanoseconds below a µs stay unchanged.
         if (known := self._shifts.get(id(moment))) is not None:
@@ -197,7 +186,7 @@ class _Adapter:
     def _cast(self, found: Expression, node: exp.Cast) -> None:
         kind = self._of(found["child"])
         is_time = node.to.this == exp.DataType.Type.TIME
-        if kind in _NANOS and (is_time or cast_type(node.to) in _TIMES):
+        if kind in NANOS and (is_time or cast_type(node.to) in _TIMES):
             self._reading.wrap(found["child"], _instant, kind)
             if is_time:
                 self._reading.wrap(found["child"], _cast_to, "TIMESTAMP")
@@ -251,7 +240,7 @@ class _Adapter:
         if kind == t.UUID and name in _TEXT_FUNCTIONS:
             return _cast_to, "VARCHAR"
         is_kept = kind == t.TIMESTAMP_NS and name in _KEEP_LOCAL
-        if kind in _NANOS and name in _TIME_FUNCTIONS and not is_kept:
+        if kind in NANOS and name in _TIME_FUNCTIONS and not is_kept:
             return _instant, kind
         return None
 

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from icesql.engine.duckdb.sql.column_names import column_name, written, written_query
 from icesql.engine.duckdb.sql.composed import Change, changed
+from icesql.engine.duckdb.sql.splice import rename_tables
 from icesql.errors import UnsupportedSqlError
 from icesql.iceberg import types as t
 from icesql.iceberg.schema import Schema
@@ -51,10 +52,7 @@ class TextReading:
         self._sql, self._cursor = sql, cursor
         self._tree = parse(cursor, sql)
         tree, pairs = read_linked(self._tree)
-        scans = {name: scan for scan, name in tables.items()}
-        for table in tree.find_all(exp.Table):
-            if table.name in scans:
-                table.set("this", exp.to_identifier(scans[table.name], quoted=True))
+        rename_tables(tree, {name: scan for scan, name in tables.items()})
         self._pairs = pairs  # keeps the objects alive whose ids are keys below
         self._nodes = {id(found): node for found, node in pairs}
         self._found = {id(node): found for found, node in pairs}

@@ -16,12 +16,10 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
-from collections.abc import Mapping
 from typing import Any, Final
 
 from icesql.config import Settings
 from icesql.engine.duckdb.sql.call_sizes import (
-    Call,
     calls_of,
     largest_array,
     rows_at_once,
@@ -44,51 +42,57 @@ _FOUND: Final = "(strlen(v.s) - strlen(system.main.replace(v.s, v.p, ''))) / nul
 
 # name → overloads of (parameters, size in bytes, the parameter that is checked); a parameter has
 # a type where the engine needs it to choose an overload.
-_Overload = tuple[tuple[str, ...], str, str]
-_SERIES: Final[tuple[_Overload, ...]] = (
-    (("b BIGINT",), "v.b::DOUBLE * 8", "b"),
-    (("a BIGINT", "b BIGINT"), "(v.b::DOUBLE - v.a) * 8", "b"),
-    (("a BIGINT", "b BIGINT", "s BIGINT"), "(v.b::DOUBLE - v.a) / nullif(v.s, 0) * 8", "b"),
+_SERIES: Final = (
+    ("b BIGINT", "v.b::DOUBLE * 8", "b"),
+    ("a BIGINT, b BIGINT", "(v.b::DOUBLE - v.a) * 8", "b"),
+    ("a BIGINT, b BIGINT, s BIGINT", "(v.b::DOUBLE - v.a) / nullif(v.s, 0) * 8", "b"),
     *(
         (
-            (f"a {kind}", f"b {kind}", "s INTERVAL"),
+            f"a {kind}, b {kind}, s INTERVAL",
             "(epoch(v.b) - epoch(v.a)) / nullif(epoch(v.s), 0) * 8",
             "b",
         )
         for kind in ("TIMESTAMP", "TIMESTAMPTZ")
     ),
 )
-_RESIZE: Final[tuple[_Overload, ...]] = (
-    (("s", "n"), "v.n::DOUBLE * 16", "n"),
-    (("s", "n", "p"), "v.n::DOUBLE * greatest(16, strlen(v.p::VARCHAR))", "n"),
+_RESIZE: Final = (
+    ("s, n", "v.n::DOUBLE * 16", "n"),
+    ("s, n, p", "v.n::DOUBLE * greatest(16, strlen(v.p::VARCHAR))", "n"),
 )
-_PAD: Final[tuple[_Overload, ...]] = ((("s", "n INTEGER", "p"), f"v.n::DOUBLE * {_WIDE}", "n"),)
+_PAD: Final = (("s, n INTEGER, p", f"v.n::DOUBLE * {_WIDE}", "n"),)
 # Each piece takes 16 bytes, however short it is.
-_SPLIT: Final[tuple[_Overload, ...]] = (
-    (("s", "p"), f"(coalesce({_FOUND}, strlen(v.s)) + 1) * 16.0", "s"),
-)
+_SPLIT: Final = (("s, p", f"(coalesce({_FOUND}, strlen(v.s)) + 1) * 16.0", "s"),)
 _SPLITS: Final = ("string_split", "str_split", "string_to_array", "split")
+# Pattern and options must stay constants, so the number of matches is bounded, not counted.
+_MATCHED: Final = tuple(
+    (f"s, p{more}", "(strlen(v.s) + 1) * 16.0", "s") for more in ("", ", g", ", g, o")
+)
 _MATCHES: Final = (
     "regexp_extract_all", "string_split_regex", "str_split_regex", "regexp_split_to_array",
 )  # fmt: skip
-_OVERLOADS: Final[dict[str, tuple[_Overload, ...]]] = {
-    "repeat": ((("s", "n BIGINT"), f"v.n * greatest({_TEXT}, 1)", "n"),),
+_OVERLOADS: Final[dict[str, tuple[tuple[str, str, str], ...]]] = {
+    "repeat": (("s, n BIGINT", f"v.n * greatest({_TEXT}, 1)", "n"),),
     "lpad": _PAD,
     "rpad": _PAD,
     "range": _SERIES,
     "generate_series": _SERIES,
     "list_resize": _RESIZE,
     "array_resize": _RESIZE,
-    "bitstring": ((("s", "n INTEGER"), "v.n / 8", "n"),),
-    "equi_width_bins": ((("a", "b", "n BIGINT", "s"), "v.n * 16.0", "n"),),
-    "replace": ((("s", "p", "r"), f"{_FOUND} * strlen(v.r)::DOUBLE", "r"),),
+    "bitstring": (("s, n INTEGER", "v.n / 8", "n"),),
+    "equi_width_bins": (("a, b, n BIGINT, s", "v.n * 16.0", "n"),),
+    "replace": (("s, p, r", f"{_FOUND} * strlen(v.r)::DOUBLE", "r"),),
     **dict.fromkeys(_SPLITS, _SPLIT),
+    **dict.fromkeys(_MATCHES, _MATCHED[:2]),
+    "regexp_extract_all": _MATCHED,
+    "regexp_replace": tuple(
+        (f"s, p, r{more}", "(strlen(v.s) + 1.0) * strlen(v.r) * 2", "r") for more in ("", ", o")
+    ),
 }
 _FORMATS: Final = {
     "printf": (r"%[-+ #0]*([0-9]{4,})", r"%[-+ #0]*\*"),
     "format": (r"\{[^{}]*:[^{}]*?([0-9]{4,})", r"\{[^{}]*\{"),
 }
-GUARDED: Final = frozenset({*_OVERLOADS, *_FORMATS, *_MATCHES, "regexp_replace"})
+GUARDED: Final = frozenset({*_OVERLOADS, *_FORMATS})
 
 
 def guard_calls(facts: Facts, cursor: Any, settings: Settings, scanned: int | None = None) -> None:
@@ -99,24 +103,23 @@ def guard_calls(facts: Facts, cursor: Any, settings: Settings, scanned: int | No
     schema, ScanLimitError for a type that is too large. A call that is refused at run time raises
     an error of the engine, which ``size_error`` translates.
     """
-    _check_size(largest_array(facts.arrays), settings.memory_limit)
+    limit = settings.memory_limit
+    array = largest_array(facts.arrays)
+    if array is not None and 8 * array[1] * _VECTOR > limit and array[1] > _SMALL // 8:
+        raise ScanLimitError(
+            f"the type {array[0]} has {array[1]:,} elements in each value, more than memory_limit "
+            "leaves for the values that are computed together; use a list (INTEGER[]) instead"
+        )
     found = calls_of(facts, GUARDED)
     # Splitting is dangerous only if another call of the statement made the text long.
-    if any(call.name not in (*_SPLITS, *_MATCHES) for call in found):
-        rows = rows_at_once(facts, scanned, _VECTOR)
-        _hide(Counter(call.name for call in found), found, rows, cursor, settings)
-
-
-def _hide(
-    counted: Mapping[str, int], found: list[Call], rows: int, cursor: Any, settings: Settings
-) -> None:
-    """Hide the functions of these calls, except functions whose calls are all small."""
-    limit = settings.memory_limit
+    if all(call.name in (*_SPLITS, *_MATCHES) for call in found):
+        return
+    rows = rows_at_once(facts, scanned, _VECTOR)
     threads = (settings.threads or os.cpu_count() or 1) if rows == _VECTOR else 1
     row_limit = max(limit // (2 * rows * threads), min(_SMALL, limit))
     small = small_calls(found, rows=rows, row_limit=row_limit, limit=limit // 4)
-    arguments = max((len(call.arguments) for call in found), default=0)
-    for name, count in counted.items():
+    arguments = max(len(call.arguments) for call in found)
+    for name, count in Counter(call.name for call in found).items():
         if count > small.get(name, 0):
             cursor.execute(_macro(name, row_limit, limit // 8, arguments))
 
@@ -133,57 +136,37 @@ def size_error(text: str) -> ScanLimitError | None:
     )
 
 
-def _check_size(found: tuple[str, int] | None, limit: int) -> None:
-    if found is not None and 8 * found[1] * _VECTOR > limit and found[1] > _SMALL // 8:
-        raise ScanLimitError(
-            f"the type {found[0]} has {found[1]:,} elements in each value, more than memory_limit "
-            "leaves for the values that are computed together; use a list (INTEGER[]) instead"
-        )
-
-
 def _macro(name: str, row_limit: int, text_limit: int, arguments: int) -> str:
     """The statement that hides a function behind a macro with a check."""
-    if name in (*_SPLITS, *_MATCHES, "regexp_replace"):
-        row_limit = text_limit
-    error = f"error('icesql:limit:{name}:{row_limit}')"
+    by_pattern = name in _MATCHES or name == "regexp_replace"
+    limit = text_limit if by_pattern or name in _SPLITS else row_limit
     if name in _FORMATS:
-        bodies = [_format(name, count, row_limit) for count in range(1, max(arguments, 8) + 1)]
-    elif name == "regexp_replace":
-        # Pattern and options must stay constants, so the number of matches is bounded, not counted.
-        size = "(strlen(v.s) + 1.0) * strlen(v.r) * 2"
-        checked = f"CASE WHEN {size} > {row_limit} THEN {error} ELSE v.r END"
-        bodies = [
-            f"(s, p, r{more}) AS list_transform([{{'s': s, 'r': r}}], lambda v: "
-            f"system.main.regexp_replace(v.s, p, {checked}{more}))[1]"
-            for more in ("", ", o")
-        ]
-    elif name in _MATCHES:
-        checked = f"CASE WHEN (strlen(v.s) + 1) * 16.0 > {row_limit} THEN {error} ELSE v.s END"
-        bodies = [
-            f"(s, p{more}) AS list_transform([{{'s': s}}], lambda v: "
-            f"system.main.{name}({checked}, p{more}))[1]"
-            for more in ("", ", g", ", g, o")[: 3 if name == "regexp_extract_all" else 2]
-        ]
+        overloads = tuple(_format(name, count) for count in range(1, max(arguments, 8) + 1))
     else:
-        bodies = []
-        for parameters, size, checked in _OVERLOADS[name]:
-            names = [parameter.split()[0] for parameter in parameters]
-            packed = ", ".join(f"'{each}': {each}" for each in names)
-            condition = f"CASE WHEN {size} > {row_limit} THEN {error} ELSE v.{checked} END"
-            passed = ", ".join(condition if each == checked else f"v.{each}" for each in names)
-            bodies.append(
-                f"({', '.join(parameters)}) AS list_transform([{{{packed}}}], "
-                f"lambda v: system.main.{name}({passed}))[1]"
-            )
+        overloads = _OVERLOADS[name]
+    bodies = []
+    for parameters, size, checked in overloads:
+        names = [each.split()[0] for each in parameters.split(", ")]
+        held = [each for each in names if not by_pattern or f"v.{each}" in size]
+        packed = ", ".join(f"'{each}': {each}" for each in held)
+        values = {each: f"v.{each}" for each in held}
+        values[checked] = (
+            f"CASE WHEN {size} > {limit} THEN error('icesql:limit:{name}:{limit}') "
+            f"ELSE v.{checked} END"
+        )
+        passed = ", ".join(values.get(each, each) for each in names)
+        bodies.append(
+            f"({parameters}) AS list_transform([{{{packed}}}], "
+            f"lambda v: system.main.{name}({passed}))[1]"
+        )
     return f"CREATE OR REPLACE TEMP MACRO {name}{', '.join(bodies)}"
 
 
-def _format(name: str, count: int, row_limit: int) -> str:
-    """The macro for a format of ``count`` parameters: widths are in its text or in arguments."""
+def _format(name: str, count: int) -> tuple[str, str, str]:
+    """For a format of ``count`` parameters: widths are in its text or in arguments."""
     width, dynamic = _FORMATS[name]
-    names = ["f", *(f"a{number}" for number in range(1, count))]
-    packed = ", ".join(f"'{each}': {each}" for each in names)
-    numbers = ", ".join(f"TRY_CAST(v.{each}::VARCHAR AS DOUBLE)" for each in names[1:])
+    names = [f"a{number}" for number in range(1, count)]
+    numbers = ", ".join(f"TRY_CAST(v.{each}::VARCHAR AS DOUBLE)" for each in names)
     written = (
         f"list_sum(list_transform(regexp_extract_all(v.f, '{width}', 1), lambda w: w::DOUBLE))"
     )
@@ -193,10 +176,4 @@ def _format(name: str, count: int, row_limit: int) -> str:
             f" + CASE WHEN regexp_matches(v.f, '{dynamic}') "
             f"THEN coalesce(list_sum([{numbers}]), 0) ELSE 0 END"
         )
-    error = f"error('icesql:limit:{name}:{row_limit}')"
-    passed = ", ".join(f"v.{each}" for each in names[1:])
-    return (
-        f"({', '.join(names)}) AS list_transform([{{{packed}}}], lambda v: "
-        f"system.main.{name}(CASE WHEN {size} > {row_limit} THEN {error} ELSE v.f END"
-        f"{', ' if passed else ''}{passed}))[1]"
-    )
+    return ", ".join(["f", *names]), size, "f"

@@ -70,10 +70,17 @@ def renamed_sql(tree: exp.Expr, names: Mapping[str, str]) -> str:
         from icesql.query.dialects.spark.instants import written
 
         tree = written(tree)
+    rename_tables(tree, names)
+    return write_sql(tree, "duckdb")
+
+
+def rename_tables(tree: exp.Expr, names: Mapping[str, str]) -> None:
+    """Rename the tables of a tree by ``names``, in place; aliases stay."""
+    from sqlglot import exp
+
     for table in tree.find_all(exp.Table):
         if table.name in names:
             table.set("this", exp.to_identifier(names[table.name], quoted=True))
-    return write_sql(tree, "duckdb")
 
 
 def filled(sql: str, sources: Mapping[str, str]) -> str:

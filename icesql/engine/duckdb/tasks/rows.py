@@ -5,18 +5,19 @@ from __future__ import annotations
 import functools
 import os
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from icesql.context import QueryContext
 from icesql.engine.duckdb.arrow_stream import ArrowStream
-from icesql.engine.duckdb.bad_file import name_bad_file
-from icesql.engine.duckdb.described import register, used_parameters, with_relations
+from icesql.engine.duckdb.bad_file import name_bad_file, names_of
+from icesql.engine.duckdb.described import used_parameters, with_relations
 from icesql.engine.duckdb.errors import is_fatal, translate
 from icesql.engine.duckdb.instance import InstancePool
 from icesql.engine.duckdb.relations.footer import FooterCache
 from icesql.engine.duckdb.relations.grouping import ARROW, group_files
+from icesql.engine.duckdb.relations.relation import registered_sql
 from icesql.engine.duckdb.tasks.task_relation import task_relation
 from icesql.scan.tasks.task import CombinedScanTask, distinct_deletes
 
@@ -67,24 +68,16 @@ def task_rows(task: CombinedScanTask, query: QueryContext) -> Iterator[pa.Record
     from icesql.read.columns.arrow_schema import arrow_schema
 
     wanted = arrow_schema(task.context.projection)
-    folders = {
-        os.path.dirname(path)
-        for each in (*(file.data_file for file in task.tasks), *distinct_deletes(task.tasks))
-        if (path := task.context.storage.local_path(each.path)) is not None
-    }
-
-    footers = FooterCache()
+    folders, footers = folders_of((task,)), FooterCache()
     for part in _parts(task):
 
-        def relation(
+        def rows(
             cursor: Any, streams: list[ArrowStream], part: CombinedScanTask = part
-        ) -> tuple[str, dict[str, Any]]:
+        ) -> Iterator[pa.RecordBatch]:
             found = task_relation(cursor, 0, part, query, streams, footers)
-            for name, source in found.registered.items():
-                register(cursor, name, source)
-            return found.sql, dict(found.parameters)
+            return batches_of(cursor, registered_sql(cursor, found), found.parameters, query)
 
-        for batch in engine_batches(relation, folders, (part,), query):
+        for batch in engine_batches(rows, folders, (part,), query):
             yield cast_batch(batch, wanted)
 
 
@@ -113,26 +106,47 @@ def reads_exactly(task: CombinedScanTask, query: QueryContext) -> bool:
     return all(each.name != ARROW for each in groups)
 
 
+def folders_of(tasks: Sequence[CombinedScanTask]) -> set[str]:
+    """The folders of the local files of tasks."""
+    return {
+        os.path.dirname(path)
+        for task in tasks
+        for each in (*(file.data_file for file in task.tasks), *distinct_deletes(task.tasks))
+        if (path := task.context.storage.local_path(each.path)) is not None
+    }
+
+
+def batches_of(
+    cursor: Any, sql: str, parameters: Mapping[str, Any], query: QueryContext
+) -> Iterator[pa.RecordBatch]:
+    """The rows of a query."""
+    with_relations()
+    used = used_parameters(sql, parameters)
+    with cursor.sql(sql, params=used).to_arrow_reader(_BATCH_ROWS) as reader:
+        for batch in reader:
+            query.check()
+            yield batch
+
+
 def engine_batches(
-    relation: Callable[[Any, list[ArrowStream]], tuple[str, dict[str, Any]]],
+    rows: Callable[[Any, list[ArrowStream]], Iterator[pa.RecordBatch]],
     folders: set[str],
     tasks: Sequence[CombinedScanTask],
     query: QueryContext,
+    *,
+    may_repeat: bool = False,
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of the SQL that ``relation`` makes for a cursor; the SQL reads ``tasks``."""
+    """The rows that ``rows`` reads of ``tasks`` with a cursor; it lists its streams.
+
+    With ``may_repeat``, the caller reads the files again if DuckDB cannot.
+    """
     import duckdb
 
-    with_relations()
     instance, cursor = _instances().cursor(folders, query.settings)
     streams: list[ArrowStream] = []
     try:
-        sql, parameters = relation(cursor, streams)
         with _interrupted(cursor, query):
-            used = used_parameters(sql, parameters)
-            with cursor.sql(sql, params=used).to_arrow_reader(_BATCH_ROWS) as reader:
-                for batch in reader:
-                    query.check()
-                    yield batch
+            yield from rows(cursor, streams)
     except (duckdb.Error, UnicodeDecodeError, OSError) as error:
         query.check()
         for stream in streams:
@@ -140,10 +154,10 @@ def engine_batches(
                 raise stream.error from None
         if is_fatal(error):
             _instances().discard(instance)
-        names = [f.data_file.path.rsplit("/", 1)[-1] for each in tasks for f in each.tasks]
-        found = translate(error, names)
-        # DuckDB's error does not always name the corrupt file.
-        name_bad_file(found, tasks, query)
+        found = translate(error, names_of(file for each in tasks for file in each.tasks))
+        if not may_repeat:
+            # DuckDB's error does not always name the corrupt file.
+            name_bad_file(found, tasks, query)
         raise found from error
     finally:
         for stream in streams:

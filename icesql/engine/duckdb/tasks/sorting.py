@@ -10,7 +10,7 @@ from msgspec import Struct
 from icesql.context import QueryContext
 from icesql.engine.duckdb.arrow_stream import ArrowStream
 from icesql.engine.duckdb.described import register
-from icesql.engine.duckdb.tasks.rows import engine_batches
+from icesql.engine.duckdb.tasks.rows import batches_of, engine_batches
 from icesql.engine.result_schema import cast_batch
 from icesql.engine.struct_names import engine_arrow_type
 from icesql.errors import UnsupportedTableError
@@ -52,7 +52,7 @@ def sorted_batches(
             columns = cast_batch(batch, carried).columns
             yield pa.RecordBatch.from_arrays([*columns, *keys], schema=stream_schema)
 
-    def relation(cursor: Any, streams: list[ArrowStream]) -> tuple[str, dict[str, Any]]:
+    def rows(cursor: Any, streams: list[ArrowStream]) -> Iterator[pa.RecordBatch]:
         stream = ArrowStream(stream_schema, opened)
         streams.append(stream)
         register(cursor, "__rows", stream)
@@ -62,9 +62,9 @@ def sorted_batches(
             f"NULLS {'FIRST' if each.nulls_first else 'LAST'}"
             for n, each in enumerate(orders)
         )
-        return f'SELECT {columns} FROM "__rows" ORDER BY {keys}', {}
+        return batches_of(cursor, f'SELECT {columns} FROM "__rows" ORDER BY {keys}', {}, query)
 
-    for batch in engine_batches(relation, set(), (), query):
+    for batch in engine_batches(rows, set(), (), query):
         columns = [
             _back(column, field.type) for column, field in zip(batch.columns, schema, strict=True)
         ]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from icesql.context import QueryContext
@@ -41,14 +40,8 @@ def task_relation(
         if whole:
             rest.append(FileGroup(group.name, whole, group.reason))
     if rest or not relations:
-        relations.append(builder.relation(index, context, _merge_arrow(rest)))
+        relations.append(builder.relation(index, context, rest))
     return union_all(relations)
-
-
-def _merge_arrow(groups: Sequence[FileGroup]) -> list[FileGroup]:
-    streamed = tuple(t for g in groups if g.name == grouping.ARROW for t in g.tasks)
-    kept = [g for g in groups if g.name != grouping.ARROW]
-    return [*kept, FileGroup(grouping.ARROW, streamed)] if streamed else kept
 
 
 def _row_range(task: FileScanTask, context: ScanContext) -> tuple[int, int]:

@@ -23,7 +23,7 @@ OFTEN = USES_BEFORE + 4
 
 def tables(connection: Any) -> list[str]:
     """The names of the tables kept in memory."""
-    instance = connection._session.engines.started["local"]._pool._current
+    instance = connection._session.engines.started["local"].pool._current
     sql = "SELECT table_name FROM duckdb_tables() ORDER BY ALL"
     return [name for (name,) in instance._root.execute(sql).fetchall()]
 
@@ -155,8 +155,8 @@ def test_what_is_kept_is_bounded_and_goes_when_it_is_not_used(
     monkeypatch.setattr(kept_relations, "USES_BEFORE", 1)
     connection.execute("SELECT id FROM n.t").fetchall()
     local = connection._session.engines.started["local"]
-    local._pool._current.begin_kept()
-    kept = local._pool._current._kept
+    local.pool._current.begin_kept()
+    kept = local.pool._current._kept
     kept.most_bytes = 3 * 502 * 16
     columns = ["id", "b", "small", "x", "y", "d", "day", "clock", "moment"]
     for column in columns + columns[:2]:
