@@ -80,7 +80,7 @@ class Work(Struct, frozen=True):
         class Job(FragmentJob, frozen=True):
             """Reads as fragments do; its batches are in DuckDB's own types."""
 
-            def _run(self, cursor: Any, query: Any, streams: list[Any]) -> Iterator[Any]:
+            def _run(self, query: Any, cursor: Any, streams: list[Any]) -> Iterator[Any]:
                 from icesql.engine.duckdb.described import register
                 from icesql.engine.duckdb.relations.footer import FooterCache
                 from icesql.engine.duckdb.tasks.task_relation import task_relation

@@ -34,6 +34,7 @@ def plan(megabytes: float, *, rows: int = 1_000, files: int = 4, split: int | No
     return SimpleNamespace(
         projected_bytes=int(megabytes * MB),
         files=(file,) * files,
+        rows_in_files=rows // files * files,
         metadata=None,
         scan=SimpleNamespace(projection=SimpleNamespace(fields=(1, 2))),
         settings=SimpleNamespace(split_target_size=split),

@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
-from icesql.engine.duckdb.described import describe, with_relations
+from icesql.engine.duckdb.described import Described, describe
 from icesql.engine.duckdb.errors import translate
 from icesql.engine.duckdb.relations.relation import empty_relation
 from icesql.engine.duckdb.sql.adapted import adapter_of
 from icesql.engine.duckdb.sql.bind_sql import bind_sql
 from icesql.engine.duckdb.sql.checked import check_written
 from icesql.engine.duckdb.sql.splice import spliced_sql
-from icesql.engine.result_schema import ResultColumn, declare
+from icesql.engine.result_schema import ResultColumn
 from icesql.engine.spark.sql.dialect import qualified
 from icesql.engine.spark.sql.kinds import refuse
-from icesql.engine.struct_names import true_name
 from icesql.sql.parser.literal_list import spread
 from icesql.storage.cache import BoundedCache
 
@@ -37,7 +36,7 @@ def declared_columns(
     """
     import duckdb
 
-    wanted = _local_types(bound, plans, cursor, settings)
+    wanted = _described(bound, plans, cursor, settings)
     written = bound.tree
     if bound.has_lists:
         written = written.copy()
@@ -49,29 +48,27 @@ def declared_columns(
         return text
 
     try:
-        found = types_of(tree, plans, cursor, check)
+        found = described_tree(tree, plans, cursor, check)
     except duckdb.Error as error:
         raise translate(error, ()) from error
-    if [str(kind) for _, kind in wanted] != [str(kind) for _, kind in found]:
+    if list(map(str, wanted.types)) != list(map(str, found.types)):
         raise refuse("a statement with names that cannot be resolved")
-    return tree, tuple(ResultColumn(name, declare(kind)) for name, kind in wanted)
+    return tree, wanted.declared
 
 
-def _local_types(
+def _described(
     bound: BoundQuery, plans: Sequence[ScanPlan], cursor: Any, settings: Settings
-) -> list[tuple[str, Any]]:
-    """Names and types in the local engine, which binds the user's own text."""
+) -> Described:
+    """The columns in the local engine, which binds the user's own text."""
     import duckdb
 
-    def run(sql: str, _: object) -> Any:
-        return describe(cursor, sql, None)
+    def run(sql: str, _: object) -> Described:
+        return describe(cursor, sql)
 
     try:
-        made = bind_sql(bound, _empty(plans), run, cursor, settings, None, BoundedCache())
+        return bind_sql(bound, _empty(plans), run, cursor, settings, None, BoundedCache())
     except duckdb.Error as error:
         raise translate(error, ()) from error
-    names = [true_name(name) for name in made.columns]
-    return list(zip(names, made.types, strict=True))
 
 
 def _empty(plans: Sequence[ScanPlan]) -> dict[str, str]:
@@ -81,15 +78,12 @@ def _empty(plans: Sequence[ScanPlan]) -> dict[str, str]:
     }
 
 
-def types_of(
+def described_tree(
     tree: exp.Expr,
     plans: Sequence[ScanPlan],
     cursor: Any,
     check: Callable[[str, Collection[str]], str] | None = None,
-) -> list[tuple[str, Any]]:
-    """Names and types of DuckDB for a tree; ``check`` as for ``spliced_sql``. Raises its errors."""
+) -> Described:
+    """The columns of a tree in DuckDB; ``check`` as for ``spliced_sql``. Raises DuckDB's errors."""
     adapter = adapter_of(tree, [plan.scan.projection for plan in plans], cursor)
-    sql = spliced_sql(tree, _empty(plans), check, adapter)
-    with_relations()
-    relation = cursor.sql(sql)
-    return list(zip(relation.columns, relation.types, strict=True))
+    return describe(cursor, spliced_sql(tree, _empty(plans), check, adapter))

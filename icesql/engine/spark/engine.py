@@ -16,7 +16,7 @@ from icesql.context import QueryContext
 from icesql.engine.arrow.values import rows_of
 from icesql.engine.duckdb.instance import InstancePool
 from icesql.engine.result_reader import Result
-from icesql.engine.result_schema import arrow_schema
+from icesql.engine.result_schema import Row, arrow_schema
 from icesql.engine.spark.batches import expected_bytes, plan_lines, stream
 from icesql.engine.spark.bind import declared_columns
 from icesql.engine.spark.error_transport import new_mark
@@ -37,7 +37,7 @@ from icesql.errors import Error, InterfaceError, OperationalError
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from icesql.engine.protocol import RowsJob
+    from icesql.engine.protocol import Reports, RowsJob
     from icesql.engine.spark.writing.task_runs import Numbered, TaskOutcome
     from icesql.query.bound import BoundQuery
     from icesql.scan.plan import ScanPlan
@@ -174,13 +174,13 @@ class SparkResult(Result):
                     sessions.check_frame(scan.frame, scan.table.name)
             self._open.jobs = jobs = SparkJobs(session, self._query)
             self._open.scans = scans = Scans(
-                session, self._plans, self._query, jobs, self._mark, self._engine.frames
+                session, self._plans, self._query, jobs, self._mark, self._engine.frames, cursor
             )
             jobs.join()
             if text is not None:
-                self._frame, self.columns = scans.prepare_text(text, cursor)
+                self._frame, self.columns = scans.prepare_text(text)
             elif tree is not None:
-                self._frame = scans.prepare(tree, self.columns, cursor)
+                self._frame = scans.prepare(tree, self.columns)
         finally:
             instance.release(cursor)
         self.groups = scans.groups
@@ -217,7 +217,7 @@ class SparkResult(Result):
 
     # ------------------------------------------------------------------ rows
 
-    def _chunks(self) -> Iterator[list[tuple[Any, ...]]]:
+    def _chunks(self) -> Iterator[list[Row]]:
         zone = time_zone(self._query.settings.timezone)
         for batch in self._batches():
             yield from rows_of(batch, self.columns, zone)
@@ -232,21 +232,22 @@ class SparkResult(Result):
             raise InterfaceError("the result is closed")
         if (rest := scans.rest) is not None:
             partials = stream(self._frame, jobs, expected_bytes=0)
-            self._open.stream = rest.rows(partials, self._engine.pool, self._query.settings)
-            while (batch := self._run(self._next_batch)) is not None:
-                yield batch
+            yield from self._read(rest.rows(partials, self._engine.pool, self._query))
             return
         self._run(scans.check_grand_totals)
-        expected = expected_bytes(self._bound.tree, self._plans)
-        self._open.stream = stream(self._frame, jobs, expected)
         rows = 0
-        while (batch := self._run(self._next_batch)) is not None:
+        expected = expected_bytes(self._bound.tree, self._plans)
+        for batch in self._read(stream(self._frame, jobs, expected)):
             rows += batch.num_rows
             yield declared_batch(batch, self.columns)
         self._check_rows(rows)
 
-    def _next_batch(self) -> pa.RecordBatch | None:
-        return None if self._open.stream is None else next(self._open.stream, None)
+    def _read(self, batches: Generator[pa.RecordBatch, None, None]) -> Iterator[pa.RecordBatch]:
+        """Batches that the worker computes, until the result is closed."""
+        opened = self._open
+        opened.stream = batches
+        while (batch := self._run(lambda: opened.stream and next(opened.stream, None))) is not None:
+            yield batch
 
     def data_frame(self, session: Any) -> Any:
         """The rows as a DataFrame of the user's ``session``; Spark runs it later on its own.
@@ -254,7 +255,7 @@ class SparkResult(Result):
         Through Spark Connect, the DataFrame belongs to icesql's session. The engine has to be
         ``for_frames``. Raises UnsupportedSqlError.
         """
-        if self._bound.spark is None and must_have_rows(self._bound.tree):
+        if self._must_have_rows:
             raise refuse("ROLLUP, CUBE and GROUPING SETS with a grand total in a DataFrame")
         frame = self._run(lambda: self._frame.toDF(*(each.name for each in self.columns)))
         if is_connect(session):
@@ -293,7 +294,7 @@ class SparkResult(Result):
     def run_over_rows(
         self,
         job: RowsJob,
-        collect: Callable[[Iterable[tuple[bytes, bool]]], T],
+        collect: Callable[[Reports], T],
         together: int | None = None,
     ) -> T | None:
         """See ``protocol.RowsResult``."""
@@ -301,16 +302,14 @@ class SparkResult(Result):
 
         if self._open.scans is None or self._open.scans.rest is not None:
             return None
-        if self._bound.spark is None and must_have_rows(self._bound.tree):
+        if self._must_have_rows:
             return None  # only a reader of all rows sees whether there are any
         self._run(self._open.scans.check_grand_totals)
         return self._in_tasks(
             lambda: outcome_frame(self._frame, self.columns, job, self._mark, together), collect
         )
 
-    def _in_tasks(
-        self, make_frame: Callable[[], Any], collect: Callable[[Iterable[tuple[bytes, bool]]], T]
-    ) -> T:
+    def _in_tasks(self, make_frame: Callable[[], Any], collect: Callable[[Reports], T]) -> T:
         """Collect the reports of a frame's tasks, each with True if the task may be repeated."""
         try:
             try:
@@ -336,9 +335,8 @@ class SparkResult(Result):
         assert jobs is not None
         frame = self._run(make_frame)
         twice = self._run(lambda: speculates(frame.sparkSession))
-        self._open.stream = stream(frame, jobs, expected_bytes=0)
         last: tuple[bytes, bool] | None = None
-        while (batch := self._run(self._next_batch)) is not None:
+        for batch in self._read(stream(frame, jobs, expected_bytes=0)):
             for written, repeated in zip(*batch.to_pydict().values(), strict=True):
                 if last is not None:
                     yield last
@@ -347,8 +345,12 @@ class SparkResult(Result):
             # Now every stage has ended, also one that ran again because its input was lost.
             yield last[0], last[1] or self._run(jobs.have_retried)
 
+    @property
+    def _must_have_rows(self) -> bool:
+        return self._bound.spark is None and must_have_rows(self._bound.tree)
+
     def _check_rows(self, rows: int) -> None:
-        if not rows and self._bound.spark is None and must_have_rows(self._bound.tree):
+        if not rows and self._must_have_rows:
             raise refuse("the grand total of ROLLUP, CUBE or GROUPING SETS over no rows")
 
     # ------------------------------------------------------------------ ends

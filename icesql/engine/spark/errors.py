@@ -122,28 +122,27 @@ def translate(
     raised = decode_error(text, mark)
     if raised is not None:
         return raised
-    condition = error_condition(error)
+    condition, brief = error_condition(error), _brief(text)
     if condition is not None and _DATA.search(condition):
         # The rest of such a message quotes data, which must not be interpreted.
-        return DataError(_brief(text))
-    short_of = _memory(text)
-    if short_of is not None:
-        return short_of
+        return DataError(brief)
+    for words, advice in _MEMORY:
+        if re.search(words, text):
+            return OperationalError(f"Spark ran out of memory: {brief}; {advice}")
     if is_gone(error):
         return OperationalError(
-            f"Spark has ended or does not answer ({_brief(text)}); it was stopped, killed or ran "
+            f"Spark has ended or does not answer ({brief}); it was stopped, killed or ran "
             "out of memory: run the query again where icesql started Spark, else connect again"
         )
     in_file = _file_error(text)
     if in_file is not None:
         return in_file
-    brief = _brief(text)
     if condition is None and _DATA.search(text[:2000]):
         return DataError(brief)
     if condition == "UNSUPPORTED_DATA_TYPE_FOR_ARROW_CONVERSION":
         # For example, intervals with months.
         return UnsupportedSqlError(
-            f"a result of this type on Spark ({_brief(text)})", hint="run it with engine = 'local'"
+            f"a result of this type on Spark ({brief})", hint="run it with engine = 'local'"
         )
     # A failure of Python in a worker is not about the statement.
     of_python = "Traceback (most recent call last)" in text
@@ -169,13 +168,6 @@ def refusal_of_text(error: BaseException) -> Error:
     if state.startswith("0A"):
         return UnsupportedSqlError(f"this on Spark ({said})")
     return (DataError if state.startswith("22") else ProgrammingError)(said)
-
-
-def _memory(text: str) -> Error | None:
-    for words, advice in _MEMORY:
-        if re.search(words, text):
-            return OperationalError(f"Spark ran out of memory: {_brief(text)}; {advice}")
-    return None
 
 
 def _file_error(text: str) -> Error | None:

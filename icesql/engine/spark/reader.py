@@ -11,7 +11,7 @@ from icesql.context import QueryContext
 from icesql.engine.duckdb.relations import grouping
 from icesql.engine.duckdb.relations.footer import Element, FooterCache
 from icesql.engine.duckdb.relations.grouping import group_files
-from icesql.engine.duckdb.relations.relation import escape_glob, has_default
+from icesql.engine.duckdb.relations.relation import are_free_of_nan, escape_glob, has_default
 from icesql.engine.duckdb.relations.relation_builder import RelationBuilder
 from icesql.engine.duckdb.sources import folders_read
 from icesql.engine.spark.releases import reads_widened_columns
@@ -95,16 +95,6 @@ def _is_readable_path(location: str) -> bool:
     )
 
 
-def _free_of_nan(plan: ScanPlan) -> bool:
-    """True if no column has NaN: Spark prunes by bounds, but orders NaN, which they omit, last."""
-    floats = [c.field_id for c in plan.scan.projection.fields if t.is_floating(c.type)]
-    return all(
-        (task.data_file.nan_value_counts or {}).get(field_id) == 0
-        for task in plan.files
-        for field_id in floats
-    )
-
-
 class ReaderFrames:
     """DataFrames of Spark's Parquet reader, cached because Spark lists the files for each new one.
 
@@ -132,8 +122,10 @@ class ReaderFrames:
         if not all(_is_readable_path(plan.context.storage.location(path)) for path in paths):
             return False
         groups = group_files(plan.files, plan.context, query.settings)
-        if any(group.name != grouping.DUCKDB for group in groups) or not _free_of_nan(plan):
+        if any(group.name != grouping.DUCKDB for group in groups):
             return False
+        if not are_free_of_nan(columns, plan.files):
+            return False  # Spark prunes by bounds, but orders NaN, which they omit, last
         confirmed = RelationBuilder(cursor, self._footers, query, []).confirm(plan.context, groups)
         if any(group.name != grouping.DUCKDB for group in confirmed):
             return False

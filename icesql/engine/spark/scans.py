@@ -26,7 +26,6 @@ from icesql.engine.spark.releases import frame_of_rows
 from icesql.engine.spark.session.required import (
     BROADCAST_LIMIT_OF_RUN,
     LEAF_TASKS,
-    without_warnings,
 )
 from icesql.engine.spark.session.sessions import drop_views
 from icesql.engine.spark.sql.dialect import check_functions, spark_sql
@@ -36,7 +35,7 @@ from icesql.engine.spark.task_memory import task_memory
 from icesql.engine.spark.tasks import SparkTasks, most_at_once, parallelism
 from icesql.engine.spark.text.plan_check import check_plan, declared_columns, placed
 from icesql.engine.spark.types import carrier, ddl_of, spark_schema
-from icesql.engine.spark.user_sessions import frame_of_scan
+from icesql.engine.spark.user_sessions import frame_of_scan, in_tasks
 from icesql.engine.spark.worker import ScanJob, pack
 from icesql.errors import UnsupportedSqlError
 from icesql.iceberg.metadata_columns import POS
@@ -64,7 +63,8 @@ class Scans:
 
     The query's errors follow ``mark``, a secret; the nonce is part of names that Spark's messages
     show. Without a mark the DataFrame is the result, and nothing decodes its errors.
-    ``ways`` are allowed in addition to TASKS, which can read everything.
+    ``ways`` are allowed in addition to TASKS, which can read everything. ``cursor`` is of DuckDB,
+    for footers and types.
     """
 
     ways: frozenset[str] = frozenset({FRAGMENTS, WHOLE, SPARK_READER})
@@ -77,8 +77,10 @@ class Scans:
         jobs: SparkJobs,
         mark: str,
         frames: ReaderFrames,
+        cursor: Any,
     ) -> None:
-        self._session, self._plans, self._query = session, plans, query
+        self._session, self._plans, self._query, self._cursor = session, plans, query, cursor
+        self._tasks = SparkTasks(plans, parallelism(session))
         self._nonce, self._mark, self._for_frame = secrets.token_hex(8), mark, not mark
         self._jobs, self._frames = jobs, frames
         if any(plan.changes is not None for plan in plans):
@@ -88,26 +90,25 @@ class Scans:
         self.rest: Rest | None = None
         self._row_questions: tuple[str, ...] = ()
 
-    def prepare(self, tree: exp.Expr, columns: Sequence[ResultColumn], cursor: Any) -> Any:
+    def prepare(self, tree: exp.Expr, columns: Sequence[ResultColumn]) -> Any:
         """The DataFrame of a qualified tree with the result ``columns``.
 
         If it sets ``rest``, the DataFrame has the partial results of the tasks, and ``rest``
-        computes the result from them. ``cursor`` is DuckDB's, for footers and types.
+        computes the result from them.
         """
         check_functions(tree)
-        tasks = SparkTasks(self._plans, parallelism(self._session))
         slots, memory = most_at_once(self._session), task_memory(self._session).limit()
-        choice = FragmentChoice(self._plans, tasks, cursor, slots, memory)
+        choice = FragmentChoice(self._plans, self._tasks, self._cursor, slots, memory)
         fragments: tuple[Fragment, ...] = ()
         if FRAGMENTS in self.ways:
             # A DataFrame that a user continues to transform should have several tasks.
             whole = WHOLE in self.ways and not self._for_frame
             tree, fragments = cut_fragments(tree, choice, whole=whole)
         if not self._for_frame:
-            self.rest = rest_of(tree, fragments, columns, cursor)
+            self.rest = rest_of(tree, fragments, columns, self._cursor)
         if self.rest is not None:
             self._use(fragments[0])
-            return self._fragment_frame(fragments[0], tasks, cursor)
+            return self._fragment_frame(fragments[0])
         names = {f"__scan_{i}": f"__scan_{i}_{self._nonce}" for i in range(len(self._plans))}
         names |= {each.name: f"{each.name}_{self._nonce}" for each in fragments}
         zone, mark = self._query.settings.timezone, self._mark
@@ -117,10 +118,10 @@ class Scans:
         if self._for_frame:
             if questions:
                 raise refuse("ROLLUP, CUBE and GROUPING SETS with a grand total in a DataFrame")
-            self._plan_lazily(tasks)
+            self._plan_lazily()
         for each in fragments:
             small = each.is_one_row or (not each.whole and self._is_small(self._plans[each.scan]))
-            self._view(names[each.name], self._fragment_frame(each, tasks, cursor), small=small)
+            self._view(names[each.name], self._fragment_frame(each), small=small)
             self._use(each)
 
         def part_of(index: int) -> Fragment | None:
@@ -132,25 +133,21 @@ class Scans:
         for index in range(len(self._plans)):
             name = names[f"__scan_{index}"]
             if any(name in text for text in (sql, *self._row_questions)):
-                self._view_scan(index, name, tasks, cursor, part_of)
+                self._view_scan(index, name, part_of)
         return self._session.sql(sql).toDF(*(f"c{i}" for i in range(len(columns))))
 
-    def prepare_text(
-        self, text: BoundSparkText, cursor: Any
-    ) -> tuple[Any, tuple[ResultColumn, ...]]:
+    def prepare_text(self, text: BoundSparkText) -> tuple[Any, tuple[ResultColumn, ...]]:
         """The DataFrame of a text that Spark runs unchanged, and its columns in Spark's types.
 
         Raises UnsupportedSqlError for a text that reads more than its scans.
         """
-        tasks = SparkTasks(self._plans, parallelism(self._session))
         names = [f"__scan_{i}_{self._nonce}" for i in range(len(self._plans))]
         # This is also the number of tasks of range().
-        most = self._most(tasks)
-        self._session.conf.set(LEAF_TASKS, str(most))
+        self._session.conf.set(LEAF_TASKS, str(self._most()))
         if self._for_frame:
-            self._plan_lazily(tasks)
+            self._plan_lazily()
         for index, name in enumerate(names):
-            self._view_scan(index, name, tasks, cursor, lambda _: None)
+            self._view_scan(index, name, lambda _: None)
         sql, original = text.final(names)
         with placed(sql, original):
             frame = self._session.sql(sql)
@@ -175,42 +172,35 @@ class Scans:
             if not rows:
                 raise refuse("the grand total of ROLLUP, CUBE or GROUPING SETS over no rows")
 
-    def _most(self, tasks: SparkTasks) -> int:
-        return max([tasks.slots, *(len(tasks[index]) for index in range(len(self._plans)))])
+    def _most(self) -> int:
+        return max(self._tasks.slots, *(len(self._tasks[i]) for i in range(len(self._plans))), 0)
 
-    def _plan_lazily(self, tasks: SparkTasks) -> None:
+    def _plan_lazily(self) -> None:
         """Configure Spark so that it runs no job before rows are read."""
         self._session.conf.set("spark.sql.adaptive.enabled", "false")
         # The number that adaptive execution would have chosen.
-        self._session.conf.set("spark.sql.shuffle.partitions", str(self._most(tasks)))
+        self._session.conf.set("spark.sql.shuffle.partitions", str(self._most()))
 
     def _use(self, fragment: Fragment) -> None:
         files = sum(len(self._plans[i].files) for i in (fragment.scan, *fragment.whole))
         self.groups += (WHOLE if fragment.is_whole_query else FRAGMENTS,) * files
 
-    def _view_scan(
-        self,
-        index: int,
-        name: str,
-        tasks: SparkTasks,
-        cursor: Any,
-        part_of: Callable[[int], Fragment | None],
-    ) -> None:
+    def _view_scan(self, index: int, name: str, part_of: Callable[[int], Fragment | None]) -> None:
         """Make the view of a scan; ``part_of`` may return a fragment with all the rows it needs."""
         self._query.check()
         plan, way = self._plans[index], TASKS
         if plan.metadata is not None:
             frame = self._metadata_frame(plan, plan.metadata)
-        elif SPARK_READER in self.ways and self._frames.can_read(plan, cursor, self._query):
+        elif SPARK_READER in self.ways and self._frames.can_read(plan, self._cursor, self._query):
             way, frame = SPARK_READER, self._frames.frame(self._session, plan)
         elif (part := part_of(index)) is not None:
-            way, frame = FRAGMENTS, self._fragment_frame(part, tasks, cursor)
+            way, frame = FRAGMENTS, self._fragment_frame(part)
         else:
-            frame = self._task_frame(plan, tasks[index])
+            frame = self._task_frame(plan, self._tasks[index])
         self._view(name, frame, small=self._is_small(plan))
         self.groups += (way,) * len(plan.files)
 
-    def _fragment_frame(self, fragment: Fragment, tasks: SparkTasks, cursor: Any) -> Any:
+    def _fragment_frame(self, fragment: Fragment) -> Any:
         # These names are as secret as the mark: the tasks search the text for them.
         tables = {
             i: f"__scan_{i}_{secrets.token_hex(16)}" for i in (fragment.scan, *fragment.whole)
@@ -218,20 +208,15 @@ class Scans:
         names = {f"__scan_{i}": name for i, name in tables.items()}
         sql = renamed_sql(fragment.tree, names)
         schemas = [plan.scan.projection for plan in self._plans]
-        adapter = adapter_of(fragment.tree, schemas, cursor)
+        adapter = adapter_of(fragment.tree, schemas, self._cursor)
         if adapter is not None:
             sql = adapter.adapted(sql, names, {})
-        plan, parts = (
-            self._plans[fragment.scan],
-            tasks.merged(fragment.scan, fragment.division.tasks),
-        )
-        divided = CombinedScanTask((), plan.context)
+        plan = self._plans[fragment.scan]
+        parts = self._tasks.merged(fragment.scan, fragment.division.tasks)
+        whole = ((tables[i], self._tasks.whole(i)) for i in fragment.whole)
         job = FragmentJob(
             sql,
-            (
-                (tables[fragment.scan], divided),
-                *((tables[i], tasks.whole(i)) for i in fragment.whole),
-            ),
+            ((tables[fragment.scan], CombinedScanTask((), plan.context)), *whole),
             self._query.settings.timezone,
             fragment.columns,
             task_memory(self._session),
@@ -249,8 +234,8 @@ class Scans:
 
     def _is_small(self, plan: ScanPlan) -> bool:
         """True if, according to metadata, each task of a join may receive all rows of the scan."""
-        rows = sum(max(0, task.data_file.record_count) for task in plan.files)
-        size = max(plan.projected_bytes, rows * len(plan.scan.projection.fields))
+        rows, width = plan.rows_in_files, len(plan.scan.projection.fields)
+        size = max(plan.projected_bytes, rows * width)
         return plan.metadata is None and size <= self._broadcast_limit
 
     @cached_property
@@ -312,9 +297,5 @@ def job_frame(
     The job goes once to each machine, with the function. Files are sent as rows, so that each task
     gets its own. A plan shows neither of them; errors follow ``mark``.
     """
-    import pyarrow as pa
-
-    rows = pa.table({"files": pa.array([pack(each.tasks) for each in tasks], pa.binary())})
-    with without_warnings():
-        frame = frame_of_rows(session, rows, "files BINARY")
-        return frame.mapInArrow(by_name("worker", "read_batches", pack((mark, job))), schema)
+    read = by_name("worker", "read_batches", pack((mark, job)))
+    return in_tasks(session, [each.tasks for each in tasks], read, schema)

@@ -54,7 +54,10 @@ def memory_of(setting: Callable[[str], str | None]) -> TaskMemory:
     master = setting("spark.master") or ""
     cpus = int(setting("spark.task.cpus") or 1)
     if master.startswith("local"):
-        return _local(master, _size(setting("spark.driver.memory") or "1g"), cpus)
+        # The JVM and all workers share the memory of this machine.
+        heap = _size(setting("spark.driver.memory") or "1g")
+        rest = max(_LEAST, int(available_memory() * _PART) - heap)
+        return TaskMemory(rest, max(1, local_slots(master) // cpus))
     managed = master.startswith(("yarn", "k8s"))
     cores = setting("spark.executor.cores") or ("1" if managed else None)
     slots = None if cores is None else max(1, int(cores) // cpus)
@@ -64,12 +67,6 @@ def memory_of(setting: Callable[[str], str | None]) -> TaskMemory:
     if not total and managed:
         total = _usual_overhead(setting, kubernetes=master.startswith("k8s"))
     return TaskMemory(total or None, slots, _note(name, total, slots) if total else None)
-
-
-def _local(master: str, heap: int, cpus: int) -> TaskMemory:
-    """For a local master: the JVM and all workers share the memory of this machine."""
-    total = max(_LEAST, int(available_memory() * _PART) - heap)
-    return TaskMemory(total, max(1, local_slots(master) // cpus))
 
 
 def local_slots(master: str) -> int:

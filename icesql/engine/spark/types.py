@@ -184,18 +184,14 @@ def declared_array(array: pa.Array, declared: ResultType) -> pa.Array:
     """
     import pyarrow as pa
 
-    from icesql.engine.result_schema import arrow_type
+    from icesql.engine.result_schema import arrow_type, uuids
 
     wanted = arrow_type(declared)
     if array.type == wanted:
         return array
     match declared.kind:
         case "uuid":
-            stored = [
-                None if text is None else bytes.fromhex(text.replace("-", ""))
-                for text in array.to_pylist()
-            ]
-            return pa.ExtensionArray.from_storage(wanted, pa.array(stored, pa.binary(16)))
+            return uuids(array)
         case "struct" | "tuple" | "list" | "map":
             return _rebuilt(array, declared.children, declared_array).cast(wanted)
         case "null":

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Final
 
 from icesql.engine.spark.releases import frame_of_rows, in_session
 from icesql.engine.spark.session.required import without_warnings
 from icesql.engine.spark.types import spark_type
+from icesql.engine.spark.worker import pack
 from icesql.quoting import spark_name
 
 if TYPE_CHECKING:
@@ -35,6 +37,15 @@ def static_frame(session: Any, rows: pa.Table) -> Any:
     )
     with without_warnings():
         return frame_of_rows(session, rows.rename_columns(names), ddl).toDF(*rows.column_names)
+
+
+def in_tasks(session: Any, rows: Iterable[Any], function: Callable[..., Any], schema: str) -> Any:
+    """A DataFrame of what ``function`` makes of ``rows``, each of them packed in its own task."""
+    import pyarrow as pa
+
+    table = pa.table({"packed": pa.array(list(map(pack, rows)), pa.binary())})
+    with without_warnings():
+        return frame_of_rows(session, table, "packed BINARY").mapInArrow(function, schema)
 
 
 def frame_of_scan(scan: TableScan, session: Any) -> Any:

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from icesql.iceberg.schema import Schema
     from icesql.scan.tasks.task import CombinedScanTask, FileScanTask
 
+    Batches = Iterator[pa.RecordBatch]
+
 
 def pack(value: Any) -> bytes:
     """A value as the bytes that are sent with a Spark task."""
@@ -42,7 +44,7 @@ def worker_error(error: Error, mark: str) -> WorkerError:
     return WorkerError(f"{said}\n{encode_error(error, mark)}")
 
 
-def read_batches(packed: bytes, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def read_batches(packed: bytes, batches: Batches) -> Batches:
     """For ``mapInArrow``: ``packed`` is (mark, job), each input row is packed files for the job."""
     mark, job = unpack(packed)
     for batch in batches:
@@ -50,7 +52,7 @@ def read_batches(packed: bytes, batches: Iterator[pa.RecordBatch]) -> Iterator[p
             yield from run(job.over(unpack(blob)), mark)
 
 
-def run(job: Callable[[], Iterator[pa.RecordBatch]], mark: str) -> Iterator[pa.RecordBatch]:
+def run(job: Callable[[], Batches], mark: str) -> Batches:
     """The batches of a job; icesql errors are encoded for the driver if there is a ``mark``."""
     try:
         yield from job()
@@ -71,7 +73,7 @@ class ScanJob:
         """The same job for other files."""
         return ScanJob(replace(self.task, tasks=files))
 
-    def __call__(self) -> Iterator[pa.RecordBatch]:
+    def __call__(self) -> Batches:
         """The live rows of the task."""
         from icesql.read.task import read_task
 

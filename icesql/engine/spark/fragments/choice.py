@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec.structs import replace
 from sqlglot import exp
 
-from icesql.engine.result_schema import ResultColumn, ResultType, declare
-from icesql.engine.spark.bind import types_of
+from icesql.engine.result_schema import ResultColumn, ResultType
+from icesql.engine.spark.bind import described_tree
 from icesql.engine.spark.fragments.division import scan_number, scans_in
 from icesql.engine.spark.fragments.fragment import Division, Fragment
+from icesql.engine.spark.sql.kinds import named
 from icesql.engine.spark.tasks import SparkTasks
 from icesql.engine.spark.types import SPARK_KINDS
 from icesql.iceberg.bounds import decode_bound
@@ -66,30 +67,33 @@ class FragmentChoice:
         inside = scans_in(select)
         if not inside or not candidates:
             return None
-        division = self.divided(candidates, inside, keys)
-        columns = None if division is None else self.columns(select)
-        if division is None or columns is None:
+        made = self._made(name, select, inside, self.divided(candidates, inside, keys))
+        if made is None or any(each.type.kind == "hugeint" for each in made.columns):
             return None
-        if any(each.type.kind == "hugeint" for each in columns):
-            return None
-        whole = tuple(i for i in inside if i != division.scan)
-        return Fragment(name, division, whole, select, columns)
+        return made
 
     def whole_query(self, name: str, select: exp.Select, inside: Sequence[int]) -> Fragment | None:
         """``select`` over the scans ``inside`` in one task; None if that is too much."""
-        division = self.undivided(inside)
-        columns = None if division is None else self.columns(select)
-        if division is None or columns is None:
+        made = self._made(name, select, inside, self.undivided(inside))
+        if made is None:
             return None
-        kinds = list(columns)
+        columns = list(made.columns)
         for at, each in enumerate(list(select.expressions)):
             if columns[at].type.kind == "hugeint":
                 # A sum of integers, checked to fit as in a result of the local engine.
                 cast = exp.cast(each.unalias().copy(), exp.DataType.build("DECIMAL(38, 0)"))
-                each.replace(exp.alias_(cast, columns[at].name, quoted=True))
-                kinds[at] = replace(columns[at], type=_CARRIER)
+                each.replace(named(cast, columns[at].name))
+                columns[at] = replace(columns[at], type=_CARRIER)
+        return replace(made, columns=tuple(columns), is_whole_query=True)
+
+    def _made(
+        self, name: str, select: exp.Select, inside: Sequence[int], division: Division | None
+    ) -> Fragment | None:
+        columns = None if division is None else self.columns(select)
+        if division is None or columns is None:
+            return None
         whole = tuple(i for i in inside if i != division.scan)
-        return Fragment(name, division, whole, select, tuple(kinds), is_whole_query=True)
+        return Fragment(name, division, whole, select, columns)
 
     def divided(
         self, candidates: Sequence[int], inside: Sequence[int], keys: Sequence[exp.Expr]
@@ -148,7 +152,10 @@ class FragmentChoice:
             used = [each for each in fragments if each.name == table.name]
             # A WITH query runs once for each of its readers.
             around = table.find_ancestor(exp.CTE)
-            times = 1 if around is None else _readers(left, around.alias)
+            times = 1
+            if around is not None:
+                named_so = (each.name == around.alias for each in left.find_all(exp.Table))
+                times = max(1, sum(named_so))
             for each in used:
                 exchange = 0 if each.is_one_row else _EXCHANGE_BYTES
                 cost += times * (each.division.cost + exchange)
@@ -173,11 +180,7 @@ class FragmentChoice:
     def _fits(self, scans: Sequence[int]) -> bool:
         """True if a task can hold the scans in memory; DuckDB would spill somewhat larger ones."""
         plans = [self._plans[each] for each in scans]
-        values = sum(
-            len(plan.scan.projection.fields)
-            * sum(max(0, task.data_file.record_count) for task in plan.files)
-            for plan in plans
-        )
+        values = sum(len(plan.scan.projection.fields) * plan.rows_in_files for plan in plans)
         needed = max(_EXPANSION * self._bytes(scans), _VALUE_BYTES * values)
         return needed <= self._memory and sum(len(p.files) for p in plans) <= _MOST_WHOLE_FILES
 
@@ -189,16 +192,11 @@ class FragmentChoice:
         import duckdb
 
         try:
-            found = types_of(tree, self._plans, self._cursor)
+            columns = described_tree(tree, self._plans, self._cursor).declared
         except duckdb.Error:
             # For example, it refers to a column of an outer query: Spark has to run all of it.
             return None
-        columns = tuple(ResultColumn(name, declare(kind)) for name, kind in found)
         return columns if all(each.type.kind in _KINDS for each in columns) else None
-
-
-def _readers(tree: exp.Expr, name: str) -> int:
-    return max(1, sum(table.name == name for table in tree.find_all(exp.Table)))
 
 
 def few_groups(plan: ScanPlan, keys: Sequence[exp.Expr]) -> bool:
@@ -208,7 +206,7 @@ def few_groups(plan: ScanPlan, keys: Sequence[exp.Expr]) -> bool:
     costs a fifth more than Spark's reader. Partial results take 0.84 of its time at four rows per
     group, 0.6 at ten (TPC-H SF1 on two cores).
     """
-    rows = sum(max(0, task.data_file.record_count) for task in plan.files)
+    rows = plan.rows_in_files
     for key in keys:
         column = plan.scan.schema.find_column(key.name) if isinstance(key, exp.Column) else None
         if column is None or not isinstance(column.type, IntegerType | LongType | DateType):

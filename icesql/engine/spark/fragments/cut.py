@@ -11,6 +11,7 @@ from icesql.engine.spark.fragments.division import is_divisible, scans_in
 from icesql.engine.spark.fragments.fragment import Fragment, column_of, read_instead
 from icesql.engine.spark.fragments.partial_aggregates import cut_aggregate
 from icesql.engine.spark.fragments.row_fragments import cut_rows
+from icesql.engine.spark.sql.kinds import identifier, named, quoted_column
 
 # A whole query as one fragment: a single task returns its rows, in their order.
 #
@@ -18,12 +19,11 @@ from icesql.engine.spark.fragments.row_fragments import cut_rows
 # It may have any form: windows, distinct counts, set operations, WITH.
 
 _QUERY: Final = "q"
+_FIRST: Final = "__fragment_0"
 
 
-def cut_whole(
-    tree: exp.Expr, name: str, choice: FragmentChoice
-) -> tuple[exp.Select, Fragment] | None:
-    """A query that reads all of a qualified tree from the fragment ``name``, and the fragment.
+def _cut_whole(tree: exp.Expr, choice: FragmentChoice) -> tuple[exp.Select, Fragment] | None:
+    """A query that reads all of a qualified tree from one fragment, and the fragment.
 
     None for the rows of a single scan, which several tasks read faster, and if ``choice``
     declines.
@@ -35,27 +35,23 @@ def cut_whole(
         return None
     names = [f"c{at}" for at in range(len(tree.selects))]
     alias = exp.TableAlias(
-        this=exp.to_identifier(_QUERY, quoted=True),
-        columns=[exp.to_identifier(each, quoted=True) for each in names],
+        this=identifier(_QUERY),
+        columns=[identifier(each) for each in names],
     )
     inner = exp.Select(
-        expressions=[exp.column(each, table=_QUERY, quoted=True) for each in names],
+        expressions=[quoted_column(each, _QUERY) for each in names],
         from_=exp.From(this=exp.Subquery(this=tree.copy(), alias=alias)),
     )
-    made = choice.whole_query(name, inner, inside)
+    made = choice.whole_query(_FIRST, inner, inside)
     if made is None:
         return None
     outer = exp.Select(
         expressions=[
-            exp.alias_(
-                column_of(name, each, selected.unalias()),
-                selected.alias_or_name or each,
-                quoted=True,
-            )
+            named(column_of(_FIRST, each, selected.unalias()), selected.alias_or_name or each)
             for each, selected in zip(names, tree.selects, strict=True)
         ]
     )
-    read_instead(outer, name)
+    read_instead(outer, _FIRST)
     return outer, made
 
 
@@ -77,7 +73,7 @@ def cut_fragments(
         made = cut_aggregate(select, name, choice) or cut_rows(select, name, choice)
         if made is not None:
             fragments.append(made)
-    alone = cut_whole(tree, "__fragment_0", choice) if whole else None
+    alone = _cut_whole(tree, choice) if whole else None
     if alone is not None and choice.is_dearer(fragments, cut, alone[1]):
         return alone[0], (alone[1],)
     return cut, tuple(fragments)

@@ -14,15 +14,12 @@ from typing import Final
 
 from sqlglot import exp
 
+from icesql.engine.spark.sql.kinds import has_only
+
 _SCAN: Final = re.compile(r"__scan_(\d+)")
 # Parts of a SELECT that compute each row of FROM separately.
 _ROW_WISE: Final = frozenset({"expressions", "from_", "joins", "where", "kind", "hint"})
 _JOIN: Final = frozenset({"this", "on", "side", "kind"})
-
-
-def has_only(node: exp.Expr, parts: Container[str]) -> bool:
-    """True if a node has no other parts than these."""
-    return not any(value for name, value in node.args.items() if name not in parts)
 
 
 def scan_number(table: exp.Expr) -> int | None:
@@ -96,6 +93,14 @@ def is_computed_per_row(node: exp.Expr) -> bool:
     return not any(
         isinstance(each, exp.AggFunc | exp.Window)
         for each in node.walk(prune=lambda each: isinstance(each, exp.Query))
+    )
+
+
+def is_local(node: exp.Expr, aliases: Container[str], *but: type[exp.Expr]) -> bool:
+    """True if an expression has no query, no node of the classes ``but``, and only columns of
+    ``aliases``."""
+    return node.find(exp.Query, *but) is None and all(
+        column.table in aliases for column in node.find_all(exp.Column)
     )
 
 

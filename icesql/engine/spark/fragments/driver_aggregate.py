@@ -10,19 +10,22 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Generator, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 from sqlglot.errors import ErrorLevel
 
 from icesql.engine.duckdb.described import register
 from icesql.engine.duckdb.errors import translate
+from icesql.engine.duckdb.sql.splice import rename_tables
+from icesql.engine.duckdb.tasks.rows import batches_of
 from icesql.engine.result_schema import (
     ResultColumn,
     arrow_schema,
     cast_batch,
     declare,
     declared_expression,
+    selected,
 )
 from icesql.engine.spark.fragments.fragment import Fragment
 from icesql.engine.spark.sql.dialect import spelled_sql, write_added
@@ -30,10 +33,8 @@ from icesql.engine.spark.sql.dialect import spelled_sql, write_added
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from icesql.config import Settings
+    from icesql.context import QueryContext
     from icesql.engine.duckdb.instance import InstancePool
-
-_BATCH_ROWS: Final = 65_536
 
 
 def _merged_sql(node: exp.Expr) -> str:
@@ -57,7 +58,7 @@ class Rest:
         self,
         partials: Generator[pa.RecordBatch, None, None],
         pool: InstancePool,
-        settings: Settings,
+        query: QueryContext,
     ) -> Generator[pa.RecordBatch, None, None]:
         """The result, after reading and closing ``partials``. Raises icesql errors."""
         import duckdb
@@ -67,13 +68,12 @@ class Rest:
             table = pa.Table.from_batches(partials, self._schema)
         finally:
             partials.close()
-        instance, cursor = pool.cursor((), settings)
+        instance, cursor = pool.cursor((), query.settings)
         try:
             register(cursor, self._name, table)
             schema = arrow_schema(self._columns)
-            with cursor.sql(self._sql).to_arrow_reader(_BATCH_ROWS) as reader:
-                for batch in reader:
-                    yield cast_batch(batch, schema)
+            for batch in batches_of(cursor, self._sql, {}, query):
+                yield cast_batch(batch, schema)
         except duckdb.Error as error:
             raise translate(error, ()) from error
         finally:
@@ -97,8 +97,7 @@ def rest_of(
         return None
     name = f"{fragment.name}_{secrets.token_hex(4)}"
     renamed = tree.copy()
-    for table in renamed.find_all(exp.Table):
-        table.set("this", exp.to_identifier(name, quoted=True))
+    rename_tables(renamed, {fragment.name: name})
     sql = _duckdb_text(write_added(renamed, _merged_sql))
     schema = arrow_schema(fragment.columns)
     register(cursor, name, pa.Table.from_batches([], schema))
@@ -111,10 +110,5 @@ def rest_of(
         cursor.unregister(name)
     if [declare(kind) for kind in kinds] != [column.type for column in columns]:
         return None
-    names = [f"c{at}" for at in range(len(columns))]
-    casts = [
-        f"{declared_expression(f'q.{each}', kind)} AS {each}"
-        for each, kind in zip(names, kinds, strict=True)
-    ]
-    sql = f"SELECT {', '.join(casts)} FROM ({sql}) AS q({', '.join(names)})"
-    return Rest(sql, name, schema, columns)
+    casts = [declared_expression(f"q.c{at}", kind) for at, kind in enumerate(kinds)]
+    return Rest(selected(sql, casts), name, schema, columns)

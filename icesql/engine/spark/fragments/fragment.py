@@ -14,6 +14,7 @@ from msgspec import Struct
 from sqlglot import exp
 
 from icesql.engine.result_schema import ResultColumn
+from icesql.engine.spark.sql.kinds import identifier, quoted_column
 
 
 class Division(Struct, frozen=True):
@@ -51,7 +52,7 @@ class Fragment(Struct, frozen=True):
 
 def column_of(table: str, name: str, like: exp.Expr) -> exp.Column:
     """A column of ``table`` with the type of an expression."""
-    column = exp.column(name, table=table, quoted=True)
+    column = quoted_column(name, table)
     column.type = like.type
     return column
 
@@ -69,8 +70,8 @@ def below(select: exp.Select, columns: Sequence[exp.Expr]) -> exp.Select:
 
 def read_instead(select: exp.Select, name: str) -> None:
     """Replace FROM, JOIN and WHERE of a SELECT by the table ``name``."""
-    alias = exp.TableAlias(this=exp.to_identifier(name, quoted=True))
-    table = exp.Table(this=exp.to_identifier(name, quoted=True), alias=alias)
+    alias = exp.TableAlias(this=identifier(name))
+    table = exp.Table(this=identifier(name), alias=alias)
     select.set("from_", exp.From(this=table))
     select.set("joins", [])
     select.set("where", None)

@@ -17,9 +17,9 @@ from msgspec.structs import replace
 from sqlglot import exp
 
 from icesql.engine.spark.fragments.choice import FragmentChoice
-from icesql.engine.spark.fragments.division import divisible_scans, has_only, sources
+from icesql.engine.spark.fragments.division import divisible_scans, is_local, sources
 from icesql.engine.spark.fragments.fragment import Fragment, below, column_of, read_instead
-from icesql.engine.spark.sql.kinds import kind, spelled
+from icesql.engine.spark.sql.kinds import has_only, kind, named, quoted_column, spelled
 from icesql.query.plain_calls import is_plain_call
 
 # Kinds whose values are sent to Spark unchanged.
@@ -49,7 +49,7 @@ def cut_aggregate(select: exp.Select, name: str, choice: FragmentChoice) -> Frag
         return None
     candidates = divisible_scans(select)
     aliases = frozenset(sources(select))
-    if not candidates or not all(_is_local(each, aliases) for each in [*keys, *aggregates]):
+    if not candidates or not all(is_local(each, aliases) for each in [*keys, *aggregates]):
         return None
     if not all(kind(key) in VALUES for key in keys) or not all(map(_splits, aggregates)):
         return None
@@ -61,8 +61,8 @@ def cut_aggregate(select: exp.Select, name: str, choice: FragmentChoice) -> Frag
     ]
     if not _all_covered(select, aliases, {id(node): node for node, _ in changes}):
         return None
-    columns = [exp.alias_(key.copy(), f"k{at}", quoted=True) for at, key in enumerate(keys)]
-    columns += [exp.alias_(each, f"a{at}", quoted=True) for at, each in enumerate(partials)]
+    columns = [named(key.copy(), f"k{at}") for at, key in enumerate(keys)]
+    columns += [named(each, f"a{at}") for at, each in enumerate(partials)]
     inner = below(select, columns)
     if keys:
         inner.set("group", exp.Group(expressions=[key.copy() for key in keys]))
@@ -73,11 +73,11 @@ def cut_aggregate(select: exp.Select, name: str, choice: FragmentChoice) -> Frag
     for node, new in changes:
         if isinstance(node.parent, exp.Select) and node.arg_key == "expressions":
             # A bare column was named by itself; its replacement has another name.
-            new = exp.alias_(new, node.alias_or_name, quoted=True) if node.alias_or_name else new
+            new = named(new, node.alias_or_name) if node.alias_or_name else new
         node.replace(new)
     read_instead(select, name)
     if keys:
-        grouped = [exp.column(f"k{at}", table=name, quoted=True) for at in range(len(keys))]
+        grouped = [quoted_column(f"k{at}", name) for at in range(len(keys))]
         select.set("group", exp.Group(expressions=grouped))
     return made
 
@@ -123,12 +123,6 @@ def _aggregates(select: exp.Select) -> Iterator[exp.Expr]:
                 yield parent if isinstance(parent, around) else node
 
 
-def _is_local(node: exp.Expr, aliases: frozenset[str]) -> bool:
-    if node.find(exp.Query) is not None:
-        return False
-    return all(column.table in aliases for column in node.find_all(exp.Column))
-
-
 def _splits(node: exp.Expr) -> bool:
     """True if partial results of an aggregate can be combined into the exact result."""
     call = node.this if isinstance(node, exp.Filter) else node
@@ -153,7 +147,7 @@ def _final(node: exp.Expr, alias: str, partials: list[exp.Expr]) -> exp.Expr:
             made = exp.cast(made, type_)
         if made not in partials:
             partials.append(made)
-        return exp.column(f"a{partials.index(made)}", table=alias, quoted=True)
+        return quoted_column(f"a{partials.index(made)}", alias)
 
     whole = exp.DataType.build("DECIMAL(38, 0)")
     match call:

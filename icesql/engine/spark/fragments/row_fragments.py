@@ -16,14 +16,14 @@ from sqlglot import exp
 from icesql.engine.spark.fragments.choice import FragmentChoice
 from icesql.engine.spark.fragments.division import (
     divisible_scans,
-    has_only,
     is_computed_per_row,
+    is_local,
     scan_number,
     scans_in,
     sources,
 )
 from icesql.engine.spark.fragments.fragment import Fragment, below, column_of, read_instead
-from icesql.engine.spark.sql.kinds import literal_integer
+from icesql.engine.spark.sql.kinds import has_only, literal_integer, named, quoted_column
 
 # The most rows that each task sends for a LIMIT; above it, Spark sorts all rows.
 MOST_ROWS: Final = 100_000
@@ -57,8 +57,8 @@ def cut_rows(select: exp.Select, name: str, choice: FragmentChoice) -> Fragment 
         return None
     if not all(_is_of(each, aliases) for each in [*listed, *extra]):
         return None
-    columns = [exp.alias_(each.copy(), f"c{at}", quoted=True) for at, each in enumerate(listed)]
-    columns += [exp.alias_(each.copy(), f"o{at}", quoted=True) for at, each in enumerate(extra)]
+    columns = [named(each.copy(), f"c{at}") for at, each in enumerate(listed)]
+    columns += [named(each.copy(), f"o{at}") for at, each in enumerate(extra)]
     names = iter(f"o{at}" for at in range(len(extra)))
     keys = [next(names) if place is None else f"c{place}" for place in places]
     inner = below(select, columns)
@@ -74,7 +74,7 @@ def cut_rows(select: exp.Select, name: str, choice: FragmentChoice) -> Fragment 
         return None
     for at, each in enumerate(select.expressions):
         column = column_of(name, f"c{at}", listed[at])
-        each.replace(exp.alias_(column, each.alias_or_name or f"c{at}", quoted=True))
+        each.replace(named(column, each.alias_or_name or f"c{at}"))
     read_instead(select, name)
     if order is not None:
         for each, key in zip(order.expressions, keys, strict=True):
@@ -110,17 +110,13 @@ def _place(key: exp.Expr, select: exp.Select) -> int | None:
 
 
 def _is_of(node: exp.Expr, aliases: frozenset[str]) -> bool:
-    return (
-        is_computed_per_row(node)
-        and node.find(exp.Query, exp.Explode, exp.Unnest, exp.Star) is None
-        and all(column.table in aliases for column in node.find_all(exp.Column))
-    )
+    return is_computed_per_row(node) and is_local(node, aliases, exp.Explode, exp.Unnest, exp.Star)
 
 
 def _by_names(order: exp.Order, names: list[str]) -> exp.Order:
     made = order.copy()
     for each, name in zip(made.expressions, names, strict=True):
-        each.set("this", exp.column(name, quoted=True))
+        each.set("this", quoted_column(name))
     return made
 
 
@@ -141,9 +137,7 @@ def filtered(
     own = [each.copy() for each in _conjuncts(where) if _is_of(each, frozenset({alias}))]
     if not own:
         return None
-    columns = [
-        exp.alias_(exp.column(each, table=alias, quoted=True), each, quoted=True) for each in names
-    ]
+    columns = [named(quoted_column(each, alias), each) for each in names]
     inner = exp.Select(
         expressions=columns,
         from_=exp.From(this=table.copy()),

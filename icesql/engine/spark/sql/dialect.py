@@ -11,6 +11,7 @@ from sqlglot.errors import ErrorLevel, SqlglotError, UnsupportedError
 from sqlglot.optimizer.annotate_types import annotate_types
 from sqlglot.optimizer.qualify import qualify
 
+from icesql.engine.duckdb.sql.splice import rename_tables
 from icesql.engine.duckdb.types import duckdb_type
 from icesql.engine.spark.error_transport import encode_error
 from icesql.engine.spark.releases import WITH_RECURSION, check_sql
@@ -22,8 +23,9 @@ from icesql.engine.spark.sql.kinds import (
     kind_of_type,
     literal_text,
     refuse,
+    string,
 )
-from icesql.engine.spark.sql.operators import rewrite_operator
+from icesql.engine.spark.sql.operators import COMPARISONS, rewrite_operator
 from icesql.engine.spark.sql.output_names import bind_order, name_outputs
 from icesql.engine.spark.sql.qualify_clause import filter_windows
 from icesql.sql.function_table import function_key, function_keys
@@ -42,9 +44,9 @@ _SYNTAX: Final = (
 _CARRIED: Final = frozenset({"time", "timestamp_ns", "timestamptz_ns", "uuid"})
 # Allowed parents of a value that Spark stores as another type with the same equality and order.
 _CARRIED_MAY_STAND: Final = (
-    exp.Select, exp.Alias, exp.Paren, exp.Group, exp.Ordered, exp.EQ, exp.NEQ, exp.LT, exp.LTE,
-    exp.GT, exp.GTE, exp.NullSafeEQ, exp.NullSafeNEQ, exp.Is, exp.In, exp.Between, exp.Count,
-    exp.Min, exp.Max, exp.Coalesce, exp.Nullif, exp.Distinct, exp.Tuple, exp.Subquery, exp.Case,
+    exp.Query, exp.From, exp.CTE, exp.With, exp.TableAlias, exp.Alias, exp.Paren, exp.Group,
+    exp.Ordered, *COMPARISONS, exp.Is, exp.In, exp.Between, exp.Count,
+    exp.Min, exp.Max, exp.Coalesce, exp.Nullif, exp.Distinct, exp.Tuple, exp.Case,
     exp.If, exp.AnyValue, exp.First, exp.Last, exp.ArrayAgg, exp.Order, exp.Window, exp.Bracket,
     exp.Lag, exp.Lead, exp.IgnoreNulls, exp.FirstValue, exp.LastValue, exp.Join, exp.Dot,
     exp.Cast, exp.Column, exp.Explode, exp.Array, exp.ArgMax, exp.ArgMin, exp.Filter, exp.Add,
@@ -82,7 +84,7 @@ def _refusal_sql(node: exp.Expr) -> str:
         if mark
         else (str(error),)
     )
-    texts = ", ".join(_spark_text(exp.Literal.string(part)) for part in parts)
+    texts = ", ".join(_spark_text(string(part)) for part in parts)
     return f"RAISE_ERROR(CONCAT({texts}))"
 
 
@@ -210,9 +212,7 @@ def spark_sql(tree: exp.Expr, names: Mapping[str, str], timezone: str, mark: str
     for node in tree.walk():
         if is_refusal(node):
             node.set("mark", mark)
-    for table in tree.find_all(exp.Table):
-        if table.name in names:
-            table.set("this", exp.to_identifier(names[table.name], quoted=True))
+    rename_tables(tree, names)
     return write_spark(tree)
 
 
@@ -320,11 +320,9 @@ def _check_carried(node: exp.Expr) -> None:
     if found not in _CARRIED or node.parent is None:
         return
     parent = node.parent
-    if isinstance(parent, exp.Query | exp.Expression) and isinstance(parent, _CARRIED_MAY_STAND):
+    if isinstance(parent, _CARRIED_MAY_STAND):
         return
     if found == "uuid" and isinstance(parent, exp.Like | exp.ILike):
         # In Spark a UUID is a string.
-        return
-    if isinstance(parent, exp.Query | exp.From | exp.CTE | exp.With | exp.TableAlias):
         return
     raise refuse(f"{parent.key} of a {found}")

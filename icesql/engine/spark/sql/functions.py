@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 from sqlglot import exp
 
 from icesql.engine.spark.releases import WITH_FILTERED_WINDOWS, WITH_LISTAGG, check_sql, has_listagg
 from icesql.engine.spark.sql.kinds import (
     NUMBERS,
+    Rewrite,
+    Rewrites,
     kind,
     kind_of_type,
     refuse,
     spelled,
+    spelling,
+    string,
 )
 from icesql.engine.spark.sql.numbers import NUMBER_REWRITES, is_finite, trunc
 from icesql.engine.spark.sql.texts import TEXT_REWRITES
@@ -52,15 +55,14 @@ def _avg(node: exp.Avg) -> exp.Expr:
         if kind(node.this.expressions[0]) in ("float", "double"):
             return node
         raise refuse("avg(DISTINCT) of exact numbers")
-    if kind(node.this) in ("decimal", "integer") and _is_bare(node):
-        # DuckDB's average is a double: an exact sum, then a single division.
-        exact = _exact(node.this)
-        return spelled(f"(CAST(SUM({exact}) AS DOUBLE) / COUNT({{0}}))", node.this, like="DOUBLE")
-    if kind(node.this) in ("decimal", "integer") and isinstance(
-        node.parent, exp.Filter | exp.Window
-    ):
-        # FILTER and OVER have to apply to sum and count: see ``_exact_average``.
-        return node
+    if kind(node.this) in ("decimal", "integer"):
+        if isinstance(node.parent, exp.Filter | exp.Window):
+            # FILTER and OVER have to apply to sum and count: see ``_exact_average``.
+            return node
+        if _is_bare(node):
+            # DuckDB's average is a double: an exact sum, then a single division.
+            text = f"(CAST(SUM({_exact(node.this)}) AS DOUBLE) / COUNT({{0}}))"
+            return spelled(text, node.this, like="DOUBLE")
     return spelled("AVG(CAST({0} AS DOUBLE))", node.this, like="DOUBLE")
 
 
@@ -96,11 +98,6 @@ def _sum(node: exp.Sum) -> exp.Expr:
     if kind(node.this) == "boolean":
         return spelled("SUM(CAST({0} AS INT))", node.this, like="BIGINT")
     return node
-
-
-def _count_if(node: exp.CountIf) -> exp.Expr:
-    """count_if() is NULL in DuckDB if all values are NULL."""
-    return spelled("SUM(CAST({0} AS INT))", node.this, like="BIGINT")
 
 
 def _array_agg(node: exp.ArrayAgg) -> exp.Expr:
@@ -150,12 +147,12 @@ def _group_concat(node: exp.GroupConcat) -> exp.Expr:
     return spelled(
         "ARRAY_JOIN(NULLIF(FILTER({0}, x -> x IS NOT NULL), ARRAY()), {1})",
         _array_agg(values),
-        node.args.get("separator") or exp.Literal.string(","),
+        node.args.get("separator") or string(","),
         like=node,
     )
 
 
-def _arg_extreme(name: str) -> Callable[[Any], exp.Expr]:
+def _arg_extreme(name: str) -> Rewrite:
     def rewrite(node: exp.ArgMax | exp.ArgMin) -> exp.Expr:
         if node.args.get("count") is not None or not _is_bare(node):
             raise refuse(f"{node.sql_name().lower()} with a count, FILTER or OVER")
@@ -170,7 +167,7 @@ def _arg_extreme(name: str) -> Callable[[Any], exp.Expr]:
     return rewrite
 
 
-def _percentile(name: str) -> Callable[[Any], exp.Expr]:
+def _percentile(name: str) -> Rewrite:
     def rewrite(node: exp.PercentileCont | exp.PercentileDisc) -> exp.Expr:
         if kind(node.this) not in NUMBERS and not isinstance(node.parent, exp.WithinGroup):
             raise refuse("a quantile of a non-numeric value")
@@ -203,28 +200,18 @@ def _median(node: exp.Median) -> exp.Expr:
 
 def _concatenated_lists(node: exp.ArrayConcat) -> exp.Expr:
     """list_concat() treats NULL as an empty list."""
-    if any(kind(each) != "list" for each in (node.this, *node.expressions)):
-        raise refuse("list_concat() of a value that is not a list")
     lists = (node.this, *node.expressions)
+    if any(kind(each) != "list" for each in lists):
+        raise refuse("list_concat() of a value that is not a list")
     inner = ", ".join(f"COALESCE({{{at}}}, ARRAY())" for at in range(len(lists)))
     return spelled(f"CONCAT({inner})", *lists, like=node)
-
-
-def _contains(node: exp.ArrayContains) -> exp.Expr:
-    return spelled(
-        "IF({0} IS NULL OR {1} IS NULL, CAST(NULL AS BOOLEAN),"
-        " COALESCE(ARRAY_CONTAINS({0}, {1}), FALSE))",
-        node.this,
-        node.expression,
-        like="BOOLEAN",
-    )
 
 
 def _list_sum(node: exp.Anonymous) -> exp.Expr:
     (values,) = node.expressions
     if values.type is None or not values.type.expressions:
         raise refuse("list_sum() of a list of unknown type")
-    element = _element_kind(values)
+    element = kind_of_type(values.type.expressions[0])
     start = {"integer": "0L", "float": "0D", "double": "0D"}.get(element)
     if start is None:
         raise refuse(f"list_sum() of {element}")
@@ -234,11 +221,6 @@ def _list_sum(node: exp.Anonymous) -> exp.Expr:
         values,
         like="BIGINT" if element == "integer" else "DOUBLE",
     )
-
-
-def _element_kind(values: exp.Expr) -> str:
-    assert values.type is not None
-    return kind_of_type(values.type.expressions[0])
 
 
 def _anonymous(node: exp.Anonymous) -> exp.Expr:
@@ -259,13 +241,14 @@ def _anonymous(node: exp.Anonymous) -> exp.Expr:
             return node
 
 
-_REWRITES: Final[dict[type[exp.Expr], Callable[[Any], exp.Expr]]] = {
+_REWRITES: Final[Rewrites] = {
     **TIME_REWRITES,
     **NUMBER_REWRITES,
     **TEXT_REWRITES,
     exp.Avg: _avg,
     exp.Sum: _sum,
-    exp.CountIf: _count_if,
+    # NULL in DuckDB if all values are NULL.
+    exp.CountIf: spelling("SUM(CAST({0} AS INT))", "BIGINT"),
     exp.ArrayAgg: _array_agg,
     exp.GroupConcat: _group_concat,
     exp.ArgMax: _arg_extreme("MAX_BY"),
@@ -275,5 +258,9 @@ _REWRITES: Final[dict[type[exp.Expr], Callable[[Any], exp.Expr]]] = {
     exp.PercentileCont: _percentile("PERCENTILE_CONT"),
     exp.PercentileDisc: _percentile("PERCENTILE_DISC"),
     exp.ArrayConcat: _concatenated_lists,
-    exp.ArrayContains: _contains,
+    exp.ArrayContains: spelling(
+        "IF({0} IS NULL OR {1} IS NULL, CAST(NULL AS BOOLEAN),"
+        " COALESCE(ARRAY_CONTAINS({0}, {1}), FALSE))",
+        "BOOLEAN",
+    ),
 }

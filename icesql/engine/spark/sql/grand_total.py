@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+from icesql.engine.spark.sql.kinds import has_only
+
 _CHANGE_ROWS = ("having", "qualify", "limit", "offset", "distinct")
 # The clauses that produce the input rows of a SELECT.
 _INPUT = ("from_", "joins", "laterals", "where")
@@ -78,12 +80,9 @@ def _any_row(select: exp.Select) -> exp.Select:
 def _handed_on(tree: exp.Expr) -> exp.Expr | None:
     """The inner query of ``SELECT * FROM (…)``, which has the same rows; None for any other."""
     if isinstance(tree, exp.Subquery):
-        used = {name for name, value in tree.args.items() if value}
-        return tree.this if used <= {"this", "alias"} else None
-    if not isinstance(tree, exp.Select):
-        return None
-    if {name for name, value in tree.args.items() if value} != {"expressions", "from_"}:
+        return tree.this if has_only(tree, ("this", "alias")) else None
+    if not isinstance(tree, exp.Select) or not has_only(tree, ("expressions", "from_")):
         return None
     is_all = [type(each) for each in tree.expressions] == [exp.Star]
-    item = tree.args["from_"].this
-    return item if is_all and isinstance(item, exp.Subquery) else None
+    source = tree.args.get("from_")
+    return source.this if is_all and source and isinstance(source.this, exp.Subquery) else None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable, Container
 from typing import Any, Final
 
 from sqlglot import exp
@@ -9,6 +11,8 @@ from sqlglot import exp
 from icesql.errors import UnsupportedSqlError
 
 T = exp.DataType.Type
+Rewrite = Callable[[Any], exp.Expr]
+Rewrites = dict[type[exp.Expr], Rewrite]
 
 _KINDS: Final[dict[Any, str]] = {
     **dict.fromkeys(
@@ -75,7 +79,9 @@ def kind(node: exp.Expr | None) -> str:
             return "interval"
         case exp.Subquery() if len(node.selects) == 1:
             return kind(node.selects[0])
-        case exp.Literal() if not node.is_string and _is_decimal(node.name):
+        case exp.Literal() if (
+            not node.is_string and "." in node.name and "e" not in node.name.lower()
+        ):
             # sqlglot's type for 0.05 is double; in both engines it is a decimal.
             return "decimal"
         case exp.Add() | exp.Sub() | exp.Mul():
@@ -89,10 +95,6 @@ def kind(node: exp.Expr | None) -> str:
             return kind_of_type(node.type)
 
 
-def _is_decimal(text: str) -> bool:
-    return "." in text and "e" not in text.lower()
-
-
 def spelled(template: str, *args: exp.Expr, like: exp.Expr | str | None = None) -> exp.Expression:
     """``template`` with ``{0}``, ``{1}`` … replaced by copies of expressions, in parentheses if
     needed.
@@ -100,22 +102,46 @@ def spelled(template: str, *args: exp.Expr, like: exp.Expr | str | None = None) 
     The result has the type of ``like`` (an expression or a type name), so that the types of
     outer expressions stay known.
     """
-    parts: list[Any] = []
-    rest = template
-    while rest:
-        before, brace, after = rest.partition("{")
-        if before:
-            parts.append(before)
-        if not brace:
-            break
-        number, _, rest = after.partition("}")
-        parts.append(_atom(args[int(number)]))
+    # Texts and the numbers of gaps alternate.
+    pieces = enumerate(re.split(r"\{(\d+)\}", template))
+    parts = [_atom(args[int(each)]) if at % 2 else each for at, each in pieces if each]
     made = Added(parts=parts)
     if isinstance(like, str):
         made.type = exp.DataType.build(like, dialect="duckdb")
     elif like is not None and like.type is not None:
         made.type = like.type
     return made
+
+
+def spelling(template: str, like: str = "") -> Rewrite:
+    """A rewriting of a node as ``template`` with its first and second operand.
+
+    The result has the node's type, or ``like``.
+    """
+    return lambda node: spelled(template, node.this, node.expression, like=like or node)
+
+
+def has_only(node: exp.Expr, parts: Container[str]) -> bool:
+    """True if a node has no other parts than these."""
+    return not any(value for name, value in node.args.items() if name not in parts)
+
+
+string = exp.Literal.string
+
+
+def identifier(name: str) -> exp.Identifier:
+    """A name in quotes."""
+    return exp.to_identifier(name, quoted=True)
+
+
+def quoted_column(name: str, table: str | None = None) -> exp.Column:
+    """A column by its quoted name."""
+    return exp.column(name, table=table, quoted=True)
+
+
+def named(node: exp.Expr, name: str) -> exp.Expr:
+    """An expression under a quoted name."""
+    return exp.alias_(node, name, quoted=True)
 
 
 def _atom(node: exp.Expr) -> exp.Expr:

@@ -12,7 +12,7 @@ from typing import Final
 
 from sqlglot import exp
 
-from icesql.engine.spark.sql.kinds import kind, literal_text, refuse, spelled
+from icesql.engine.spark.sql.kinds import kind, literal_text, refuse, spelled, string
 from icesql.engine.spark.sql.texts import time_of_text
 from icesql.engine.spark.sql.zones import instant_of_local, micros_of_naive
 
@@ -31,17 +31,17 @@ def compare(operands: Sequence[exp.Expr], timezone: str) -> bool:
     if not NANOS.intersection(kinds):
         return False
     if len({*kinds} - {"null"}) > 1:
-        zoned = bool(_ZONED.intersection(kinds))
+        zone = timezone if _ZONED.intersection(kinds) else None
         for each, found in zip(operands, kinds, strict=True):
             if found != "null":
-                each.replace(_key(each, zoned, timezone))
+                each.replace(_key(each, zone))
     return True
 
 
 def nanoseconds(node: exp.Cast, word: str, timezone: str) -> exp.Expr:
     """CAST to a nanosecond time."""
     zoned = str(node.to.args.get("kind") or "").upper() == "TIMESTAMPTZ_NS"
-    key = _key(node.this, zoned, timezone)
+    key = _key(node.this, timezone if zoned else None)
     return spelled(f"{word}({{0}} AS BIGINT)", key, like=node)
 
 
@@ -60,46 +60,46 @@ def micros(node: exp.Expr) -> exp.Expr:
     )
 
 
-def _key(node: exp.Expr, zoned: bool, timezone: str) -> exp.Expr:
-    """Nanoseconds since 1970; a naive time counts as UTC unless ``zoned``."""
+def _key(node: exp.Expr, zone: str | None) -> exp.Expr:
+    """Nanoseconds since 1970; a naive time is in ``zone``, or counts as UTC."""
     found = kind(node)
-    if found == "timestamptz_ns" or (found == "timestamp_ns" and (not zoned or timezone == "UTC")):
+    if found == "timestamptz_ns" or (found == "timestamp_ns" and zone in (None, "UTC")):
         return spelled("CAST({0} AS DECIMAL(38,0))", node, like="HUGEINT")
     match found:
         case "timestamp_ns":
-            return _scaled(micros(node), spelled("PMOD({0}, 1000L)", node), zoned, timezone)
+            return _scaled(micros(node), spelled("PMOD({0}, 1000L)", node), zone)
         case "date":
             midnight = spelled("CAST({0} AS TIMESTAMP_NTZ)", node, like="TIMESTAMP")
-            return _scaled(midnight, exp.Literal.number(0), zoned, timezone)
+            return _scaled(midnight, exp.Literal.number(0), zone)
         case "timestamp" | "timestamptz":
-            return _scaled(node, exp.Literal.number(0), zoned, timezone)
+            return _scaled(node, exp.Literal.number(0), zone)
         case "text":
-            return _of_text(node, zoned, timezone)
+            return _of_text(node, zone)
         case _:
             raise refuse(f"a comparison of a time in nanoseconds with a {found}", "CAST it")
 
 
-def _of_text(node: exp.Expr, zoned: bool, timezone: str) -> exp.Expr:
+def _of_text(node: exp.Expr, zone: str | None) -> exp.Expr:
     text = literal_text(node)
     if text is None:
         raise refuse("a comparison of a time in nanoseconds with text", "CAST the text")
     fine = _FINE.fullmatch(text)
     rest = fine[2].ljust(3, "0") if fine else "0"
-    target = "timestamptz" if zoned else "timestamp"
-    to = exp.DataType.build("TIMESTAMPTZ" if zoned else "TIMESTAMP", dialect="duckdb")
-    whole = exp.Cast(this=exp.Literal.string(fine[1] + fine[3] if fine else text), to=to)
+    target = "timestamp" if zone is None else "timestamptz"
+    to = exp.DataType.build(target.upper(), dialect="duckdb")
+    whole = exp.Cast(this=string(fine[1] + fine[3] if fine else text), to=to)
     whole.type = to
     moment = time_of_text(whole.this, whole, "CAST", target)
-    return _scaled(moment, exp.Literal.number(int(rest)), zoned, timezone)
+    return _scaled(moment, exp.Literal.number(int(rest)), zone)
 
 
-def _scaled(moment: exp.Expr, rest: exp.Expr, zoned: bool, timezone: str) -> exp.Expr:
+def _scaled(moment: exp.Expr, rest: exp.Expr, zone: str | None) -> exp.Expr:
     """Nanoseconds of a time in microseconds, plus ``rest`` below its microsecond."""
-    if not zoned:
+    if zone is None:
         number = micros_of_naive(moment)
     else:
         if kind(moment) != "timestamptz":
-            moment = instant_of_local(moment, exp.Literal.string(timezone), timezone)
+            moment = instant_of_local(moment, zone)
         number = spelled("UNIX_MICROS({0})", moment, like="BIGINT")
     return spelled(
         "CAST(CAST({0} AS DECIMAL(19,0)) * 1000BD + {1} AS DECIMAL(38,0))",

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 from sqlglot import exp
 
 from icesql.engine.spark.releases import is_corr_total
-from icesql.engine.spark.sql.kinds import kind, literal_integer, refuse, spelled
+from icesql.engine.spark.sql.kinds import Rewrites, kind, literal_integer, refuse, spelled, spelling
 
 _FLOATS: Final = ("float", "double")
 # A double holds this many decimal digits; engines differ in the digits after them.
@@ -25,12 +24,8 @@ def divide(node: exp.Div) -> exp.Expr:
     if result == "FLOAT":
         over, under = as_float(over), as_float(under)
     value = literal_integer(node.expression)
-    if value and value > 0:
-        divisor = exp.Literal.number(value)
-        made = spelled("(CAST({0} AS DOUBLE) / {1}D)", over, divisor, like=result)
-    elif value:
-        divisor = exp.Literal.number(-value)
-        made = spelled("(CAST({0} AS DOUBLE) / -{1}D)", over, divisor, like=result)
+    if value:
+        made = spelled(f"(CAST({{0}} AS DOUBLE) / {value}D)", over, like=result)
     else:
         # 1/0 is an infinity, 0/0 is NaN, and a negative zero inverts the sign.
         made = spelled(
@@ -229,14 +224,6 @@ def is_finite(node: exp.Expr) -> exp.Expr:
     )
 
 
-def _is_nan(node: exp.IsNan) -> exp.Expr:
-    return spelled("IF({0} IS NULL, CAST(NULL AS BOOLEAN), ISNAN({0}))", node.this, like="BOOLEAN")
-
-
-def _is_infinite(node: exp.IsInf) -> exp.Expr:
-    return spelled("(ABS(CAST({0} AS DOUBLE)) = DOUBLE('Infinity'))", node.this, like="BOOLEAN")
-
-
 _CORRELATION: Final = (
     "IF(COUNT({0}, {1}) = 0, CAST(NULL AS DOUBLE), COALESCE(CORR({0}, {1}), DOUBLE('NaN')))"
 )
@@ -260,7 +247,7 @@ def _correlation(node: exp.Corr) -> exp.Expr:
     )
 
 
-NUMBER_REWRITES: Final[dict[type[exp.Expr], Callable[[Any], exp.Expr]]] = {
+NUMBER_REWRITES: Final[Rewrites] = {
     exp.Div: divide,
     exp.IntDiv: whole_division,
     exp.Mod: remainder,
@@ -273,7 +260,7 @@ NUMBER_REWRITES: Final[dict[type[exp.Expr], Callable[[Any], exp.Expr]]] = {
     exp.Floor: lambda node: _whole("FLOOR({0})", node),
     exp.Ceil: lambda node: _whole("CEIL({0})", node),
     exp.Round: _round,
-    exp.IsNan: _is_nan,
-    exp.IsInf: _is_infinite,
+    exp.IsNan: spelling("IF({0} IS NULL, CAST(NULL AS BOOLEAN), ISNAN({0}))", "BOOLEAN"),
+    exp.IsInf: spelling("(ABS(CAST({0} AS DOUBLE)) = DOUBLE('Infinity'))", "BOOLEAN"),
     exp.Corr: _correlation,
 }

@@ -16,16 +16,18 @@ from uuid import UUID
 from sqlglot import exp
 
 from icesql.engine.spark.sql.kinds import (
+    identifier,
     kind,
     kind_of_type,
     literal_integer,
     literal_text,
     refuse,
     spelled,
+    string,
 )
 from icesql.engine.spark.sql.nanos import NANOS, compare, micros, nanoseconds
 from icesql.engine.spark.sql.numbers import decimal_of_double, float_of_double, single_precision
-from icesql.engine.spark.sql.texts import integer_of_text, number_of_text, time_of_text
+from icesql.engine.spark.sql.texts import number_of_text, time_of_text
 from icesql.engine.spark.sql.zones import at_time_zone, instant_of_local
 
 _INTEGERS: Final = {
@@ -47,7 +49,9 @@ _FROM_TEXT: Final = {
 }
 _RANKS = (exp.RowNumber, exp.Rank, exp.DenseRank, exp.Ntile, exp.Lag, exp.Lead, exp.PercentRank,
           exp.CumeDist)  # fmt: skip
-_COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ, exp.NullSafeNEQ)
+COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ, exp.NullSafeNEQ)
+# Those of MAKE_INTERVAL, in its order.
+_UNITS: Final = ("YEAR", "MONTH", "WEEK", "DAY", "HOUR", "MINUTE", "SECOND")
 _NESTED: Final = ("list", "struct", "map")
 
 
@@ -71,37 +75,33 @@ def rewrite_operator(node: exp.Expr, timezone: str) -> exp.Expr:
         case exp.Window() if isinstance(node.this, _RANKS) and node.args.get("order") is None:
             # Without an order any numbering is correct, but Spark requires one.
             node.set("order", exp.Order(expressions=[exp.Ordered(this=exp.Null())]))
-            return node
         case (
             exp.Coalesce() | exp.Greatest() | exp.Least() | exp.Nullif() | exp.Case() | exp.Array()
         ):
             _check_mixed(node, timezone)
-            return node
         case exp.AtTimeZone():
             return at_time_zone(node, timezone)
-        case exp.In() if node.expressions and compare([node.this, *node.expressions], timezone):
-            return node
         case exp.In() if node.expressions:
-            for each in list(node.expressions):
-                _compare_as(kind(node.this), each, timezone)
-            return node
-        case exp.Between() if compare([node.this, node.args["low"], node.args["high"]], timezone):
-            return node
+            _compare([node.this, *node.expressions], timezone)
         case exp.Between():
-            for name in ("low", "high"):
-                _compare_as(kind(node.this), node.args[name], timezone)
-                _widen(node.this, node.args[name])
-            return node
-        case _ if isinstance(node, _COMPARISONS):
-            if compare([node.this, node.expression], timezone):
-                return node
-            _compare_as(kind(node.this), node.expression, timezone)
-            _compare_as(kind(node.expression), node.this, timezone)
-            _widen(node.this, node.expression)
-            _widen(node.expression, node.this)
-            return node
-        case _:
-            return node
+            _compare([node.this, node.args["low"], node.args["high"]], timezone)
+        case _ if isinstance(node, COMPARISONS):
+            _compare([node.this, node.expression], timezone, both_ways=True)
+    return node
+
+
+def _compare(values: list[exp.Expr], timezone: str, *, both_ways: bool = False) -> None:
+    """Convert the first value and the others, which are compared with it, to one type."""
+    if compare(values, timezone):
+        return
+    first, *others = values
+    for each in others:
+        kinds = kind(first), kind(each)
+        _compare_as(kinds[0], each, timezone)
+        _widen(first, each)
+        if both_ways:
+            _compare_as(kinds[1], first, timezone)
+            _widen(each, first)
 
 
 def _together(node: exp.Expr) -> Sequence[Sequence[Any]]:
@@ -128,7 +128,7 @@ def _together(node: exp.Expr) -> Sequence[Sequence[Any]]:
         case (exp.In() | exp.Coalesce() | exp.Greatest() | exp.Least() | exp.Array()
               | exp.Nullif() | exp.ArrayContains() | exp.Bracket()):  # fmt: skip
             return [[node.this, node.expression, *node.expressions]]
-        case _ if isinstance(node, _COMPARISONS):
+        case _ if isinstance(node, COMPARISONS):
             return [[node.this, node.expression]]
         case _:
             return []
@@ -169,10 +169,7 @@ def _check_mixed(node: exp.Expr, timezone: str) -> None:
 
     The local engine chooses the later one. Mixes of nanoseconds and other times are refused, too.
     """
-    if isinstance(node, exp.Case):
-        values = [*(each.args["true"] for each in node.args["ifs"]), node.args.get("default")]
-    else:
-        values = [node.this, node.expression, *node.expressions]
+    values = _together(node)[-1]
     kinds = {kind(each) for each in values if isinstance(each, exp.Expression)}
     if kinds & NANOS and len(kinds - {"null"}) > 1:
         raise refuse("a mix of nanoseconds and other times", "CAST them to one type")
@@ -197,7 +194,7 @@ def _compare_as(other: str, node: exp.Expr, timezone: str) -> None:
         # DuckDB compares a FLOAT with a decimal or an integer as FLOATs.
         node.replace(spelled("CAST({0} AS FLOAT)", node, like="FLOAT"))
     elif other == "timestamptz" and own in ("timestamp", "date") and timezone != "UTC":
-        node.replace(instant_of_local(node, exp.Literal.string(timezone), timezone))
+        node.replace(instant_of_local(node, timezone))
     elif own != other and "time" in (own, other) and not {own, other} & {"unknown", "null"}:
         raise refuse(f"a comparison of a {own} with a {other}")
 
@@ -260,7 +257,7 @@ def _shift(base: exp.Expr, sign: str, interval: exp.Expr, base_kind: str) -> exp
         raise refuse("arithmetic with an interval other than an INTERVAL literal")
     unit = str(interval.args.get("unit") or "").upper().rstrip("S")
     amount = interval.this
-    if unit not in ("YEAR", "MONTH", "WEEK", "DAY", "HOUR", "MINUTE", "SECOND"):
+    if unit not in _UNITS:
         raise refuse(f"INTERVAL … {unit}".strip())
     text = literal_text(amount)
     number = str(amount.this) if isinstance(amount, exp.Literal) else None
@@ -268,7 +265,7 @@ def _shift(base: exp.Expr, sign: str, interval: exp.Expr, base_kind: str) -> exp
         return spelled(f"({start} {sign} INTERVAL '{text or number}' {unit})", base, like=result)
     if text is not None:
         raise refuse(f"INTERVAL '{text}' {unit}")
-    place = ("YEAR", "MONTH", "WEEK", "DAY", "HOUR", "MINUTE", "SECOND").index(unit)
+    place = _UNITS.index(unit)
     zeros = ", ".join("0" if at != place else "CAST({1} AS INT)" for at in range(7))
     return spelled(f"({start} {sign} MAKE_INTERVAL({zeros}))", base, amount, like=result)
 
@@ -285,7 +282,7 @@ def _subscript(node: exp.Bracket) -> exp.Expr:
             name = literal_text(index)
             if name is None:
                 raise refuse("a struct field by its number")
-            made = exp.Dot(this=whole.copy(), expression=exp.to_identifier(name, quoted=True))
+            made = exp.Dot(this=whole.copy(), expression=identifier(name))
             made.type = node.type
             return made
         case "list":
@@ -311,7 +308,7 @@ def _like(node: exp.Like | exp.ILike) -> exp.Expr:
     if text is not None:
         if "\\" in text:
             # DuckDB's LIKE has no escape character unless the query names one.
-            node.set("expression", exp.Literal.string(text.replace("\\", "\\\\")))
+            node.set("expression", string(text.replace("\\", "\\\\")))
         return node
     node.set("expression", spelled("REPLACE({0}, '\\\\', '\\\\\\\\')", pattern, like="VARCHAR"))
     return node
@@ -326,7 +323,7 @@ def _cast(node: exp.Cast, timezone: str) -> exp.Expr:
     inner = node.this
     match source, target:
         case "timestamp" | "date", "timestamptz" if timezone != "UTC":
-            return instant_of_local(inner, exp.Literal.string(timezone), timezone)
+            return instant_of_local(inner, timezone)
         case _, "timestamp_ns" | "timestamptz_ns" if source not in ("null", target):
             return nanoseconds(node, word, timezone)
         case "timestamp_ns" | "timestamptz_ns", "date" | "timestamp" | "timestamptz":
@@ -340,7 +337,7 @@ def _cast(node: exp.Cast, timezone: str) -> exp.Expr:
         case "float" | "double", "integer":
             inner = spelled("RINT({0})", inner, like=inner)
         case "text", "integer":
-            return integer_of_text(node, word, _type_name(node.to))
+            return number_of_text(node, word, _type_name(node.to))
         case "float" | "double", "decimal":
             precision, scale = _decimal_parts(node.to)
             return decimal_of_double(node, word, precision, scale)
@@ -360,7 +357,7 @@ def _cast(node: exp.Cast, timezone: str) -> exp.Expr:
         case _, "blob" if source not in ("blob", "null"):
             raise refuse("a CAST to BLOB")
         case "text", "uuid":
-            return exp.Literal.string(_uuid_text(inner))
+            return string(_uuid_text(inner))
         case _, "uuid" if source not in ("uuid", "null"):
             raise refuse(f"a CAST of a {source} to UUID")
         case "text", "time":

@@ -16,7 +16,7 @@ from sqlglot.optimizer.resolver import Resolver
 from sqlglot.optimizer.scope import traverse_scope, walk_in_scope
 from sqlglot.schema import MappingSchema
 
-from icesql.engine.spark.sql.kinds import refuse
+from icesql.engine.spark.sql.kinds import identifier, refuse
 
 # In the meta of a node: marks an alias or a key of ORDER BY that the user wrote; the name of the
 # item that a key refers to.
@@ -44,7 +44,7 @@ def name_outputs(tree: exp.Expr, schema: Mapping[str, Mapping[str, Any]]) -> Non
                 continue
             if natural and select is not tree:
                 raise refuse("NATURAL JOIN beside columns without a name", "give them an alias")
-            name = exp.to_identifier(f"{prefix}{at}", quoted=True)
+            name = identifier(f"{prefix}{at}")
             if isinstance(item, exp.Subquery):
                 item.set("alias", exp.TableAlias(this=name))
             else:
@@ -55,7 +55,7 @@ def name_outputs(tree: exp.Expr, schema: Mapping[str, Mapping[str, Any]]) -> Non
                 if column is key and column.name.lower() in changed:
                     # The star hides the item from ``qualify``, which would choose the old column.
                     column.meta[_MEANT] = column.name.lower()
-                    column.set("this", exp.to_identifier(prefix, quoted=True))
+                    column.set("this", identifier(prefix))
                 else:
                     column.meta[_WRITTEN] = True
 
@@ -75,7 +75,7 @@ def bind_order(tree: exp.Expr, schema: Mapping[str, Mapping[str, Any]]) -> None:
             for column in _columns(key):
                 meant = column.meta.pop(_MEANT, None)
                 if meant is not None:
-                    column.set("this", exp.to_identifier(meant, quoted=True))
+                    column.set("this", identifier(meant))
                 if meant is not None or column.meta.pop(_WRITTEN, False):
                     _bind(column, select, resolver, is_key=column is key)
 

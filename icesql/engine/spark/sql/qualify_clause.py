@@ -13,7 +13,7 @@ from typing import Final
 
 from sqlglot import exp
 
-from icesql.engine.spark.sql.kinds import refuse
+from icesql.engine.spark.sql.kinds import named, quoted_column, refuse
 
 _OUTSIDE: Final = ("with_", "distinct", "order", "limit", "offset")
 
@@ -59,8 +59,8 @@ class _Inner:
 
     def column(self, node: exp.Expr, name: str) -> exp.Column:
         """Add ``node`` to the subquery; returns the outer column with its value."""
-        self.columns.append(exp.alias_(node.copy(), name, quoted=True))
-        made = exp.column(name, table=self.name, quoted=True)
+        self.columns.append(named(node.copy(), name))
+        made = quoted_column(name, self.name)
         made.type = node.type
         return made
 
@@ -88,7 +88,7 @@ class _Inner:
 def _outside(select: exp.Select, inner: _Inner, source: exp.Subquery) -> None:
     names = [each.alias_or_name for each in select.expressions]
     select.set("expressions", [
-        exp.alias_(column, name, quoted=True) if name else column
+        named(column, name) if name else column
         for column, name in zip(inner.outputs, names, strict=True)
     ])  # fmt: skip
     select.set("from_", exp.From(this=source))
@@ -136,14 +136,10 @@ def _distinct_on(select: exp.Select, on: exp.Expr) -> None:
         partition_by=places,
         order=exp.Order(expressions=[each.copy() for each in ordered]) if ordered else None,
     )
-    numbered = exp.Select(
-        expressions=[exp.Star(), exp.alias_(number, "w", quoted=True)], from_=exp.From(this=source)
-    )
+    numbered = exp.Select(expressions=[exp.Star(), named(number, "w")], from_=exp.From(this=source))
     select.set("distinct", None)
     _outside(select, inner, exp.Subquery(
         this=numbered, alias=exp.TableAlias(this=exp.to_identifier(inner.name))
     ))  # fmt: skip
-    first = exp.EQ(
-        this=exp.column("w", table=inner.name, quoted=True), expression=exp.Literal.number(1)
-    )
+    first = exp.EQ(this=quoted_column("w", inner.name), expression=exp.Literal.number(1))
     select.set("where", exp.Where(this=first))

@@ -12,6 +12,7 @@ from icesql.engine.spark.sql.kinds import (
     refuse,
     refuse_rows,
     spelled,
+    string,
 )
 from icesql.user_pattern import read_pattern
 
@@ -107,7 +108,7 @@ def _pattern(node: exp.Expr) -> exp.Expr:
     text = literal_text(node)
     if text is None:
         raise refuse("a computed regular expression")
-    return exp.Literal.string(java_pattern(text))
+    return string(java_pattern(text))
 
 
 def replaced(node: exp.RegexpReplace) -> exp.Expr:
@@ -116,7 +117,7 @@ def replaced(node: exp.RegexpReplace) -> exp.Expr:
     flags = literal_text(node.args.get("modifiers")) or ""
     if replacement is None or set(flags) - {"g"}:
         raise refuse("regexp_replace() with options or a computed replacement")
-    new = exp.Literal.string(_java_replacement(replacement))
+    new = string(_java_replacement(replacement))
     pattern = _pattern(node.expression)
     if "g" in flags or not node.args.get("single_replace", True):
         if _may_be_empty(literal_text(node.expression) or ""):
@@ -127,7 +128,7 @@ def replaced(node: exp.RegexpReplace) -> exp.Expr:
                 node.this,
                 pattern,
                 new,
-                exp.Literal.string(r"[\x{10000}-\x{10FFFF}]"),
+                string(r"[\x{10000}-\x{10FFFF}]"),
                 refusal,
                 like=node,
             )
@@ -190,5 +191,5 @@ def fully_matched(node: exp.RegexpFullMatch) -> exp.Expr:
     text = literal_text(node.expression)
     if text is None or node.args.get("options"):
         raise refuse("regexp_full_match() with options or a computed pattern")
-    pattern = exp.Literal.string(f"\\A(?:{java_pattern(text)})\\z")
+    pattern = string(f"\\A(?:{java_pattern(text)})\\z")
     return spelled("({0} RLIKE {1})", node.this, pattern, like="BOOLEAN")

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 from sqlglot import exp
 
 from icesql.engine.spark.sql import regexps
 from icesql.engine.spark.sql.kinds import (
+    Rewrites,
     kind,
+    kind_of_type,
     literal_integer,
     literal_text,
     refuse,
     refuse_rows,
     spelled,
+    spelling,
+    string,
 )
 
 # Code points that form one character together with the one before or after them.
@@ -31,9 +34,9 @@ def _upper(node: exp.Upper) -> exp.Expr:
     return spelled(
         "TRANSLATE(UPPER(TRANSLATE({0}, {1}, {2})), {2}, {3})",
         node.this,
-        exp.Literal.string(letters),
-        exp.Literal.string(aside),
-        exp.Literal.string(results),
+        string(letters),
+        string(aside),
+        string(results),
         like=node,
     )
 
@@ -46,11 +49,6 @@ def _many_lettered() -> tuple[str, str, str]:
     results[letters.index("ß")] = "ẞ"
     aside = map(chr, range(0x10F000, 0x10F000 + len(letters)))
     return "".join(letters), "".join(aside), "".join(results)
-
-
-def _lower(node: exp.Lower) -> exp.Expr:
-    """Letter by letter: Java ends words with ς and adds a dot above to İ."""
-    return spelled("LOWER(TRANSLATE({0}, 'İΣ', 'iσ'))", node.this, like=node)
 
 
 def _substring(node: exp.Substring) -> exp.Expr:
@@ -84,25 +82,6 @@ def _substring(node: exp.Substring) -> exp.Expr:
     )
 
 
-def _left(node: exp.Left) -> exp.Expr:
-    return spelled(
-        "(CASE WHEN {1} >= 0 THEN LEFT({0}, {1})"
-        " WHEN {1} < 0 THEN SUBSTR({0}, 1, GREATEST(LENGTH({0}) + {1}, 0)) END)",
-        node.this,
-        node.expression,
-        like=node,
-    )
-
-
-def _right(node: exp.Right) -> exp.Expr:
-    return spelled(
-        "(CASE WHEN {1} >= 0 THEN RIGHT({0}, {1}) ELSE SUBSTR({0}, CAST(1 - {1} AS INT)) END)",
-        node.this,
-        node.expression,
-        like=node,
-    )
-
-
 def _length(node: exp.Length) -> exp.Expr:
     match kind(node.this):
         case "text":
@@ -120,7 +99,7 @@ def _reverse(node: exp.Reverse) -> exp.Expr:
     return spelled(
         "IF({0} RLIKE {1}, {2}, REVERSE({0}))",
         node.this,
-        exp.Literal.string(_COMBINING),
+        string(_COMBINING),
         refuse_rows("reverse() of combined characters"),
         like=node,
     )
@@ -144,7 +123,7 @@ def _split(node: exp.Split) -> exp.Expr:
     separator = literal_text(node.expression)
     if not separator:
         raise refuse("string_split() with an empty or computed separator")
-    quoted = exp.Literal.string("\\Q" + separator.replace("\\E", "\\E\\\\E\\Q") + "\\E")
+    quoted = string("\\Q" + separator.replace("\\E", "\\E\\\\E\\Q") + "\\E")
     return spelled("SPLIT({0}, {1})", node.this, quoted, like=node)
 
 
@@ -168,23 +147,17 @@ _TIME_TYPES: Final = {
 }
 
 
-def integer_of_text(node: exp.Cast, word: str, type_name: str) -> exp.Expr:
-    """CAST of text to an integer: 2.5 and 1e3 are accepted, too, and rounded."""
-    return _guarded(
-        f"{word}(ROUND({word}({{0}} AS DECIMAL(38,10))) AS {type_name})", node, _OTHER_NUMBER
-    )
-
-
 def number_of_text(node: exp.Cast, word: str, type_name: str) -> exp.Expr:
-    """CAST of text to a number other than an integer."""
-    return _guarded(f"{word}({{0}} AS {type_name})", node, _OTHER_NUMBER)
-
-
-def _guarded(template: str, node: exp.Cast, other: str) -> exp.Expr:
-    refusal = refuse_rows(f"a CAST of such text to {node.to.sql(dialect='duckdb')}")
-    pattern = exp.Literal.string(other)
+    """CAST of text to a number; of an integer, 2.5 and 1e3 are accepted, too, and rounded."""
+    text = "{0}"
+    if kind_of_type(node.to) == "integer":
+        text = f"ROUND({word}({{0}} AS DECIMAL(38,10)))"
     return spelled(
-        f"IF({{0}} RLIKE {{1}}, {{2}}, {template})", node.this, pattern, refusal, like=node
+        f"IF({{0}} RLIKE {{1}}, {{2}}, {word}({text} AS {type_name}))",
+        node.this,
+        string(_OTHER_NUMBER),
+        refuse_rows(f"a CAST of such text to {node.to.sql(dialect='duckdb')}"),
+        like=node,
     )
 
 
@@ -200,24 +173,30 @@ def time_of_text(inner: exp.Expr, node: exp.Cast, word: str, target: str) -> exp
             text += ":00"
         if not re.search(pattern, text) and re.search(_OTHER_TIME, text):
             raise refuse(f"'{text}' as a {target}")
-        return spelled(f"{word}({{0}} AS {type_name})", exp.Literal.string(text), like=node)
+        return spelled(f"{word}({{0}} AS {type_name})", string(text), like=node)
     return spelled(
         f"(CASE WHEN {{0}} RLIKE {{1}} OR NOT {{0}} RLIKE {{2}} THEN {word}({{0}} AS {type_name})"
         f" WHEN {{0}} IS NOT NULL THEN {{3}} END)",
         inner,
-        exp.Literal.string(pattern),
-        exp.Literal.string(_OTHER_TIME),
+        string(pattern),
+        string(_OTHER_TIME),
         refuse_rows(f"a CAST of such text to a {target}"),
         like=node,
     )
 
 
-TEXT_REWRITES: Final[dict[type[exp.Expr], Callable[[Any], exp.Expr]]] = {
+TEXT_REWRITES: Final[Rewrites] = {
     exp.Upper: _upper,
-    exp.Lower: _lower,
+    # Letter by letter: Java ends words with ς and adds a dot above to İ.
+    exp.Lower: spelling("LOWER(TRANSLATE({0}, 'İΣ', 'iσ'))"),
     exp.Substring: _substring,
-    exp.Left: _left,
-    exp.Right: _right,
+    exp.Left: spelling(
+        "(CASE WHEN {1} >= 0 THEN LEFT({0}, {1})"
+        " WHEN {1} < 0 THEN SUBSTR({0}, 1, GREATEST(LENGTH({0}) + {1}, 0)) END)"
+    ),
+    exp.Right: spelling(
+        "(CASE WHEN {1} >= 0 THEN RIGHT({0}, {1}) ELSE SUBSTR({0}, CAST(1 - {1} AS INT)) END)"
+    ),
     exp.Length: _length,
     exp.ArraySize: _length,
     exp.Reverse: _reverse,

@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 from sqlglot import exp
 
-from icesql.engine.spark.sql.kinds import kind, literal_text, refuse, spelled
+from icesql.engine.spark.sql.kinds import (
+    Rewrite,
+    Rewrites,
+    kind,
+    literal_text,
+    refuse,
+    spelled,
+    spelling,
+    string,
+)
 from icesql.engine.spark.sql.zones import micros_of_naive
 
 _DAY_UNITS: Final = ("YEAR", "QUARTER", "MONTH", "WEEK", "DAY")
@@ -69,41 +77,40 @@ def epoch(node: exp.TimeToUnix) -> exp.Expr:
             raise refuse("epoch() of a value that is not a date or timestamp")
 
 
-def truncated(unit: str, value: exp.Expr) -> exp.Expr:
-    """A date or timestamp truncated to ``unit``; no time zone affects a naive one."""
-    if kind(value) == "timestamptz":
-        return spelled(f"DATE_TRUNC('{unit}', {{0}})", value, like="TIMESTAMPTZ")
-    if unit == "DAY":
-        return spelled("CAST(CAST({0} AS DATE) AS TIMESTAMP_NTZ)", value, like="TIMESTAMP")
-    if unit in _DAY_UNITS:
-        return spelled(
-            f"CAST(TRUNC(CAST({{0}} AS DATE), '{unit}') AS TIMESTAMP_NTZ)", value, like="TIMESTAMP"
-        )
-    if unit not in ("HOUR", "MINUTE", "SECOND"):
-        raise refuse(f"date_trunc('{unit.lower()}', …)")
-    parts = ["HOUR({0})", "MINUTE({0})", "SECOND({0})"]
-    kept = ("HOUR", "MINUTE", "SECOND").index(unit) + 1
-    clock = ", ".join([*parts[:kept], *["0"] * (3 - kept)])
-    return spelled(
-        f"MAKE_TIMESTAMP_NTZ(YEAR({{0}}), MONTH({{0}}), DAY({{0}}), {clock})",
-        value,
-        like="TIMESTAMP",
-    )
-
-
 def _trunc(node: exp.TimestampTrunc | exp.DateTrunc) -> exp.Expr:
-    if kind(node.this) not in _TIMES:
+    """date_trunc(); no time zone affects a naive time."""
+    value, found = node.this, kind(node.this)
+    if found not in _TIMES:
         raise refuse("date_trunc() of a value that is not a date or timestamp")
     unit = node.args.get("unit")
     name = str(unit.name if unit is not None else "").upper()
     name = _PLURALS.get(name, name)
-    if name not in (*_DAY_UNITS, "HOUR", "MINUTE", "SECOND"):
+    clock = ("HOUR", "MINUTE", "SECOND")
+    if name not in (*_DAY_UNITS, *clock):
         raise refuse(f"date_trunc('{name.lower()}', …)")
-    made = truncated(name, node.this)
-    made.type = node.type if kind(node.this) != "date" else exp.DataType.build("DATE")
-    if kind(node.this) == "date" and kind(node) == "date":
+    if found == "timestamptz":
+        text = f"DATE_TRUNC('{name}', {{0}})"
+    elif name in _DAY_UNITS:
+        day = "CAST({0} AS DATE)" if name == "DAY" else f"TRUNC(CAST({{0}} AS DATE), '{name}')"
+        text = f"CAST({day} AS TIMESTAMP_NTZ)"
+    else:
+        kept = clock.index(name) + 1
+        parts = ", ".join([f"{each}({{0}})" for each in clock[:kept]] + ["0"] * (3 - kept))
+        text = f"MAKE_TIMESTAMP_NTZ(YEAR({{0}}), MONTH({{0}}), DAY({{0}}), {parts})"
+    made = spelled(text, value, like="DATE" if found == "date" else node)
+    if found == "date" and kind(node) == "date":
         return spelled("CAST({0} AS DATE)", made, like="DATE")
     return made
+
+
+# How many boundaries of a unit are between two times; the later one is the first.
+_BOUNDARIES: Final = {
+    "DAY": "DATEDIFF({0}, {1})",
+    "WEEK": "DATEDIFF(TRUNC(CAST({0} AS DATE), 'WEEK'), TRUNC(CAST({1} AS DATE), 'WEEK')) DIV 7",
+    "MONTH": "(YEAR({0}) - YEAR({1})) * 12 + MONTH({0}) - MONTH({1})",
+    "QUARTER": "(YEAR({0}) - YEAR({1})) * 4 + QUARTER({0}) - QUARTER({1})",
+    "YEAR": "YEAR({0}) - YEAR({1})",
+}
 
 
 def _diff(node: exp.DateDiff | exp.TimestampDiff) -> exp.Expr:
@@ -112,44 +119,24 @@ def _diff(node: exp.DateDiff | exp.TimestampDiff) -> exp.Expr:
     unit = _PLURALS.get(unit, unit)
     # DuckDB's (unit, start, end) is (end, start) in the tree.
     end, start = node.this, node.expression
-    if {kind(end), kind(start)} - set(_TIMES):
+    kinds = {kind(end), kind(start)}
+    if kinds - set(_TIMES):
         raise refuse("date_diff() of a value that is not a date or timestamp")
-    days = "DATEDIFF({0}, {1})"
-    match unit:
-        case "DAY":
-            return spelled(f"CAST({days} AS BIGINT)", end, start, like="BIGINT")
-        case "YEAR":
-            return spelled("CAST(YEAR({0}) - YEAR({1}) AS BIGINT)", end, start, like="BIGINT")
-        case "QUARTER" | "MONTH":
-            size = 4 if unit == "QUARTER" else 12
-            return spelled(
-                f"CAST((YEAR({{0}}) - YEAR({{1}})) * {size} + {unit}({{0}}) - {unit}({{1}})"
-                " AS BIGINT)",
-                end,
-                start,
-                like="BIGINT",
-            )
-        case "WEEK":
-            if {kind(end), kind(start)} != {"date"}:
-                # In the local engine, weeks of timestamps begin on other days than weeks of dates.
-                raise refuse("date_diff('week', …) of timestamps", "CAST them to DATE")
-            return spelled(
-                "CAST(DATEDIFF(TRUNC(CAST({0} AS DATE), 'WEEK'),"
-                " TRUNC(CAST({1} AS DATE), 'WEEK')) DIV 7 AS BIGINT)",
-                end,
-                start,
-                like="BIGINT",
-            )
+    if unit == "WEEK" and kinds != {"date"}:
+        # In the local engine, weeks of timestamps begin on other days than weeks of dates.
+        raise refuse("date_diff('week', …) of timestamps", "CAST them to DATE")
+    if unit in _BOUNDARIES:
+        return spelled(f"CAST({_BOUNDARIES[unit]} AS BIGINT)", end, start, like="BIGINT")
     size = _CLOCK.get(unit, 0)
     if not size:
         raise refuse(f"date_diff('{unit.lower()}', …)")
-    if "timestamptz" in (kind(end), kind(start)) and kind(end) != kind(start):
+    if "timestamptz" in kinds and len(kinds) > 1:
         raise refuse("date_diff() of an instant and a local time", "CAST one of them")
-    micros = [_boundary_micros(each) for each in (end, start)]
     return spelled(
         f"CAST(FLOOR({{0}} / CAST({size} AS DECIMAL(20,0)))"
         f" - FLOOR({{1}} / CAST({size} AS DECIMAL(20,0))) AS BIGINT)",
-        *micros,
+        _boundary_micros(end),
+        _boundary_micros(start),
         like="BIGINT",
     )
 
@@ -199,7 +186,7 @@ def _strftime(node: exp.TimeToStr) -> exp.Expr:
         bare, letter = match[1] or "", match[2]
         if letter is None:
             parts.append(f"{{{len(args)}}}")
-            args.append(exp.Literal.string(match[0]))
+            args.append(string(match[0]))
         elif letter == "%":
             parts.append("'%'")
         elif letter in _DIGITS:
@@ -217,19 +204,15 @@ def _strftime(node: exp.TimeToStr) -> exp.Expr:
     )
 
 
-def _name_of(name: str) -> Callable[[Any], exp.Expr]:
-    return lambda node: spelled(_WORDS[name], node.this, node.this, like="VARCHAR")
-
-
-def _named_part(part: str) -> Callable[[Any], exp.Expr]:
+def _named_part(part: str) -> Rewrite:
     return lambda node: part_of(part, node.this, node)
 
 
-TIME_REWRITES: Final[dict[type[exp.Expr], Callable[[Any], exp.Expr]]] = {
+TIME_REWRITES: Final[Rewrites] = {
     exp.Extract: _extract,
     exp.TimeToStr: _strftime,
-    exp.Dayname: _name_of("A"),
-    exp.Monthname: _name_of("B"),
+    exp.Dayname: spelling(_DAY_NAME, "VARCHAR"),
+    exp.Monthname: spelling(_MONTH_NAME, "VARCHAR"),
     exp.Year: _named_part("YEAR"),
     exp.Month: _named_part("MONTH"),
     exp.Day: _named_part("DAY"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from icesql.engine.spark.sql.kinds import kind, refuse, spelled
+from icesql.engine.spark.sql.kinds import kind, refuse, spelled, string
 
 
 def at_time_zone(node: exp.AtTimeZone, timezone: str) -> exp.Expr:
@@ -15,13 +15,16 @@ def at_time_zone(node: exp.AtTimeZone, timezone: str) -> exp.Expr:
             naive = utc_of_instant(node.this, timezone)
             return spelled("CONVERT_TIMEZONE('UTC', {1}, {0})", naive, zone, like="TIMESTAMP")
         case "timestamp" | "date" | "text":
-            return instant_of_local(node.this, zone, timezone)
+            return instant_of_local(node.this, timezone, zone)
         case _:
             raise refuse("AT TIME ZONE of an expression of unknown type")
 
 
-def instant_of_local(node: exp.Expr, zone: exp.Expr, timezone: str) -> exp.Expr:
-    """The instant of a local time in ``zone``; the later one if clocks are set back there."""
+def instant_of_local(node: exp.Expr, timezone: str, zone: exp.Expr | None = None) -> exp.Expr:
+    """The instant of a local time in ``zone``, by default in the session's; the later one if clocks
+    are set back there.
+    """
+    zone = string(timezone) if zone is None else zone
     naive = spelled("CAST({0} AS TIMESTAMP_NTZ)", node, like="TIMESTAMP")
     first = spelled("CONVERT_TIMEZONE({1}, 'UTC', {0})", naive, zone, like="TIMESTAMP")
     chosen = spelled(

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from msgspec.structs import replace
 
-from icesql.engine.protocol import RowsJob
+from icesql.engine.protocol import Reports, RowsJob
 from icesql.engine.result_schema import ResultColumn
 from icesql.engine.spark.by_name import by_name
 from icesql.engine.spark.releases import rebalanced
@@ -36,7 +36,7 @@ def written_frame(frame: Any, columns: Sequence[ResultColumn], task: WriteTask, 
     return outcome_frame(spread, columns, WriteJob(task), mark, None)
 
 
-def collect_written(task: WriteTask, described: Iterable[tuple[bytes, bool]]) -> Written:
+def collect_written(task: WriteTask, described: Reports) -> Written:
     """Combine the rows of ``written_frame`` into one description, in the order of the tasks.
 
     Files of lost attempts are removed. After any failure, all finished files are removed, also

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -24,6 +25,9 @@ from icesql.write.assignment import Assignment
 from icesql.write.partition.clustering import divide, partition_columns
 from icesql.write.write_task import WriteTask, write_task
 from icesql.write.written import encode_written
+
+if TYPE_CHECKING:
+    from icesql.engine.spark.worker import Batches
 
 
 def worker_query(memory: TaskMemory) -> QueryContext:
@@ -54,7 +58,7 @@ class WriteJob(Struct, frozen=True):
 
     def __call__(
         self,
-        batches: Iterator[pa.RecordBatch],
+        batches: Batches,
         schema: pa.Schema,
         query: QueryContext,
         numbers: tuple[int, int],
@@ -74,7 +78,7 @@ class RowsTask(Struct, frozen=True):
     columns: tuple[ResultColumn, ...]
     memory: TaskMemory
 
-    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def __call__(self, batches: Batches) -> Batches:
         """One row: the job's report, and whether the task was tried before."""
         rows = (declared_batch(each, self.columns) for each in batches)
         schema = arrow_schema(self.columns)
@@ -105,7 +109,7 @@ class PartitionJob(Struct, frozen=True):
         yield pa.array(numbers)
 
 
-def write_batches(packed: bytes, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def write_batches(packed: bytes, batches: Batches) -> Batches:
     """For ``mapInArrow``: run the job in ``packed`` over the rows of a partition."""
     mark, job = unpack(packed)
     yield from run(lambda: job(batches), mark)
@@ -118,9 +122,7 @@ def partition_numbers(packed: bytes, *arrays: pa.Array) -> pa.Array:
     return numbers
 
 
-def numbered(
-    packed: bytes, names: Sequence[str], batches: Iterator[pa.RecordBatch]
-) -> Iterator[pa.RecordBatch]:
+def numbered(packed: bytes, names: Sequence[str], batches: Batches) -> Batches:
     """For ``mapInArrow``: the rows with ``partition_numbers`` of the columns ``names``."""
     for batch in batches:
         numbers = partition_numbers(packed, *(batch.column(name) for name in names))
@@ -129,7 +131,7 @@ def numbered(
         )
 
 
-def run_jobs(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def run_jobs(batches: Batches) -> Batches:
     """For ``mapInArrow``: each input row holds a packed (mark, (number, job, memory)).
 
     Returns a row for each: its number, its result or its error after the mark, and whether the

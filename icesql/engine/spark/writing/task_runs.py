@@ -20,10 +20,9 @@ from icesql.engine.spark.by_name import by_name
 from icesql.engine.spark.error_transport import decode_error
 from icesql.engine.spark.errors import is_gone, spark_exceptions, translate
 from icesql.engine.spark.progress import SparkJobs
-from icesql.engine.spark.releases import frame_of_rows, table_of
-from icesql.engine.spark.session.required import without_warnings
+from icesql.engine.spark.releases import table_of
 from icesql.engine.spark.task_memory import task_memory
-from icesql.engine.spark.worker import pack
+from icesql.engine.spark.user_sessions import in_tasks
 from icesql.engine.threads.side_threads import SideThreads
 from icesql.errors import Error, InternalError
 
@@ -98,14 +97,9 @@ class TaskRuns:
         return [replace(outcome, lost=True) for outcome in retried]
 
     def _run(self, chunk: Sequence[Numbered]) -> Sequence[TaskOutcome]:
-        import pyarrow as pa
-
         memory = task_memory(self._session)
-        packed = [pack((self._mark, (*each, memory))) for each in chunk]
-        rows = pa.table({"job": pa.array(packed, pa.binary())})
-        with without_warnings():
-            frame = frame_of_rows(self._session, rows, "job BINARY")
-            frame = frame.mapInArrow(by_name("writing.job", "run_jobs"), _OUTCOME)
+        rows = [(self._mark, (*each, memory)) for each in chunk]
+        frame = in_tasks(self._session, rows, by_name("writing.job", "run_jobs"), _OUTCOME)
         outcomes = [
             self._of_row(*row) for row in zip(*table_of(frame).to_pydict().values(), strict=True)
         ]
