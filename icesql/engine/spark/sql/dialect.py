@@ -236,9 +236,11 @@ def check_functions(tree: exp.Expr) -> None:
         _check_unnest(node)
         _check_nested_order(node)
         _check_in(node)
-        if not isinstance(node, exp.Func) or isinstance(node, _SYNTAX):
-            pass
-        elif function_key(node) not in known:
+        if (
+            isinstance(node, exp.Func)
+            and not isinstance(node, _SYNTAX)
+            and function_key(node) not in known
+        ):
             raise unsupported(
                 f"the function {_written(node)}() on Spark",
                 node,

@@ -18,9 +18,9 @@ from icesql.engine.spark.sql.kinds import (
     spelling,
     string,
 )
-from icesql.engine.spark.sql.numbers import NUMBER_REWRITES, is_finite, trunc
+from icesql.engine.spark.sql.numbers import NUMBER_REWRITES, trunc
 from icesql.engine.spark.sql.texts import TEXT_REWRITES
-from icesql.engine.spark.sql.times import TIME_REWRITES, epoch, part_of
+from icesql.engine.spark.sql.times import TIME_REWRITES, part_of
 
 
 def rewrite_function(node: exp.Expr) -> exp.Expr:
@@ -35,10 +35,6 @@ def rewrite_function(node: exp.Expr) -> exp.Expr:
     if rewrite is not None:
         return rewrite(node)
     match node:
-        case exp.TimeToUnix():
-            return epoch(node)
-        case exp.Anonymous():
-            return _anonymous(node)
         case exp.Func() if node.key == "trunc":
             return trunc(node)
         case exp.Filter() | exp.Window() if not isinstance(node.parent, exp.Filter | exp.Window):
@@ -223,16 +219,21 @@ def _list_sum(node: exp.Anonymous) -> exp.Expr:
     )
 
 
+_FINITE: Final = (
+    "(NOT ISNAN(CAST({0} AS DOUBLE)) AND ABS(CAST({0} AS DOUBLE)) <> DOUBLE('Infinity'))"
+)
+
+
 def _anonymous(node: exp.Anonymous) -> exp.Expr:
     match node.name.lower(), node.expressions:
         case (("list_sum" | "array_sum"), [_]):
             return _list_sum(node)
         case (("date_part" | "datepart"), [exp.Literal() as part, value]):
-            return part_of(part.name, value, node)
+            return part_of(part.name, value)
         case "isfinite", [value]:
-            return is_finite(value)
+            return spelled(_FINITE, value, like="BOOLEAN")
         case "isoyear", [value]:
-            return part_of("ISOYEAR", value, node)
+            return part_of("ISOYEAR", value)
         case "trunc", [value]:  # before exp.Trunc
             return trunc(exp.Floor(this=value))
         case "bit_count", [value]:
@@ -245,6 +246,7 @@ _REWRITES: Final[Rewrites] = {
     **TIME_REWRITES,
     **NUMBER_REWRITES,
     **TEXT_REWRITES,
+    exp.Anonymous: _anonymous,
     exp.Avg: _avg,
     exp.Sum: _sum,
     # NULL in DuckDB if all values are NULL.

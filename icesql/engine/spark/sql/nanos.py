@@ -16,6 +16,7 @@ from icesql.engine.spark.sql.kinds import kind, literal_text, refuse, spelled, s
 from icesql.engine.spark.sql.texts import time_of_text
 from icesql.engine.spark.sql.zones import instant_of_local, micros_of_naive
 
+_ZERO: Final = exp.Literal.number(0)
 NANOS: Final = frozenset({"timestamp_ns", "timestamptz_ns"})
 _ZONED: Final = frozenset({"timestamptz", "timestamptz_ns"})
 # Text with digits below a microsecond: the text before them, the digits, the offset.
@@ -67,12 +68,12 @@ def _key(node: exp.Expr, zone: str | None) -> exp.Expr:
         return spelled("CAST({0} AS DECIMAL(38,0))", node, like="HUGEINT")
     match found:
         case "timestamp_ns":
-            return _scaled(micros(node), spelled("PMOD({0}, 1000L)", node), zone)
+            return _scaled(micros(node), zone, spelled("PMOD({0}, 1000L)", node))
         case "date":
             midnight = spelled("CAST({0} AS TIMESTAMP_NTZ)", node, like="TIMESTAMP")
-            return _scaled(midnight, exp.Literal.number(0), zone)
+            return _scaled(midnight, zone)
         case "timestamp" | "timestamptz":
-            return _scaled(node, exp.Literal.number(0), zone)
+            return _scaled(node, zone)
         case "text":
             return _of_text(node, zone)
         case _:
@@ -90,10 +91,10 @@ def _of_text(node: exp.Expr, zone: str | None) -> exp.Expr:
     whole = exp.Cast(this=string(fine[1] + fine[3] if fine else text), to=to)
     whole.type = to
     moment = time_of_text(whole.this, whole, "CAST", target)
-    return _scaled(moment, exp.Literal.number(int(rest)), zone)
+    return _scaled(moment, zone, exp.Literal.number(int(rest)))
 
 
-def _scaled(moment: exp.Expr, rest: exp.Expr, zone: str | None) -> exp.Expr:
+def _scaled(moment: exp.Expr, zone: str | None, rest: exp.Expr = _ZERO) -> exp.Expr:
     """Nanoseconds of a time in microseconds, plus ``rest`` below its microsecond."""
     if zone is None:
         number = micros_of_naive(moment)

@@ -215,15 +215,6 @@ def _whole(template: str, node: exp.Expr) -> exp.Expr:
     )
 
 
-def is_finite(node: exp.Expr) -> exp.Expr:
-    """isfinite() of a number."""
-    return spelled(
-        "(NOT ISNAN(CAST({0} AS DOUBLE)) AND ABS(CAST({0} AS DOUBLE)) <> DOUBLE('Infinity'))",
-        node,
-        like="BOOLEAN",
-    )
-
-
 _CORRELATION: Final = (
     "IF(COUNT({0}, {1}) = 0, CAST(NULL AS DOUBLE), COALESCE(CORR({0}, {1}), DOUBLE('NaN')))"
 )

@@ -336,7 +336,7 @@ def _cast(node: exp.Cast, timezone: str) -> exp.Expr:
             inner = spelled("ROUND({0})", inner, like=inner)
         case "float" | "double", "integer":
             inner = spelled("RINT({0})", inner, like=inner)
-        case "text", "integer":
+        case "text", "integer" | "float" | "double" | "decimal":
             return number_of_text(node, word, _type_name(node.to))
         case "float" | "double", "decimal":
             precision, scale = _decimal_parts(node.to)
@@ -367,8 +367,6 @@ def _cast(node: exp.Cast, timezone: str) -> exp.Expr:
             return spelled(str(_time_micros(text)), like=node)
         case "text", "date" | "timestamp" | "timestamptz":
             return time_of_text(inner, node, word, target)
-        case "text", "float" | "double" | "decimal":
-            return number_of_text(node, word, _type_name(node.to))
         case "text", "interval" | "list" | "struct" | "map":
             raise refuse(f"a CAST of text to {target}")
         case "time" | "timestamp_ns" | "timestamptz_ns", _ if source != target:

@@ -44,11 +44,7 @@ _PARTS: Final = {
 _TIMES: Final = ("date", "timestamp", "timestamptz")
 
 
-def _extract(node: exp.Extract) -> exp.Expr:
-    return part_of(str(node.this.name), node.expression, node)
-
-
-def part_of(part: str, value: exp.Expr, node: exp.Expr) -> exp.Expr:
+def part_of(part: str, value: exp.Expr) -> exp.Expr:
     """``part`` (a unit name in any case) of a date or timestamp."""
     upper = part.upper()
     upper = _PLURALS.get(upper, upper)
@@ -205,27 +201,34 @@ def _strftime(node: exp.TimeToStr) -> exp.Expr:
 
 
 def _named_part(part: str) -> Rewrite:
-    return lambda node: part_of(part, node.this, node)
+    return lambda node: part_of(part, node.this)
+
+
+# Functions that return the part of a time.
+_PART_CALLS: Final[dict[type[exp.Expr], str]] = {
+    exp.Year: "YEAR",
+    exp.Month: "MONTH",
+    exp.Day: "DAY",
+    exp.DayOfMonth: "DAY",
+    exp.Quarter: "QUARTER",
+    exp.Week: "WEEK",
+    exp.WeekOfYear: "WEEK",
+    exp.DayOfYear: "DOY",
+    exp.DayOfWeek: "DOW",
+    exp.DayOfWeekIso: "ISODOW",
+    exp.Hour: "HOUR",
+    exp.Minute: "MINUTE",
+    exp.Second: "SECOND",
+}
 
 
 TIME_REWRITES: Final[Rewrites] = {
-    exp.Extract: _extract,
+    **{call: _named_part(part) for call, part in _PART_CALLS.items()},
+    exp.Extract: lambda node: part_of(str(node.this.name), node.expression),
+    exp.TimeToUnix: epoch,
     exp.TimeToStr: _strftime,
     exp.Dayname: spelling(_DAY_NAME, "VARCHAR"),
     exp.Monthname: spelling(_MONTH_NAME, "VARCHAR"),
-    exp.Year: _named_part("YEAR"),
-    exp.Month: _named_part("MONTH"),
-    exp.Day: _named_part("DAY"),
-    exp.DayOfMonth: _named_part("DAY"),
-    exp.Quarter: _named_part("QUARTER"),
-    exp.Week: _named_part("WEEK"),
-    exp.WeekOfYear: _named_part("WEEK"),
-    exp.DayOfYear: _named_part("DOY"),
-    exp.DayOfWeek: _named_part("DOW"),
-    exp.DayOfWeekIso: _named_part("ISODOW"),
-    exp.Hour: _named_part("HOUR"),
-    exp.Minute: _named_part("MINUTE"),
-    exp.Second: _named_part("SECOND"),
     exp.TimestampTrunc: _trunc,
     exp.DateTrunc: _trunc,
     exp.DateDiff: _diff,
