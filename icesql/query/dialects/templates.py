@@ -152,9 +152,9 @@ def call(name: str, *arguments: exp.Expr) -> exp.Expr:
     return exp.Anonymous(this=name, expressions=list(arguments))
 
 
-def duckdb(text: str, *arguments: exp.Expr, exact: bool = True) -> exp.Expr:
-    """The expression ``text`` with its gaps filled; see ``filled``."""
-    return filled(template(text, exact=exact), arguments)
+def duckdb(text: str, *arguments: exp.Expr | str, exact: bool = True) -> exp.Expr:
+    """The expression ``text`` with its gaps filled; see ``filled``. A text is its literal."""
+    return filled(template(text, exact=exact), list(map(exp.convert, arguments)))
 
 
 def chained(text: str, parts: Sequence[exp.Expr]) -> exp.Expr:
@@ -162,10 +162,10 @@ def chained(text: str, parts: Sequence[exp.Expr]) -> exp.Expr:
     return functools.reduce(lambda made, each: duckdb(text, made, each), parts)
 
 
-def expanded(text: str, *arguments: exp.Expr, exact: bool = True) -> exp.Expr:
+def expanded(text: str, *arguments: exp.Expr | str, exact: bool = True) -> exp.Expr:
     """The expression ``text`` with a copy of the argument in each of its gaps.
 
     Large arguments are bound to a variable; see ``filled``.
     """
-    copies = [each.copy() for each in arguments]
+    copies = [exp.convert(each, copy=True) for each in arguments]
     return filled(template(text, exact=exact), copies, once=False)

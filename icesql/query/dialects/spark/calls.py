@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Final
 
 from msgspec import Struct
@@ -18,6 +18,7 @@ from icesql.query.dialects.functions import (
     takes_count,
 )
 from icesql.query.dialects.spark.casts import cast
+from icesql.query.dialects.templates import duckdb
 from icesql.query.dialects.types import SqlType
 from icesql.sql.function_table import SPARK
 from icesql.sql.positions import unsupported
@@ -33,6 +34,18 @@ class Typed(Struct, frozen=True):
 
     node: exp.Expr
     type: SqlType
+
+
+# Builds a call from its typed arguments and the call.
+Built = Callable[[list[Typed], "exp.Expr"], Typed]
+
+
+def by_duckdb(
+    text: str, kind: SqlType, *values: Typed | exp.Expr | str, exact: bool = True
+) -> Typed:
+    """DuckDB's expression ``text`` of these values, which has the type ``kind`` in Spark."""
+    nodes = (each.node if isinstance(each, Typed) else each for each in values)
+    return Typed(duckdb(text, *nodes, exact=exact), kind)
 
 
 def check_parts(

@@ -100,7 +100,7 @@ def _of_text(node: exp.Expr, to: SqlType, wanted: str, safe: bool) -> exp.Expr |
         text = bare.name.strip(_BLANKS)
         if to.kind == "timestamp" and text.startswith("T"):
             text = bare.name.rstrip(_BLANKS)
-        return duckdb(made, exp.Literal.string(text))
+        return duckdb(made, text)
     made = made.replace("$1", "own_text")
     trimmed = _TRIMMED_TIMESTAMP if to.kind == "timestamp" else _TRIMMED
     return duckdb(f"list_transform([{trimmed}], lambda own_text: {made})[1]", node)

@@ -16,6 +16,7 @@ from icesql.query.dialects.scope import Scope, below
 from icesql.query.dialects.spark.calls import (
     DIALECT,
     Typed,
+    by_duckdb,
     check_parts,
     converted,
     find,
@@ -25,7 +26,8 @@ from icesql.query.dialects.spark.casts import cast
 from icesql.query.dialects.spark.functions.patterns import like
 from icesql.query.dialects.spark.intervals import interval
 from icesql.query.dialects.spark.operators import arithmetic, comparable, literal_number
-from icesql.query.dialects.templates import duckdb, filled
+from icesql.query.dialects.spark.windows import around_call
+from icesql.query.dialects.templates import filled
 from icesql.query.dialects.types import SqlType
 from icesql.sql.parser.literal_list import held, spread
 from icesql.sql.positions import offset_of, unsupported
@@ -145,7 +147,7 @@ def _literal(self: Expressions, node: exp.Literal) -> Typed:
         return Typed(node, t.STRING)
     text = str(node.this)
     if "e" in text.lower():
-        return Typed(_number(text, t.DOUBLE), t.DOUBLE)
+        return _number(text, t.DOUBLE)
     if "." in text:
         whole, _, fraction = text.partition(".")
         digits = max(len(whole.lstrip("0")) + len(fraction), 1)
@@ -157,12 +159,11 @@ def _literal(self: Expressions, node: exp.Literal) -> Typed:
         return Typed(node, t.INT)
     if value <= _LARGEST["bigint"]:
         return Typed(node, t.BIGINT)
-    kind = t.decimal(len(text), 0)
-    return Typed(_number(text, kind), kind)
+    return _number(text, t.decimal(len(text), 0))
 
 
-def _number(text: str, to: SqlType) -> exp.Expr:
-    return exp.Cast(this=exp.Literal.string(text), to=t.duckdb_type(to))
+def _number(text: str, to: SqlType) -> Typed:
+    return Typed(exp.Cast(this=exp.Literal.string(text), to=t.duckdb_type(to)), to)
 
 
 def _column(self: Expressions, node: exp.Column) -> Typed:
@@ -193,17 +194,12 @@ def _dot(self: Expressions, node: exp.Dot) -> Typed:
     inner = self.of(node.this)
     name = node.expression.name
     if inner.type.kind == "array" and inner.type.element.kind == "struct":
-        field = exp.Literal.string(name)
-        made = duckdb(
-            "list_transform($1, lambda each: struct_extract(each, $2))", inner.node, field
-        )
-        return Typed(made, t.array(below(inner.type.element, [name])))
-    if inner.type.kind == "map":
-        return _element(self, node, inner, Typed(exp.Literal.string(name), t.STRING))
-    if inner.type.kind != "struct":
+        kind = t.array(below(inner.type.element, [name]))
+        text = "list_transform($1, lambda each: struct_extract(each, $2))"
+        return by_duckdb(text, kind, inner, name)
+    if inner.type.kind not in ("map", "struct"):
         raise unsupported(f".{name} of {inner.type} in {DIALECT}", node)
-    made = duckdb("struct_extract($1, $2)", inner.node, exp.Literal.string(name))
-    return Typed(made, below(inner.type, [name]))
+    return _element(self, node, inner, Typed(exp.Literal.string(name), t.STRING))
 
 
 def _bracket(self: Expressions, node: exp.Bracket) -> Typed:
@@ -215,19 +211,17 @@ def _bracket(self: Expressions, node: exp.Bracket) -> Typed:
 def _element(self: Expressions, node: exp.Expr, inner: Typed, key: Typed) -> Typed:
     match inner.type.kind:
         case "array" if key.type.kind in t.INTEGRAL:
-            made = duckdb(
+            text = (
                 "CASE WHEN $2 < 0 OR $2 >= len($1) THEN error('no element ' || $2 || ' among '"
-                " || len($1)) ELSE $1[$2 + 1] END",
-                inner.node,
-                key.node,
+                " || len($1)) ELSE $1[$2 + 1] END"
             )
-            return Typed(made, inner.type.element)
+            return by_duckdb(text, inner.type.element, inner, key)
         case "map":
             wanted, value = inner.type.parts
-            return Typed(duckdb("$1[$2]", inner.node, converted(key, wanted, node)), value)
-        case "struct" if isinstance(key.node, exp.Literal) and key.node.is_string:
-            made = duckdb("struct_extract($1, $2)", inner.node, key.node)
-            return Typed(made, below(inner.type, [key.node.name]))
+            return by_duckdb("$1[$2]", value, inner, converted(key, wanted, node))
+        case "struct" if key.node.is_string:
+            kind = below(inner.type, [key.node.name])
+            return by_duckdb("struct_extract($1, $2)", kind, inner, key)
     raise unsupported(f"an element of {inner.type} by {key.type} in {DIALECT}", node)
 
 
@@ -263,7 +257,7 @@ def _negative(self: Expressions, node: exp.Neg) -> Typed:
         inner = Typed(converted(inner, t.DOUBLE, node), t.DOUBLE)
     if inner.type.kind not in (*t.NUMERIC, *t.INTERVALS, "interval day", "null"):
         raise unsupported(f"-{inner.type} in {DIALECT}", node)
-    return Typed(duckdb("-$1", inner.node), inner.type)
+    return by_duckdb("-$1", inner.type, inner)
 
 
 def _comparison(self: Expressions, node: exp.Binary) -> Typed:
@@ -290,10 +284,6 @@ def _connector(self: Expressions, node: exp.Connector) -> Typed:
             each.replace(place)
             place.replace(self.truth(each))
     return Typed(root.this.pop(), t.BOOLEAN)
-
-
-def _not(self: Expressions, node: exp.Not) -> Typed:
-    return Typed(exp.Not(this=self.truth(node.this)), t.BOOLEAN)
 
 
 def _paren(self: Expressions, node: exp.Paren) -> Typed:
@@ -387,8 +377,8 @@ def _bits(self: Expressions, node: exp.Binary) -> Typed:
         raise unsupported(f"{_BITS[type(node)]} of these types in {DIALECT}", node)
     nodes, kind = unified(given, node, _BITS[type(node)])
     if isinstance(node, exp.BitwiseXor):
-        return Typed(duckdb("xor($1, $2)", *nodes), kind)
-    return Typed(duckdb(f"$1 {_BITS[type(node)]} $2", *nodes), kind)
+        return by_duckdb("xor($1, $2)", kind, *nodes)
+    return by_duckdb(f"$1 {_BITS[type(node)]} $2", kind, *nodes)
 
 
 def _shift(self: Expressions, node: exp.Binary) -> Typed:
@@ -401,7 +391,7 @@ def _inverted(self: Expressions, node: exp.BitwiseNot) -> Typed:
     inner = self.of(node.this)
     if inner.type.kind not in t.INTEGRAL:
         raise unsupported(f"~{inner.type} in {DIALECT}", node)
-    return Typed(duckdb("~$1", inner.node), inner.type)
+    return by_duckdb("~$1", inner.type, inner)
 
 
 def _subquery(self: Expressions, node: exp.Expr) -> Typed:
@@ -413,13 +403,6 @@ def _subquery(self: Expressions, node: exp.Expr) -> Typed:
 def _exists(self: Expressions, node: exp.Exists) -> Typed:
     self.queries.translate(node.this, self.scope)
     return Typed(node, t.BOOLEAN)
-
-
-def _window(self: Expressions, node: exp.Expr) -> Typed:
-    from icesql.query.dialects.spark.windows import around_call
-
-    inner, around = around_call(self, node)
-    return self.call(inner, around)
 
 
 def _named(name: str, *arguments: str) -> Handler:
@@ -448,18 +431,14 @@ def _extract(self: Expressions, node: exp.Extract) -> Typed:
 
 
 def _if(self: Expressions, node: exp.If) -> Typed:
-    arguments = [node.this, node.args["true"]]
-    default = node.args.get("false")
-    arguments.append(default if default is not None else exp.Null())
-    return self.call(exp.Anonymous(this="if", expressions=arguments))
+    arguments = [node.this, node.args["true"], node.args.get("false") or exp.Null()]
+    return self.row("if", self.many(arguments), node)
 
 
 HANDLERS: Final[dict[type[exp.Expr], Handler]] = {
     exp.Literal: _literal,
     exp.RawString: lambda self, node: Typed(exp.Literal.string(str(node.this)), t.STRING),
-    exp.HexString: lambda self, node: Typed(
-        duckdb("unhex($1)", exp.Literal.string(str(node.this))), t.BINARY
-    ),
+    exp.HexString: lambda self, node: by_duckdb("unhex($1)", t.BINARY, str(node.this)),
     exp.Null: lambda self, node: Typed(node, t.NULL),
     exp.Boolean: lambda self, node: Typed(node, t.BOOLEAN),
     exp.Column: _column,
@@ -476,7 +455,7 @@ HANDLERS: Final[dict[type[exp.Expr], Handler]] = {
     ),
     exp.And: _connector,
     exp.Or: _connector,
-    exp.Not: _not,
+    exp.Not: lambda self, node: Typed(exp.Not(this=self.truth(node.this)), t.BOOLEAN),
     exp.Paren: _paren,
     exp.Between: _between,
     exp.In: _in,
@@ -499,7 +478,8 @@ HANDLERS: Final[dict[type[exp.Expr], Handler]] = {
     exp.Interval: lambda self, node: interval(node),
     exp.Anonymous: Expressions.call,
     **dict.fromkeys(
-        (exp.Window, exp.Filter, exp.IgnoreNulls, exp.RespectNulls, exp.WithinGroup), _window
+        (exp.Window, exp.Filter, exp.IgnoreNulls, exp.RespectNulls, exp.WithinGroup),
+        lambda self, node: self.call(*around_call(self, node)),
     ),
     exp.Substring: _named("substring", "this", "start", "length"),
     exp.StrPosition: _named("instr_from", "this", "substr", "position"),

@@ -55,8 +55,6 @@ def _lists(call: exp.Expr, expressions: Expressions) -> tuple[list[Made], bool]:
 
 def _unnested(name: str, value: Typed, call: exp.Expr) -> list[Made]:
     kind = value.type
-    places = "list_transform($1, lambda x, i: CAST(i - 1 AS INT))"
-    position = Made("pos", duckdb(places, value.node.copy()), t.INT)
     if name in ("explode", "posexplode") and kind.kind == "array":
         found = [Made("col", value.node, kind.element)]
     elif name in ("explode", "posexplode") and kind.kind == "map":
@@ -64,8 +62,6 @@ def _unnested(name: str, value: Typed, call: exp.Expr) -> list[Made]:
             Made("key", duckdb("map_keys($1)", value.node.copy()), kind.parts[0]),
             Made("value", duckdb("map_values($1)", value.node), kind.parts[1]),
         ]
-        keys = duckdb("map_keys($1)", value.node.copy())
-        position.values = duckdb(places, keys)
     elif name == "inline" and kind.kind == "array" and kind.element.kind == "struct":
         return [
             Made(
@@ -73,7 +69,7 @@ def _unnested(name: str, value: Typed, call: exp.Expr) -> list[Made]:
                 duckdb(
                     "list_transform($1, lambda each: struct_extract(each, $2))",
                     value.node.copy(),
-                    exp.Literal.string(field),
+                    field,
                 ),
                 part,
             )
@@ -81,7 +77,10 @@ def _unnested(name: str, value: Typed, call: exp.Expr) -> list[Made]:
         ]
     else:
         raise unsupported(f"{name}({kind}) in {DIALECT}", call)
-    return [position, *found] if name == "posexplode" else found
+    if name == "explode":
+        return found
+    places = "list_transform($1, lambda x, i: CAST(i - 1 AS INT))"
+    return [Made("pos", duckdb(places, found[0].values.copy()), t.INT), *found]
 
 
 def _stack(call: exp.Expr, given: list[Typed]) -> list[Made]:
@@ -106,8 +105,8 @@ def _column(name: str, values: exp.Expr, outer: bool) -> exp.Expr:
     return exp.alias_(call("unnest", values), name, quoted=True, copy=False)
 
 
-def selected(node: exp.Expr, expressions: Expressions) -> list[tuple[str, Typed]]:
-    """The columns of a generator in the select list."""
+def selected(node: exp.Expr, expressions: Expressions) -> tuple[list[exp.Expr], Columns]:
+    """The entries of a generator in the select list, and their columns."""
     call = node.this if isinstance(node, exp.Alias | exp.Aliases) else node
     made, outer = _lists(call, expressions)
     names = [each.name for each in made]
@@ -117,10 +116,9 @@ def selected(node: exp.Expr, expressions: Expressions) -> list[tuple[str, Typed]
         names = [each.name for each in node.expressions]
     if len(names) != len(made):
         raise unsupported(f"{len(names)} names for {len(made)} columns in {DIALECT}", node)
-    return [
-        (name, Typed(_column(name, each.values, outer), each.type))
-        for name, each in zip(names, made, strict=True)
-    ]
+    pairs = list(zip(names, made, strict=True))
+    nodes = [_column(name, each.values, outer) for name, each in pairs]
+    return nodes, tuple((name, each.type) for name, each in pairs)
 
 
 def laterals(select: exp.Select, scope: Scope, queries: SparkQueries) -> None:

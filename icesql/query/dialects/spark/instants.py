@@ -102,7 +102,7 @@ def _resolved(node: exp.Anonymous, timezone: str) -> exp.Expr | None:
     if first >= second:  # If clocks skip a time, the first is later; DuckDB takes that, too.
         return plain(node)
     text = first.replace(tzinfo=None).isoformat(" ") + "+00:00"
-    return duckdb("CAST($1 AS TIMESTAMPTZ)", exp.Literal.string(text))
+    return duckdb("CAST($1 AS TIMESTAMPTZ)", text)
 
 
 def written(tree: exp.Expr) -> exp.Expr:
@@ -135,14 +135,10 @@ def _expression(node: exp.Anonymous) -> exp.Expr:
 
 def _constant(clock: exp.Expr) -> datetime | None:
     """The time of a literal, also inside a cast to DATE or TIMESTAMP; None for others."""
-    while isinstance(clock, exp.Paren):
+    clock = clock.unnest()
+    if isinstance(clock, exp.Cast) and clock.to.this.name in ("DATE", "TIMESTAMP"):
         clock = clock.this
-    if isinstance(clock, exp.Cast) and clock.to.this in (
-        exp.DataType.Type.DATE,
-        exp.DataType.Type.TIMESTAMP,
-    ):
-        clock = clock.this
-    if not isinstance(clock, exp.Literal) or not clock.is_string:
+    if not clock.is_string:
         return None
     try:
         found = datetime.fromisoformat(clock.name)

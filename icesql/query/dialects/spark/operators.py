@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from icesql.query.dialects import types as t
 from icesql.query.dialects.functions import OPERATORS, functions, resolve
-from icesql.query.dialects.spark.calls import DIALECT, Typed, converted, unified
+from icesql.query.dialects.spark.calls import DIALECT, Typed, by_duckdb, converted, unified
 from icesql.query.dialects.spark.instants import first_instant
 from icesql.query.dialects.templates import duckdb, filled
 from icesql.query.dialects.types import SqlType
@@ -36,12 +36,11 @@ _NOT_ORDERED: Final = ("array", "map", "struct", t.MONTHS.kind, *_SPANS)
 
 def literal_number(node: exp.Expr) -> str | None:
     """The digits of a constant number with its sign; None for other nodes."""
-    while isinstance(node, exp.Paren):
-        node = node.this
+    node = node.unnest()
     if isinstance(node, exp.Neg):
         inner = literal_number(node.this)
         return None if inner is None else f"-{inner}"
-    return str(node.this) if isinstance(node, exp.Literal) and not node.is_string else None
+    return node.name if node.is_number else None
 
 
 def as_decimal(value: Typed) -> SqlType:
@@ -64,23 +63,19 @@ def arithmetic(node: exp.Binary, left: Typed, right: Typed) -> Typed:
     kinds = (left.type.kind, right.type.kind)
     if "decimal" in kinds and not set(kinds) & set(t.FRACTIONAL):
         return _decimals(node, symbol, left, right)
-    both = t.common(left.type, right.type)
+    both, divisor = t.common(left.type, right.type), _divisor(right)
     assert both is not None
     if symbol == "/":
-        made = duckdb(f"$1 / {_divisor(right)}", left.node, right.node)
-        return Typed(made, t.DOUBLE)
-    if symbol in ("div", "%"):
-        if symbol == "div" and both.kind in t.FRACTIONAL:
-            raise unsupported(f"div of {both} in {DIALECT}", node)
-        nodes = [converted(left, both, node), converted(right, both, node)]
-        sign = "//" if symbol == "div" else "%"
-        gives = t.BIGINT if symbol == "div" else both
-        text = f"$1 {sign} {_divisor(right)}"
-        return Typed(duckdb(f"CAST({text} AS BIGINT)" if symbol == "div" else text, *nodes), gives)
-    if left.type != right.type and {*kinds} & {"float", "tinyint", "smallint"}:
-        left = Typed(converted(left, both, node), both)
-        right = Typed(converted(right, both, node), both)
-    return Typed(duckdb(f"$1 {symbol} $2", left.node, right.node), both)
+        return by_duckdb(f"$1 / {divisor}", t.DOUBLE, left, right)
+    if symbol == "div" and both.kind in t.FRACTIONAL:
+        raise unsupported(f"div of {both} in {DIALECT}", node)
+    narrow = left.type != right.type and {*kinds} & {"float", "tinyint", "smallint"}
+    if narrow or symbol in ("div", "%"):
+        left, right = (Typed(converted(each, both, node), both) for each in (left, right))
+    if symbol == "div":
+        return by_duckdb(f"CAST($1 // {divisor} AS BIGINT)", t.BIGINT, left, right)
+    second = divisor if symbol == "%" else "$2"
+    return by_duckdb(f"$1 {symbol} {second}", both, left, right)
 
 
 def _numbers(node: exp.Expr, symbol: str, left: Typed, right: Typed) -> tuple[Typed, Typed]:
@@ -110,14 +105,13 @@ def _divisor(right: Typed) -> str:
 def _decimals(node: exp.Expr, symbol: str, left: Typed, right: Typed) -> Typed:
     one, other = as_decimal(left), as_decimal(right)
     p1, s1, p2, s2 = one.precision, one.scale, other.precision, other.scale
+    scale = max(s1, s2)
     match symbol:
         case "+" | "-":
-            scale = max(s1, s2)
             gives, exact = t.decimal(max(p1 - s1, p2 - s2) + scale + 1, scale), scale
         case "*":
             gives, exact = t.decimal(p1 + p2 + 1, s1 + s2), s1 + s2
         case "%":
-            scale = max(s1, s2)
             gives, exact = t.decimal(min(p1 - s1, p2 - s2) + scale, scale), scale
         case "div":
             return _whole_quotient(left, right, one, other)
@@ -127,7 +121,7 @@ def _decimals(node: exp.Expr, symbol: str, left: Typed, right: Typed) -> Typed:
     text = f"$1 {symbol} {second}"
     if gives.scale != exact:
         text = f"CAST({text} AS {t.duckdb_name(gives)})"
-    return Typed(duckdb(text, left.node, right.node), gives)
+    return by_duckdb(text, gives, left, right)
 
 
 def unscaled(gap: str, kind: SqlType) -> str:
@@ -145,7 +139,7 @@ def _whole_quotient(left: Typed, right: Typed, one: SqlType, other: SqlType) -> 
     first = f"{unscaled('$1', one)} * {10 ** (scale - one.scale)}"
     second = f"({unscaled(_divisor(right), other)} * {10 ** (scale - other.scale)})"
     text = f"CAST({first} // {second} AS BIGINT)"
-    return Typed(duckdb(text, left.node, right.node), t.BIGINT)
+    return by_duckdb(text, t.BIGINT, left, right)
 
 
 def _quotient(node: exp.Expr, left: Typed, right: Typed, one: SqlType, other: SqlType) -> Typed:

@@ -9,10 +9,9 @@ from sqlglot import exp
 from sqlglot.errors import ErrorLevel
 
 from icesql.iceberg.schema import Schema
-from icesql.query.dialects import types as t
 from icesql.query.dialects.queries import Queries
-from icesql.query.dialects.scope import Columns, Scope, below
-from icesql.query.dialects.spark.calls import DIALECT, Typed, check_parts, converted
+from icesql.query.dialects.scope import Columns, Scope
+from icesql.query.dialects.spark.calls import DIALECT, check_parts, converted
 from icesql.query.dialects.spark.expressions import Expressions
 from icesql.query.dialects.spark.generators import (
     is_generator,
@@ -22,7 +21,11 @@ from icesql.query.dialects.spark.generators import (
     table_function,
 )
 from icesql.query.dialects.spark.grouping import group_by
-from icesql.query.dialects.spark.set_operations import check_set_operation, common_type, united
+from icesql.query.dialects.spark.set_operations import (
+    cast_output,
+    check_set_operation,
+    common_type,
+)
 from icesql.query.dialects.spark.windows import window
 from icesql.sql.positions import unsupported
 
@@ -48,7 +51,19 @@ class SparkQueries(Queries):
         self, node: exp.SetOperation, left: Columns | None, right: Columns | None
     ) -> Columns | None:
         """The columns of a set operation; sides for which DuckDB's common type differs are cast."""
-        return united(node, left, right)
+        if left is None or right is None:
+            return left
+        if len(left) != len(right):
+            what = f"{node.key.upper()} of {len(left)} and {len(right)} columns"
+            raise unsupported(what, node)
+        found = []
+        for at, ((name, one), (_, other)) in enumerate(zip(left, right, strict=True)):
+            both = common_type(node, [one, other])
+            for side, kind in (("this", one), ("expression", other)):
+                if kind != both and "null" not in (kind.kind, both.kind):
+                    cast_output(node, node.args[side], at, kind, both)
+            found.append((name, both))
+        return tuple(found)
 
     def result_clauses(self, node: exp.Query, scope: Scope) -> None:
         """Translate ORDER BY and LIMIT of a set operation, which see the columns of its result."""
@@ -84,12 +99,12 @@ class SparkQueries(Queries):
 
     def values(self, node: exp.Values, scope: Scope) -> Columns:
         """Translate VALUES, whose columns are col1, col2 … in Spark."""
-        alias = node.args.get("alias")
         last = node.expressions[-1]
-        if alias is None and isinstance(last, exp.Tuple) and len(last.expressions) == 1:
+        named = node.args.get("alias") is not None
+        if not named and isinstance(last, exp.Tuple) and len(last.expressions) == 1:
             only = last.expressions[0]
             if isinstance(only, exp.Alias):  # VALUES 1, 2 t
-                alias = exp.TableAlias(this=only.args["alias"])
+                node.set("alias", exp.TableAlias(this=only.args["alias"]))
                 only.replace(only.this)
         rows = []
         expressions = Expressions(scope, self)
@@ -108,7 +123,6 @@ class SparkQueries(Queries):
             for row in rows
         ]
         node.set("expressions", made)
-        node.set("alias", alias)
         numbered = [f"col{at + 1}" for at in range(len(kinds))]
         table, names = table_alias(node, "inline_table", numbered)
         node.set("alias", table)
@@ -121,21 +135,15 @@ class SparkQueries(Queries):
         self.read_from(node, scope)
         laterals(node, scope, self)
         expressions = Expressions(scope, self)
-        columns: list[tuple[str, t.SqlType]] | None = []
+        columns: Columns | None = ()
         written = [each.copy() for each in node.expressions]
         made: list[exp.Expr] = []
         for each in list(node.expressions):
-            found = self._projection(each, scope, expressions)
-            if found is None:
-                made.append(each)
-                columns = None
-                continue
-            for name, typed in found:
-                if typed.node is not STAR:
-                    made.append(typed.node)
-                if columns is not None:
-                    columns.append((name, typed.type))
-                scope.aliases.setdefault(name.lower(), typed.type)
+            nodes, found = self._projection(each, scope, expressions)
+            made += nodes
+            columns = None if columns is None or found is None else (*columns, *found)
+            for name, kind in found or ():
+                scope.aliases.setdefault(name.lower(), kind)
         node.set("expressions", made)
         _check_having(node, scope)
         for part in ("where", "having", "qualify"):
@@ -150,7 +158,7 @@ class SparkQueries(Queries):
         distinct = node.args.get("distinct")
         if distinct is not None and distinct.args.get("on"):
             raise unsupported(f"DISTINCT ON in {DIALECT}", node)
-        return None if columns is None else tuple(columns)
+        return columns
 
     def _order(self, node: exp.Expr, scope: Scope) -> None:
         order = node.args.get("order")
@@ -170,15 +178,13 @@ class SparkQueries(Queries):
 
     def _projection(
         self, node: exp.Expr, scope: Scope, expressions: Expressions
-    ) -> list[tuple[str, Typed]] | None:
-        """The columns of one entry of the select list; None if those of its ``*`` are not known."""
+    ) -> tuple[Sequence[exp.Expr], Columns | None]:
+        """An entry of the select list, and its columns; None if those of ``*`` are not known."""
         if isinstance(node, exp.Star):
             self._check_star(node)
             found = scope.star()
-            if found is None:
-                return None
-            scope.aliases.update((name.lower(), each) for name, each in found)
-            return _as_star(node, found)
+            scope.aliases.update((name.lower(), each) for name, each in found or ())
+            return [node], found
         if isinstance(node, exp.Column) and isinstance(node.this, exp.Star):
             return self._qualified_star(node, scope)
         if is_generator(node):
@@ -187,23 +193,25 @@ class SparkQueries(Queries):
         typed = expressions.of(node.unalias())
         if isinstance(node, exp.Alias):
             node.set("this", typed.node)
-            return [(name, Typed(node, typed.type))]
-        if isinstance(typed.node, exp.Column) and typed.node.name == name:
-            return [(name, typed)]
-        made = exp.alias_(typed.node, name, quoted=True, copy=False)
-        return [(name, Typed(made, typed.type))]
+            made: exp.Expr = node
+        elif isinstance(typed.node, exp.Column) and typed.node.name == name:
+            made = typed.node
+        else:
+            made = exp.alias_(typed.node, name, quoted=True, copy=False)
+        return [made], ((name, typed.type),)
 
     def _check_star(self, node: exp.Star) -> None:
         check_parts(node, ("except_", "except"), "*")
         if any(node.args.values()):
             raise unsupported(f"* EXCEPT in {DIALECT}", node, "name the columns")
 
-    def _qualified_star(self, node: exp.Column, scope: Scope) -> list[tuple[str, Typed]] | None:
+    def _qualified_star(
+        self, node: exp.Column, scope: Scope
+    ) -> tuple[Sequence[exp.Expr], Columns | None]:
         parts = [part.name for part in node.parts[:-1]]
         self._check_star(node.this)
         if len(parts) == 1 and any(item.name == parts[0].lower() for item in scope.items):
-            found = scope.star(parts[0])
-            return None if found is None else _as_star(node, found)
+            return [node], scope.star(parts[0])
         kind = scope.type_of(parts)
         if kind.kind != "struct":
             raise unsupported(
@@ -214,8 +222,8 @@ class SparkQueries(Queries):
             column = exp.Column(this=exp.to_identifier(name, quoted=True))
             for part, inner in zip(("table", "db"), reversed(node.parts[:-1]), strict=False):
                 column.set(part, inner.copy())
-            made.append((name, Typed(column, below(kind, [name]))))
-        return made
+            made.append(column)
+        return made, tuple(zip(kind.names, kind.parts, strict=True))
 
 
 def _check_having(node: exp.Select, scope: Scope) -> None:
@@ -235,17 +243,6 @@ def _check_having(node: exp.Select, scope: Scope) -> None:
                 f"HAVING {column.name}, which is a column and an alias, in {DIALECT}", column,
                 "give the alias another name",
             )  # fmt: skip
-
-
-def _as_star(node: exp.Expr, columns: Columns) -> list[tuple[str, Typed]]:
-    """The columns of one ``*``: all types, but the node only for the first one."""
-    if not columns:
-        return [("", Typed(node, t.UNKNOWN))]
-    first, *rest = columns
-    return [(first[0], Typed(node, first[1])), *((name, Typed(STAR, kind)) for name, kind in rest)]
-
-
-STAR: Final = exp.Star()
 
 
 def _name(node: exp.Expr) -> str:

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from sqlglot import exp
 
 from icesql.query.dialects import types as t
-from icesql.query.dialects.scope import Columns
 from icesql.query.dialects.spark.calls import DIALECT
 from icesql.query.dialects.spark.casts import cast
 from icesql.query.dialects.types import SqlType
@@ -26,25 +25,10 @@ def check_set_operation(node: exp.SetOperation) -> None:
         raise unsupported(f"INTERSECT beside {beside} in {DIALECT}", node, "use parentheses")
 
 
-def united(node: exp.SetOperation, left: Columns | None, right: Columns | None) -> Columns | None:
-    """The columns of a set operation; sides for which DuckDB's common type differs are cast."""
-    if left is None or right is None:
-        return left
-    if len(left) != len(right):
-        raise unsupported(f"{node.key.upper()} of {len(left)} and {len(right)} columns", node)
-    found = []
-    for at, ((name, one), (_, other)) in enumerate(zip(left, right, strict=True)):
-        both = common_type(node, [one, other])
-        for side, kind in (("this", one), ("expression", other)):
-            if kind != both and "null" not in (kind.kind, both.kind):
-                _cast_output(node, node.args[side], at, kind, both)
-        found.append((name, both))
-    return tuple(found)
-
-
-def _cast_output(
+def cast_output(
     node: exp.SetOperation, query: exp.Expr, at: int, kind: SqlType, to: SqlType
 ) -> None:
+    """Cast a column of one side of a set operation, unless DuckDB's common type is Spark's."""
     numbers = {*t.INTEGRAL, "decimal", "double"}
     if {kind.kind, to.kind} <= numbers:
         return

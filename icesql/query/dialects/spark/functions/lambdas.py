@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from icesql.query.dialects import types as t
 from icesql.query.dialects.scope import Scope
-from icesql.query.dialects.spark.calls import DIALECT, Typed, converted
+from icesql.query.dialects.spark.calls import DIALECT, Typed, by_duckdb, converted
 from icesql.query.dialects.templates import duckdb
 from icesql.query.dialects.types import SqlType
 from icesql.sql.positions import unsupported
@@ -94,19 +94,18 @@ def _over(
 
 def _transform(self: Expressions, node: exp.Anonymous) -> Typed:
     array, function, kind = _over(self, node, t.INT, truth=False)
-    return Typed(duckdb("list_transform($1, $2)", array.node, function), t.array(kind))
+    return by_duckdb("list_transform($1, $2)", t.array(kind), array, function)
 
 
 def _filter(self: Expressions, node: exp.Anonymous) -> Typed:
     array, function, _ = _over(self, node, t.INT, truth=True)
-    return Typed(duckdb("list_filter($1, $2)", array.node, function), array.type)
+    return by_duckdb("list_filter($1, $2)", array.type, array, function)
 
 
 def _quantified(text: str) -> Scalar:
     def special(self: Expressions, node: exp.Anonymous) -> Typed:
         array, function, _ = _over(self, node, truth=True)
-        listed = duckdb("list_transform($1, $2)", array.node, function)
-        return Typed(duckdb(text, listed), t.BOOLEAN)
+        return by_duckdb(text, t.BOOLEAN, duckdb("list_transform($1, $2)", array.node, function))
 
     return special
 
@@ -115,19 +114,20 @@ def _aggregate(self: Expressions, node: exp.Anonymous) -> Typed:
     given = _arguments(node, 3, 4)
     array, start = _array(self, given[0]), self.of(given[1])
     kind = start.type
-    names, body = _body(self, given[2], [kind, array.type.element])
-    if body.type != kind:
-        made = converted(body, kind, node) if t.common(kind, body.type) == kind else None
-        if made is None:
-            raise unsupported(
-                f"aggregate() from {kind} to {body.type} in {DIALECT}", node, "cast the start value"
-            )
-        body = Typed(made, kind)
-    if len(names) != 2:
-        raise unsupported(f"aggregate() with a lambda of one variable in {DIALECT}", node)
     # DuckDB's start value must have the elements' type, so both are wrapped in one struct type.
     left, right = f"own_left_{_depth(self)}", f"own_right_{_depth(self)}"
-    step = _renamed(body.node, {names[0]: (left, "total"), names[1]: (right, "element")})
+    fields = (left, "total"), (right, "element")
+    step = _step(
+        self,
+        given[2],
+        (kind, array.type.element),
+        fields,
+        "aggregate() with a lambda of one variable",
+    )
+    if t.common(kind, step.type) != kind:
+        raise unsupported(
+            f"aggregate() from {kind} to {step.type} in {DIALECT}", node, "cast the start value"
+        )
     wanted, inner = t.duckdb_name(kind), t.duckdb_name(array.type.element)
     if wanted is None or inner is None:
         raise unsupported(f"aggregate() of {array.type} from {kind} in {DIALECT}", node)
@@ -138,43 +138,52 @@ def _aggregate(self: Expressions, node: exp.Anonymous) -> Typed:
         f"{{'total': CAST($2 AS {wanted}), 'element': CAST(NULL AS {inner})}}, "
         f"{{'total': CAST($3 AS {wanted}), 'element': CAST(NULL AS {inner})}}).total END"
     )
-    found = Typed(duckdb(text, array.node, step, start.node), kind)
+    found = by_duckdb(text, kind, array, converted(step, kind, node), start)
     if len(given) == 4:
         names, last = _body(self, given[3], [kind])
-        made = duckdb("list_transform([$1], $2)[1]", found.node, _lambda(names, last.node))
-        return Typed(made, last.type)
+        text = "list_transform([$1], $2)[1]"
+        return by_duckdb(text, last.type, found, _lambda(names, last.node))
     return found
 
 
-def _renamed(body: exp.Expr, names: dict[str, tuple[str, str]]) -> exp.Expr:
-    """``body`` with its variables replaced by fields of other variables."""
-    root = exp.Paren(this=body)
+def _step(
+    self: Expressions,
+    node: exp.Expr,
+    kinds: Sequence[SqlType],
+    fields: Sequence[tuple[str, str]],
+    what: str,
+) -> Typed:
+    """The body of a lambda whose two variables become these fields of other variables."""
+    names, body = _body(self, node, kinds)
+    if len(names) != 2:
+        raise unsupported(f"{what} in {DIALECT}", node.parent)
+    by_name = dict(zip(names, fields, strict=True))
+    root = exp.Paren(this=body.node)
     for each in list(root.find_all(exp.Identifier)):
-        place = names.get(each.name)
-        if place is not None and not isinstance(each.parent, exp.Column | exp.Lambda):
-            each.replace(
-                exp.Anonymous(
-                    this="struct_extract",
-                    expressions=[exp.to_identifier(place[0]), exp.Literal.string(place[1])],
-                )
-            )
-    return root
+        field = by_name.get(each.name)
+        if field is not None and not isinstance(each.parent, exp.Column | exp.Lambda):
+            each.replace(duckdb("struct_extract($1, $2)", exp.to_identifier(field[0]), field[1]))
+    return Typed(root, body.type)
 
 
 def _zip_with(self: Expressions, node: exp.Anonymous) -> Typed:
     left, right, function = _arguments(node, 3, 3)
     one, other = _array(self, left), _array(self, right)
-    names, body = _body(self, function, [one.type.element, other.type.element])
-    if len(names) != 2:
-        raise unsupported(f"zip_with() with a lambda of one variable in {DIALECT}", node)
     pair = f"own_pair_{_depth(self)}"
-    step = _renamed(body.node, {names[0]: (pair, "l"), names[1]: (pair, "r")})
+    kinds = (one.type.element, other.type.element)
+    step = _step(
+        self,
+        function,
+        kinds,
+        ((pair, "l"), (pair, "r")),
+        "zip_with() with a lambda of one variable",
+    )
     text = (
         "CASE WHEN $1 IS NOT NULL AND $2 IS NOT NULL THEN list_transform(list_transform("
         "range(1, greatest(len($1), len($2)) + 1), lambda i: {'l': $1[i], 'r': $2[i]}), "
         f"lambda {pair}: $3) END"
     )
-    return Typed(duckdb(text, one.node, other.node, step), t.array(body.type))
+    return by_duckdb(text, t.array(step.type), one, other, step)
 
 
 def _of_entries(gives: str, text: str) -> Scalar:
@@ -184,19 +193,16 @@ def _of_entries(gives: str, text: str) -> Scalar:
         values, function = _arguments(node, 2, 2)
         given = _of_kind(self, values, "map", "map")
         key, value = given.type.parts
-        names, body = _body(self, function, [key, value])
-        if len(names) != 2:
-            raise unsupported(f"a lambda of one variable over a map in {DIALECT}", node)
         entry = f"own_entry_{_depth(self)}"
-        step = _renamed(body.node, {names[0]: (entry, "key"), names[1]: (entry, "value")})
+        fields = (entry, "key"), (entry, "value")
+        step = _step(self, function, (key, value), fields, "a lambda of one variable over a map")
         kinds = {
             "entries": given.type,
-            "values": t.map_of(key, body.type),
-            "keys": t.map_of(body.type, value),
+            "values": t.map_of(key, step.type),
+            "keys": t.map_of(step.type, value),
         }
-        if gives == "entries":
-            step = converted(Typed(step, body.type), t.BOOLEAN, node)
-        return Typed(duckdb(text.format(entry=entry), given.node, step), kinds[gives])
+        made = converted(step, t.BOOLEAN, node) if gives == "entries" else step
+        return by_duckdb(text.format(entry=entry), kinds[gives], given, made)
 
     return special
 

@@ -5,15 +5,9 @@ DuckDB maps letter by letter. Most texts have none of these letters and only nee
 
 from __future__ import annotations
 
-import functools
 import re
+from collections.abc import Callable
 from typing import Final
-
-from sqlglot import exp
-
-from icesql.query.dialects import types as t
-from icesql.query.dialects.spark.calls import Typed
-from icesql.query.dialects.templates import duckdb
 
 # Letters whose upper case has several letters; letters whose title case is not the upper case.
 _LONGER: Final = (
@@ -32,50 +26,30 @@ _LOWER: Final = (
 )
 
 
-def _letters(pattern: str) -> str:
-    """The letters in a character class of a regular expression."""
-    return re.sub(
+def _pairs(pattern: str, mapped: Callable[[str], str]) -> str:
+    """The entries of a MAP from each letter in a character class of a regular expression."""
+    letters = re.sub(
         "(.)-(.)", lambda ends: "".join(map(chr, range(ord(ends[1]), ord(ends[2]) + 1))), pattern
     )
+    return ", ".join(f"'{each}': '{mapped(each)}'" for each in letters)
 
 
-@functools.cache
-def _upper() -> str:
-    pairs = ", ".join(f"'{each}': '{each.upper()}'" for each in _letters(_LONGER))
-    return (
-        f"CASE WHEN regexp_matches($1, '[{_LONGER}]') THEN array_to_string(list_transform("
-        f"string_split($1, ''), lambda own_letter: coalesce(MAP {{{pairs}}}[own_letter], "
-        "upper(own_letter))), '') ELSE upper($1) END"
-    )
-
-
-@functools.cache
-def _initcap() -> str:
-    pairs = ", ".join(f"'{each}': '{each.title()}'" for each in _letters(_TITLED))
-    lowered = _LOWER.replace("$1", "own_word")
-    first = (
-        f"CASE WHEN regexp_matches(own_word, '^[{_TITLED}]') "
-        f"THEN MAP {{{pairs}}}[own_word[1:1]] ELSE upper(own_word[1:1]) END"
-    )
-    rest = (
-        f"({lowered})[length(lower(own_word[1:1])) + CAST(starts_with(own_word, 'İ') AS INT) + 1:]"
-    )
-    return (
-        f"array_to_string(list_transform(string_split($1, ' '), "
-        f"lambda own_word: {first} || {rest}), ' ')"
-    )
-
-
-def upper(given: list[Typed], at: exp.Expr) -> Typed:
-    """``upper(text)``."""
-    return Typed(duckdb(_upper(), given[0].node), t.STRING)
-
-
-def lower(given: list[Typed], at: exp.Expr) -> Typed:
-    """``lower(text)``."""
-    return Typed(duckdb(_LOWER, given[0].node), t.STRING)
-
-
-def initcap(given: list[Typed], at: exp.Expr) -> Typed:
-    """``initcap(text)``: words are separated by spaces."""
-    return Typed(duckdb(_initcap(), given[0].node), t.STRING)
+_UPPER: Final = (
+    f"CASE WHEN regexp_matches($1, '[{_LONGER}]') THEN array_to_string(list_transform("
+    f"string_split($1, ''), lambda own_letter: coalesce(MAP {{{_pairs(_LONGER, str.upper)}}}[own_letter], "
+    "upper(own_letter))), '') ELSE upper($1) END"
+)
+_FIRST: Final = (
+    f"CASE WHEN regexp_matches(own_word, '^[{_TITLED}]') "
+    f"THEN MAP {{{_pairs(_TITLED, str.title)}}}[own_word[1:1]] ELSE upper(own_word[1:1]) END"
+)
+_REST: Final = (
+    f"({_LOWER.replace('$1', 'own_word')})"
+    "[length(lower(own_word[1:1])) + CAST(starts_with(own_word, 'İ') AS INT) + 1:]"
+)
+# Words are separated by spaces.
+_INITCAP: Final = (
+    "array_to_string(list_transform(string_split($1, ' '), "
+    f"lambda own_word: {_FIRST} || {_REST}), ' ')"
+)
+CASES: Final = {"upper": _UPPER, "lower": _LOWER, "initcap": _INITCAP}

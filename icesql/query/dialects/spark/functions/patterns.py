@@ -54,7 +54,7 @@ def like(self: Expressions, node: exp.Expr) -> Typed:
 def _one(
     self: Expressions, subject: exp.Expr, pattern: exp.Expr, word: str, escape: str
 ) -> exp.Expr:
-    text = pattern.name if isinstance(pattern, exp.Literal) and pattern.is_string else None
+    text = pattern.name if pattern.is_string else None
     own = re.escape(escape)
     # In Spark an escape before any other character raises an error.
     regular = f"(?s)([^{own}]|{own}[_%{own}])*"
@@ -71,20 +71,19 @@ def _one(
         "CASE WHEN NOT regexp_full_match($1, $2) "
         "THEN error('a LIKE pattern with a stray escape') ELSE $3 END",
         found.copy(),
-        exp.Literal.string(regular),
+        regular,
         made,
     )
 
 
-def java_pattern(value: Typed, at: exp.Expr) -> exp.Expr:
+def java_pattern(value: Typed, at: exp.Expr) -> str:
     """A regular expression with one meaning in both. Raises UnsupportedSqlError at ``at``."""
-    node = value.node
-    if not (isinstance(node, exp.Literal) and node.is_string):
+    if not value.node.is_string:
         raise unsupported(f"a regular expression that is not a constant text in {DIALECT}", at)
-    text = node.name
+    text = value.node.name
     if _JAVA_ONLY.search(text) or _MODES.search(text):
         raise unsupported(
             f"the regular expression '{text}' in {DIALECT}", at, "RE2 has no such part"
         )
     # In Java "$" also matches before a final line break.
-    return exp.Literal.string(text)
+    return text

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from sqlglot import exp
 
 from icesql.query.dialects import types as t
 from icesql.query.dialects.aggregates import Around, wrapped
-from icesql.query.dialects.spark.calls import DIALECT, Typed, converted, unified
+from icesql.query.dialects.spark.calls import DIALECT, Typed, by_duckdb, converted, unified
 from icesql.query.dialects.spark.casts import cast
 from icesql.query.dialects.spark.expressions import Expressions
 from icesql.query.dialects.spark.functions.lambdas import LAMBDAS
@@ -41,9 +41,9 @@ def _count(self: Expressions, node: exp.Anonymous, around: Around) -> Typed:
     if len(values) == 1:
         made = duckdb("count($1)", values[0], exact=False)
     else:
-        known = " AND ".join(f"${at + 1} IS NOT NULL" for at in range(len(values)))
-        row = f"({', '.join(f'${at + 1}' for at in range(len(values)))})"
-        made = duckdb(f"count(CASE WHEN {known} THEN {row} END)", *values)
+        gaps = [f"${at + 1}" for at in range(len(values))]
+        known = " AND ".join(f"{each} IS NOT NULL" for each in gaps)
+        made = duckdb(f"count(CASE WHEN {known} THEN ({', '.join(gaps)}) END)", *values)
     return Typed(wrapped(made, around), t.BIGINT)
 
 
@@ -60,8 +60,8 @@ def _map(self: Expressions, node: exp.Anonymous) -> Typed:
         raise unsupported(f"map() of {len(given)} arguments in {DIALECT}", node)
     keys, key = unified(given[::2], node, "map()")
     values, value = unified(given[1::2], node, "map()")
-    made = duckdb("map($1, $2)", exp.Array(expressions=keys), exp.Array(expressions=values))
-    return Typed(made, t.map_of(key, value))
+    lists = [exp.Array(expressions=each) for each in (keys, values)]
+    return by_duckdb("map($1, $2)", t.map_of(key, value), *lists)
 
 
 def _struct(self: Expressions, node: exp.Anonymous) -> Typed:
@@ -77,7 +77,7 @@ def _named_struct(self: Expressions, node: exp.Anonymous) -> Typed:
     names = node.expressions[::2]
     if len(node.expressions) % 2 or not names:
         raise unsupported(f"named_struct() of {len(node.expressions)} arguments in {DIALECT}", node)
-    if not all(isinstance(each, exp.Literal) and each.is_string for each in names):
+    if not all(each.is_string for each in names):
         raise unsupported(f"named_struct() with names that are no constants in {DIALECT}", node)
     values = self.many(node.expressions[1::2])
     return _named_fields(node, [each.name for each in names], values)
@@ -130,63 +130,53 @@ def _with_flag(name: str) -> Special:
     return special
 
 
-def _unit(node: exp.Expr) -> str:
-    if isinstance(node, exp.Var) or (isinstance(node, exp.Column) and not node.table):
-        return node.name.upper()
-    raise unsupported(f"a unit that is no word in {DIALECT}", node)
+def _by_unit(name: str, months: Mapping[str, int]) -> Scalar:
+    """``name`` of the table with a word as its unit; ``months`` has units that count in months."""
 
-
-def _timestamp(self: Expressions, name: str, unit: str, node: exp.Anonymous) -> Typed:
-    values = self.many(node.expressions[1:])
-    return self.row(name, [Typed(exp.Literal.string(unit), t.STRING), *values], node)
-
-
-def _difference(self: Expressions, node: exp.Anonymous) -> Typed:
-    given = node.expressions
-    if len(given) != 3:
-        return self.row(node.name.lower(), self.many(given), node)
-    unit = _unit(given[0])
-    months = {"QUARTER": 3, "YEAR": 12}.get(unit)
-    found = _timestamp(self, "timestampdiff", "MONTH" if months else unit, node)
-    return found if months is None else Typed(duckdb(f"$1 // {months}", found.node), found.type)
-
-
-def _addition(self: Expressions, node: exp.Anonymous) -> Typed:
-    given = node.expressions
-    if len(given) != 3:
-        return self.row(node.name.lower(), self.many(given), node)
-    return _timestamp(self, "timestampadd", _unit(given[0]), node)
-
-
-def _within(name: str) -> Special:
-    """``percentile_cont(p) WITHIN GROUP (ORDER BY x)``."""
-
-    def special(self: Expressions, node: exp.Anonymous, around: Around) -> Typed:
-        order = around.order
-        if order is None:
-            if name == "mode":
-                return self.row("mode", self.many(node.expressions), node, around)
-            raise unsupported(f"{name}() without WITHIN GROUP in {DIALECT}", node)
-        around.order = None
-        key = order.expressions[0]
-        value = self.of(key.this)
-        down = bool(key.args.get("desc"))
-        if name == "mode":
-            if node.expressions or down:
-                raise unsupported(f"mode() WITHIN GROUP so in {DIALECT}", node)
-            return self.row("mode", [value], node, around)
-        share = node.expressions[0] if len(node.expressions) == 1 else None
-        if not isinstance(share, exp.Literal) or share.is_string:
-            raise unsupported(f"{name}() of a share that is no constant in {DIALECT}", node)
-        part = float(share.name)
-        if down and name == "percentile_disc":
-            raise unsupported(f"percentile_disc() WITHIN GROUP (… DESC) in {DIALECT}", node)
-        part = 1 - part if down else part
-        number = converted(value, t.DOUBLE, node)
-        made = duckdb(f"{name.replace('percentile', 'quantile')}($1, {part!r})", number)
-        return Typed(wrapped(made, around), t.DOUBLE)
+    def special(self: Expressions, node: exp.Anonymous) -> Typed:
+        if len(node.expressions) != 3:
+            return self.row(node.name.lower(), self.many(node.expressions), node)
+        unit, *values = node.expressions
+        if not isinstance(unit, exp.Var) and (not isinstance(unit, exp.Column) or unit.table):
+            raise unsupported(f"a unit that is no word in {DIALECT}", unit)
+        word = unit.name.upper()
+        counted = exp.Literal.string("MONTH" if word in months else word)
+        found = self.row(name, [Typed(counted, t.STRING), *self.many(values)], node)
+        return by_duckdb(f"$1 // {months[word]}", found.type, found) if word in months else found
 
     return special
+
+
+def _mode(self: Expressions, node: exp.Anonymous, around: Around) -> Typed:
+    """``mode(x)`` and ``mode() WITHIN GROUP (ORDER BY x)``."""
+    order, around.order = around.order, None
+    if order is None:
+        return self.row("mode", self.many(node.expressions), node, around)
+    key = order.expressions[0]
+    value = self.of(key.this)
+    if node.expressions or key.args.get("desc"):
+        raise unsupported(f"mode() WITHIN GROUP so in {DIALECT}", node)
+    return self.row("mode", [value], node, around)
+
+
+def _percentile(self: Expressions, node: exp.Anonymous, around: Around) -> Typed:
+    """``percentile_cont(p) WITHIN GROUP (ORDER BY x)``, and percentile_disc."""
+    name, order = node.name.lower(), around.order
+    if order is None:
+        raise unsupported(f"{name}() without WITHIN GROUP in {DIALECT}", node)
+    key = order.expressions[0]
+    value = self.of(key.this)
+    share = node.expressions[0] if len(node.expressions) == 1 else None
+    if not isinstance(share, exp.Literal) or share.is_string:
+        raise unsupported(f"{name}() of a share that is no constant in {DIALECT}", node)
+    part = float(share.name)
+    if key.args.get("desc"):
+        if name == "percentile_disc":
+            raise unsupported(f"percentile_disc() WITHIN GROUP (… DESC) in {DIALECT}", node)
+        part = 1 - part
+    text = f"{name.replace('percentile', 'quantile')}($1, {part!r})"
+    made = duckdb(text, converted(value, t.DOUBLE, node))
+    return Typed(wrapped(made, around), t.DOUBLE)
 
 
 def _listagg(self: Expressions, node: exp.Anonymous, around: Around) -> Typed:
@@ -219,11 +209,10 @@ def _typeof(self: Expressions, node: exp.Anonymous) -> Typed:
     if value.type.kind == "unknown" or len(node.expressions) != 1:
         raise unsupported(f"typeof() of this in {DIALECT}", node)
     text = str(value.type).replace(", ", ",").replace(": ", ":").replace("null", "void")
-    made: exp.Expr = exp.Literal.string(text)
-    if value.node.find(exp.Column, exp.Func) is not None:
-        # Keep the argument: an aggregate in it makes one row, and its columns need GROUP BY.
-        made = duckdb("CASE WHEN $1 IS NULL THEN $2 ELSE $2 END", value.node, made)
-    return Typed(made, t.STRING)
+    if value.node.find(exp.Column, exp.Func) is None:
+        return by_duckdb("$1", t.STRING, text)
+    # Keep the argument: an aggregate in it makes one row, and its columns need GROUP BY.
+    return by_duckdb("CASE WHEN $1 IS NULL THEN $2 ELSE $2 END", t.STRING, value, text)
 
 
 def _timezone(self: Expressions, node: exp.Anonymous) -> Typed:
@@ -263,21 +252,20 @@ _SCALARS: Final[dict[str, Scalar]] = {
     "to_timestamp_ltz": _to(t.TIMESTAMP),
     "try_to_date": _to(t.DATE, safe=True),
     "try_to_timestamp": _to(t.TIMESTAMP, safe=True),
-    "timestampdiff": _difference,
-    "datediff": _difference,
-    "date_diff": _difference,
-    "timestampadd": _addition,
-    "dateadd": _addition,
-    "date_add": _addition,
+    **dict.fromkeys(
+        ("timestampdiff", "datediff", "date_diff"),
+        _by_unit("timestampdiff", {"QUARTER": 3, "YEAR": 12}),
+    ),
+    **dict.fromkeys(("timestampadd", "dateadd", "date_add"), _by_unit("timestampadd", {})),
 }
 SPECIAL: Final[dict[str, Special]] = {
     **{name: _nothing_around(each) for name, each in _SCALARS.items()},
     "count": _count,
     "listagg": _listagg,
     "string_agg": _listagg,
-    "percentile_cont": _within("percentile_cont"),
-    "percentile_disc": _within("percentile_disc"),
-    "mode": _within("mode"),
+    "percentile_cont": _percentile,
+    "percentile_disc": _percentile,
+    "mode": _mode,
     **{
         name + end: _with_flag(name)
         for name in ("first", "first_value", "last", "last_value", "any_value")

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 from sqlglot import exp
 
 from icesql.query.dialects import types as t
-from icesql.query.dialects.spark.calls import DIALECT, Typed, converted
-from icesql.query.dialects.spark.functions import letters
+from icesql.query.dialects.spark.calls import DIALECT, Built, Typed, by_duckdb, converted
+from icesql.query.dialects.spark.functions.letters import CASES
 from icesql.query.dialects.spark.functions.patterns import java_pattern
 from icesql.query.dialects.spark.functions.times import constant
 from icesql.query.dialects.spark.operators import literal_number
@@ -29,29 +28,27 @@ _FORMAT: Final = re.compile(
 def _substring(given: list[Typed], at: exp.Expr) -> Typed:
     start = literal_number(given[1].node)
     length = literal_number(given[2].node) if len(given) == 3 else "0"
-    nodes = [each.node for each in given]
     if start is not None and length is not None and int(start) > 0 and int(length) >= 0:
         gaps = ", ".join(f"${n + 1}" for n in range(len(given)))
-        return Typed(duckdb(f"substring({gaps})", *nodes, exact=False), t.STRING)
+        return by_duckdb(f"substring({gaps})", t.STRING, *given, exact=False)
     begin = "(CASE WHEN $2 > 0 THEN $2 - 1 WHEN $2 < 0 THEN length($1) + $2 ELSE 0 END)"
     if len(given) == 2:
         text = f"CASE WHEN $2 IS NOT NULL THEN substring($1, greatest({begin}, 0) + 1) END"
-        return Typed(duckdb(text, *nodes), t.STRING)
+        return by_duckdb(text, t.STRING, *given)
     text = (
         "CASE WHEN $1 IS NULL OR $2 IS NULL OR $3 IS NULL THEN NULL WHEN $3 <= 0 THEN '' "
         f"ELSE substring($1, greatest({begin}, 0) + 1, "
         f"greatest(CAST({begin} AS BIGINT) + $3 - greatest({begin}, 0), 0)) END"
     )
-    return Typed(duckdb(text, *nodes), t.STRING)
+    return by_duckdb(text, t.STRING, *given)
 
 
 def _left(given: list[Typed], at: exp.Expr) -> Typed:
     count = literal_number(given[1].node)
-    nodes = [each.node for each in given]
     if count is not None and int(count) > 0:
-        return Typed(duckdb("left($1, $2)", *nodes, exact=False), t.STRING)
+        return by_duckdb("left($1, $2)", t.STRING, *given, exact=False)
     text = "CASE WHEN $1 IS NULL THEN NULL WHEN $2 <= 0 THEN '' ELSE left($1, $2) END"
-    return Typed(duckdb(text, *nodes), t.STRING)
+    return by_duckdb(text, t.STRING, *given)
 
 
 def _concat_ws(given: list[Typed], at: exp.Expr) -> Typed:
@@ -63,14 +60,14 @@ def _concat_ws(given: list[Typed], at: exp.Expr) -> Typed:
         else:
             lists.append(exp.Array(expressions=[converted(value, t.STRING, at)]))
     if not lists:
-        return Typed(duckdb("CASE WHEN $1 IS NOT NULL THEN '' END", separator.node), t.STRING)
+        return by_duckdb("CASE WHEN $1 IS NOT NULL THEN '' END", t.STRING, separator)
     text = (
         "CASE WHEN $1 IS NULL THEN NULL ELSE list_transform([list_filter($2, lambda x: x IS NOT NULL)]"
         ", lambda l: CASE WHEN len(l) = 0 THEN '' ELSE list_reduce(l, lambda x, y: x || $1 || y) END)[1]"
         " END"
     )
     whole = chained("list_concat($1, $2)", lists)
-    return Typed(duckdb(text, separator.node, whole), t.STRING)
+    return by_duckdb(text, t.STRING, separator, whole)
 
 
 # ------------------------------------------------------------------ regular expressions
@@ -83,18 +80,16 @@ def _split(given: list[Typed], at: exp.Expr) -> Typed:
     plain = re.fullmatch(r"(?:\\([^A-Za-z0-9])|[^\\^$.|?*+()\[\]{}])+", pattern)
     if plain is not None:
         text = re.sub(r"\\(.)", r"\1", pattern)
-        return Typed(
-            duckdb("string_split($1, $2)", given[0].node, exp.Literal.string(text)), _TEXTS
-        )
+        return by_duckdb("string_split($1, $2)", _TEXTS, given[0], text)
     found = java_pattern(given[1], at)
     if _read(pattern, at).shortest == 0 or "^" in pattern or "$" in pattern or "(" in pattern:
         raise unsupported(f"split() by '{pattern}' in {DIALECT}", at)
-    return Typed(duckdb("string_split_regex($1, $2)", given[0].node, found), _TEXTS)
+    return by_duckdb("string_split_regex($1, $2)", _TEXTS, given[0], found)
 
 
 def _rlike(given: list[Typed], at: exp.Expr) -> Typed:
-    made = duckdb("regexp_matches($1, $2)", given[0].node, java_pattern(given[1], at), exact=False)
-    return Typed(made, t.BOOLEAN)
+    pattern = java_pattern(given[1], at)
+    return by_duckdb("regexp_matches($1, $2)", t.BOOLEAN, given[0], pattern, exact=False)
 
 
 def _group(given: list[Typed], at: exp.Expr) -> str:
@@ -115,20 +110,24 @@ def _read(pattern: str, at: exp.Expr) -> UserPattern:
     return found
 
 
-def _regexp_extract(name: str, gives: SqlType) -> Callable[[list[Typed], exp.Expr], Typed]:
+def _matching(value: Typed, at: exp.Expr, what: str) -> str:
+    """A regular expression that never matches the empty text."""
+    pattern = java_pattern(value, at)
+    if _read(pattern, at).shortest == 0:
+        raise unsupported(f"{what} '{pattern}', which matches nothing, in {DIALECT}", at)
+    return pattern
+
+
+def _regexp_extract(name: str, gives: SqlType) -> Built:
     def built(given: list[Typed], at: exp.Expr) -> Typed:
-        made = duckdb(
-            f"{name}($1, $2, {_group(given, at)})", given[0].node, java_pattern(given[1], at)
-        )
-        return Typed(made, gives)
+        text = f"{name}($1, $2, {_group(given, at)})"
+        return by_duckdb(text, gives, given[0], java_pattern(given[1], at))
 
     return built
 
 
 def _regexp_replace(given: list[Typed], at: exp.Expr) -> Typed:
-    pattern = java_pattern(given[1], at)
-    if _read(pattern.name, at).shortest == 0:
-        raise unsupported(f"replacing '{pattern.name}', which matches nothing, in {DIALECT}", at)
+    pattern = _matching(given[1], at, "replacing")
     text = constant(given[2], at, "a replacement")
     if re.search(r"\$\{|\$\d\d|\\(?![\\$])", text) or not re.fullmatch(
         r"(?s)(\\.|\$\d|[^\\$])*", text
@@ -138,23 +137,17 @@ def _regexp_replace(given: list[Typed], at: exp.Expr) -> Typed:
     made = re.sub(
         r"(?s)\\.|\$", lambda found: {"$": "\\", r"\$": "$"}.get(found[0], found[0]), text
     )
-    written = exp.Literal.string(made)
-    return Typed(
-        duckdb("regexp_replace($1, $2, $3, 'g')", given[0].node, pattern, written), t.STRING
-    )
+    return by_duckdb("regexp_replace($1, $2, $3, 'g')", t.STRING, given[0], pattern, made)
 
 
 def _regexp_count(given: list[Typed], at: exp.Expr) -> Typed:
-    pattern = java_pattern(given[1], at)
-    if _read(pattern.name, at).shortest == 0:
-        raise unsupported(f"counting '{pattern.name}', which matches nothing, in {DIALECT}", at)
     text = "CAST(len(regexp_extract_all($1, $2, 0)) AS INT)"
-    return Typed(duckdb(text, given[0].node, pattern), t.INT)
+    return by_duckdb(text, t.INT, given[0], _matching(given[1], at, "counting"))
 
 
 def _regexp_substr(given: list[Typed], at: exp.Expr) -> Typed:
     text = "CASE WHEN regexp_matches($1, $2) THEN regexp_extract($1, $2, 0) END"
-    return Typed(duckdb(text, given[0].node, java_pattern(given[1], at)), t.STRING)
+    return by_duckdb(text, t.STRING, given[0], java_pattern(given[1], at))
 
 
 # ------------------------------------------------------------------ formats
@@ -175,9 +168,7 @@ def _format_string(given: list[Typed], at: exp.Expr) -> Typed:
             count = len(given) - 1
             raise unsupported(f"the format '{template}' of {count} values in {DIALECT}", at)
         parts.append(_formatted(found, value, template, at))
-    if not parts:
-        return Typed(exp.Literal.string(""), t.STRING)
-    return Typed(chained("$1 || $2", parts), t.STRING)
+    return Typed(chained("$1 || $2", parts or [exp.Literal.string("")]), t.STRING)
 
 
 def _formatted(found: re.Match[str], value: Typed, template: str, at: exp.Expr) -> exp.Expr:
@@ -237,7 +228,7 @@ def _format_number(given: list[Typed], at: exp.Expr) -> Typed:
             f"CASE WHEN isfinite($1) THEN format('{{:,.{places}f}}', CAST($1 AS DOUBLE)) "
             "WHEN $1 IS NOT NULL THEN error('format_number() of no finite number') END"
         )
-        return Typed(duckdb(text, value.node), t.STRING)
+        return by_duckdb(text, t.STRING, value)
     if value.type.kind == "decimal" and value.type.scale > int(places):
         raise unsupported(f"format_number() of {value.type} to {places} places in {DIALECT}", at)
     zeros = "0" * int(places)
@@ -251,7 +242,7 @@ def _format_number(given: list[Typed], at: exp.Expr) -> Typed:
     )
     if zeros:
         text += " || '.' || split_part($1, '.', 2)"
-    return Typed(duckdb(text, number), t.STRING)
+    return by_duckdb(text, t.STRING, number)
 
 
 def _str_to_map(given: list[Typed], at: exp.Expr) -> Typed:
@@ -260,19 +251,20 @@ def _str_to_map(given: list[Typed], at: exp.Expr) -> Typed:
         marks[index] = constant(each, at, "a delimiter")
     if any(_SPECIAL.search(mark) or not mark for mark in marks):
         raise unsupported(f"str_to_map() with these delimiters in {DIALECT}", at)
-    pair, key = (exp.Literal.string(mark) for mark in marks)
     text = (
         "map_from_entries(list_transform(string_split($1, $2), lambda each: "
         "{'key': CASE WHEN contains(each, $3) THEN split_part(each, $3, 1) ELSE each END, "
         "'value': CASE WHEN contains(each, $3) THEN substring(each, instr(each, $3) + length($3)) END}))"
     )
-    return Typed(duckdb(text, given[0].node, pair, key), t.map_of(t.STRING, t.STRING))
+    return by_duckdb(text, t.map_of(t.STRING, t.STRING), given[0], *marks)
 
 
-BUILT: Final[dict[str, Any]] = {
-    "upper": letters.upper,
-    "lower": letters.lower,
-    "initcap": letters.initcap,
+def _cased(text: str) -> Built:
+    return lambda given, at: by_duckdb(text, t.STRING, *given)
+
+
+BUILT: Final[dict[str, Built]] = {
+    **{name: _cased(text) for name, text in CASES.items()},
     "substring": _substring,
     "left": _left,
     "concat_ws": _concat_ws,

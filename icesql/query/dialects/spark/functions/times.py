@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from icesql.query.dialects import types as t
 from icesql.query.dialects.java_patterns import LETTERS, pieces
-from icesql.query.dialects.spark.calls import DIALECT, Typed, converted
+from icesql.query.dialects.spark.calls import DIALECT, Typed, by_duckdb, converted
 from icesql.query.dialects.spark.instants import first_instant
 from icesql.query.dialects.templates import duckdb
 from icesql.sql.positions import unsupported
@@ -35,7 +35,7 @@ _READ: Final = {
 
 def constant(value: Typed, at: exp.Expr, what: str) -> str:
     """The text of a constant argument. Raises UnsupportedSqlError for other arguments."""
-    if not isinstance(value.node, exp.Literal) or not value.node.is_string:
+    if not value.node.is_string:
         raise unsupported(f"{what} that is no constant text in {DIALECT}", at)
     return value.node.name
 
@@ -59,14 +59,11 @@ def date_format(given: list[Typed], at: exp.Expr) -> Typed:
         if is_letters and text not in _PATTERNS:
             raise unsupported(f"{text} in the pattern '{pattern}' in {DIALECT}", at)
         out.append(_PATTERNS[text] if is_letters else text.replace("%", "%%"))
-    local = converted(given[0], t.NTZ, at)
-    made = duckdb(
+    text = (
         "CASE WHEN year($1) BETWEEN 1000 AND 9999 THEN strftime($1, $2) WHEN $1 IS NOT NULL "
-        "THEN error('a year of other than four digits in date_format()') END",
-        local,
-        exp.Literal.string("".join(out)),
+        "THEN error('a year of other than four digits in date_format()') END"
     )
-    return Typed(made, t.STRING)
+    return by_duckdb(text, t.STRING, converted(given[0], t.NTZ, at), "".join(out))
 
 
 def _read(given: list[Typed], at: exp.Expr) -> exp.Expr:
@@ -74,11 +71,7 @@ def _read(given: list[Typed], at: exp.Expr) -> exp.Expr:
     pattern = _pattern(given, at)
     out, regular = [], []
     letters = [text for is_letters, text in _pieces(pattern, at) if is_letters]
-    if (
-        len(set(letters)) != len(letters)
-        or not {"yyyy", "M", "MM"} & set(letters)
-        or "yyyy" not in letters
-    ):
+    if len(set(letters)) != len(letters) or "yyyy" not in letters:
         raise unsupported(f"reading the pattern '{pattern}' in {DIALECT}", at)
     for is_letters, text in _pieces(pattern, at):
         if not is_letters:
@@ -94,15 +87,15 @@ def _read(given: list[Typed], at: exp.Expr) -> exp.Expr:
         "CASE WHEN $1 IS NULL THEN NULL WHEN regexp_full_match($1, $2) THEN strptime($1, $3) "
         "ELSE error('the text ''' || $1 || ''' is not of the pattern ' || $4) END",
         given[0].node,
-        exp.Literal.string("".join(regular)),
-        exp.Literal.string("".join(out)),
-        exp.Literal.string(pattern),
+        "".join(regular),
+        "".join(out),
+        pattern,
     )
 
 
 def to_date(given: list[Typed], at: exp.Expr) -> Typed:
     """Parse a date with a Java pattern."""
-    return Typed(duckdb("CAST($1 AS DATE)", _read(given, at)), t.DATE)
+    return by_duckdb("CAST($1 AS DATE)", t.DATE, _read(given, at))
 
 
 def to_timestamp(given: list[Typed], at: exp.Expr) -> Typed:
@@ -113,10 +106,10 @@ def to_timestamp(given: list[Typed], at: exp.Expr) -> Typed:
 def unix_of_text(given: list[Typed], at: exp.Expr) -> Typed:
     """Parse a time with a Java pattern as seconds since 1970."""
     text = "CAST(floor(epoch_us($1) / 1000000) AS BIGINT)"
-    return Typed(duckdb(text, first_instant(_read(given, at))), t.BIGINT)
+    return by_duckdb(text, t.BIGINT, first_instant(_read(given, at)))
 
 
 def from_unixtime(given: list[Typed], at: exp.Expr) -> Typed:
     """Format seconds since 1970 as text in the session's zone."""
-    moment = Typed(duckdb("make_timestamptz($1 * 1000000)", given[0].node), t.TIMESTAMP)
+    moment = by_duckdb("make_timestamptz($1 * 1000000)", t.TIMESTAMP, given[0])
     return date_format([moment, *given[1:]], at)
