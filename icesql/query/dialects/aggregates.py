@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Final
 
@@ -9,67 +10,18 @@ from msgspec import Struct
 from sqlglot import exp
 
 AGGREGATES: Final = frozenset(
-    [
-        "any_value",
-        "approx_count_distinct",
-        "arg_max",
-        "arg_max_null",
-        "arg_min",
-        "arg_min_null",
-        "avg",
-        "bit_and",
-        "bit_or",
-        "bit_xor",
-        "bool_and",
-        "bool_or",
-        "corr",
-        "count",
-        "count_if",
-        "covar_pop",
-        "covar_samp",
-        "cume_dist",
-        "dense_rank",
-        "first",
-        "first_value",
-        "kurtosis",
-        "kurtosis_pop",
-        "lag",
-        "last",
-        "last_value",
-        "lead",
-        "list",
-        "listagg",
-        "max",
-        "median",
-        "min",
-        "mode",
-        "nth_value",
-        "ntile",
-        "percent_rank",
-        "quantile_cont",
-        "quantile_disc",
-        "rank",
-        "regr_avgx",
-        "regr_avgy",
-        "regr_count",
-        "regr_intercept",
-        "regr_r2",
-        "regr_slope",
-        "regr_sxx",
-        "regr_sxy",
-        "regr_syy",
-        "row_number",
-        "skewness",
-        "stddev_pop",
-        "stddev_samp",
-        "string_agg",
-        "sum",
-        "var_pop",
-        "var_samp",
-        "grouping",
-        "grouping_id",
-        "histogram",
-    ]
+    re.findall(
+        r"\w+",
+        """
+        any_value approx_count_distinct arg_max arg_max_null arg_min arg_min_null avg
+        bit_and bit_or bit_xor bool_and bool_or corr count count_if covar_pop covar_samp
+        cume_dist dense_rank first first_value grouping grouping_id histogram kurtosis
+        kurtosis_pop lag last last_value lead list listagg max median min mode nth_value
+        ntile percent_rank quantile_cont quantile_disc rank regr_avgx regr_avgy regr_count
+        regr_intercept regr_r2 regr_slope regr_sxx regr_sxy regr_syy row_number skewness
+        stddev_pop stddev_samp string_agg sum var_pop var_samp
+        """,
+    )
 )
 
 
@@ -99,18 +51,13 @@ def with_aggregates(tree: exp.Expr, around: Callable[[exp.Expr], exp.Expr]) -> e
     """Replace each aggregate of ``tree``, or ``tree`` if it has none, by ``around`` of it."""
     calls: list[exp.Expr] = []
     _collect(tree, calls)
+    root = exp.Paren(this=tree)
     for call in calls or [tree]:
         place = exp.Placeholder()
-        if call is tree:
-            tree = place
-        else:
-            call.replace(place)
-        made = around(call)
-        if place is tree:
-            tree = made
-        else:
-            place.replace(made)
-    return tree
+        call.replace(place)
+        place.replace(around(call))
+    made: exp.Expr = root.this.pop()
+    return made
 
 
 def _collect(node: exp.Expr, found: list[exp.Expr]) -> None:

@@ -138,7 +138,8 @@ def of_iceberg(node: t.IcebergType) -> SqlType:
 
 
 _T: Final = exp.DataType.Type
-_NAMED: Final[dict[Any, SqlType]] = {
+# The types of casts without sizes.
+NAMED: Final[dict[Any, SqlType]] = {
     _T.BOOLEAN: BOOLEAN,
     _T.TINYINT: TINYINT,
     _T.SMALLINT: SMALLINT,
@@ -180,7 +181,7 @@ def of_cast(to: exp.DataType) -> SqlType | None:
         case _T.STRUCT:
             return _struct_of_cast(to)
         case _:
-            return None if to.expressions else _NAMED.get(to.this)
+            return None if to.expressions else NAMED.get(to.this)
 
 
 def of_engine(kind: str) -> SqlType:

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Final
 from sqlglot import exp
 
 from icesql.query.dialects import types as t
-from icesql.query.dialects.templates import expanded
+from icesql.query.dialects.templates import call, duckdb, expanded
 from icesql.query.dialects.trino_snowflake import formats
 from icesql.query.dialects.trino_snowflake.operators import cast
-from icesql.query.dialects.trino_snowflake.types import DECIMAL, T, common, typed, word
+from icesql.query.dialects.trino_snowflake.types import T, common, described, typed, word
 
 if TYPE_CHECKING:
     from icesql.query.dialects.trino_snowflake.translation import Translation
@@ -28,18 +28,16 @@ _PATH: Final = re.compile(r"\$(?:\.[A-Za-z_]\w*|\[[0-9]+\])*", re.ASCII)
 
 
 def _constant(self: Translation, node: exp.Expr, what: str, value: exp.Expr) -> str:
-    if isinstance(value, exp.Literal) and value.is_string:
-        return str(value.this)
+    if value.is_string:
+        return value.name
     raise self.refuse(f"{node.name.lower()}() with {what} that is no constant text", value)
 
 
 def _check_moment(self: Translation, node: exp.Expr, value: exp.Expr) -> None:
     type = self.type(value)
     if type.kind not in (*t.MOMENTS, t.NULL.kind):
-        known = "a value whose type is not known" if type == t.UNKNOWN else f"a {word(type)}"
-        raise self.refuse(
-            f"{node.name.lower()}() of {known}", value, "CAST it to DATE or TIMESTAMP"
-        )
+        what = f"{node.name.lower()}() of {described(type)}"
+        raise self.refuse(what, value, "CAST it to DATE or TIMESTAMP")
 
 
 # ---------------------------------------------------------------------- dates and times
@@ -49,15 +47,13 @@ def to_char(self: Translation, node: exp.Expr, given: Arguments) -> exp.Expr:
     """``TO_CHAR(x)`` and ``TO_CHAR(timestamp, 'YYYY-MM-DD')``."""
     if len(given) == 1:
         made = cast(self, node, given[0], exp.DataType.build("VARCHAR"))
-        made = made or exp.Cast(this=given[0].copy(), to=exp.DataType.build("VARCHAR"))
-        return typed(made, t.STRING)
+        return made or expanded("CAST($1 AS VARCHAR)", given[0])
     return _formatted(formats.from_snowflake)(self, node, given)
 
 
 def parsed_date(self: Translation, node: exp.Expr, given: Arguments) -> exp.Expr:
     """``TO_DATE(text, 'YYYY-MM-DD')``."""
-    made = _parsed(formats.from_snowflake)(self, node, given)
-    return typed(exp.Cast(this=made, to=exp.DataType.build("DATE")), t.DATE)
+    return expanded("CAST($1 AS DATE)", _parsed(formats.from_snowflake)(self, node, given))
 
 
 def _pattern(self: Translation, node: exp.Expr, value: exp.Expr, convert: Convert) -> str:
@@ -71,9 +67,9 @@ def _formatted(convert: Convert) -> Builder:
     """Functions such as ``date_format(x, '%Y-%m-%d %H:%i')``, whose patterns ``convert`` reads."""
 
     def built(self: Translation, node: exp.Expr, given: Arguments) -> exp.Expr:
-        literal = exp.Literal.string(_pattern(self, node, given[1], convert))
+        pattern = _pattern(self, node, given[1], convert)
         _check_moment(self, node, given[0])
-        return typed(expanded("strftime($1, $2)", given[0], literal), t.STRING)
+        return expanded("strftime($1, $2)", given[0], pattern)
 
     return built
 
@@ -86,13 +82,12 @@ def _parsed(convert: Convert) -> Builder:
         safe = node.name.lower().startswith("try_")
         function = "try_strptime" if safe else "strptime"
         # Formatting writes milliseconds and zeros; parsing accepts any fraction.
-        literal = exp.Literal.string(pattern.replace("%g000", "%f"))
-        made = expanded(f"{function}($1, $2)", given[0], literal)
+        made = expanded(f"{function}($1, $2)", given[0], pattern.replace("%g000", "%f"))
         if "%y" in pattern:
             # Two digits mean 1970 to 2069 here, but 1969 to 2068 in DuckDB.
             later = "CASE WHEN year($1) = 1969 THEN $1 + INTERVAL 100 YEAR ELSE $1 END"
             made = expanded(later, made)
-        return typed(made, t.NTZ)
+        return made
 
     return built
 
@@ -110,7 +105,7 @@ def joined(self: Translation, node: exp.Expr, given: Arguments) -> exp.Expr:
     made = given[0].copy()
     for each in given[1:]:
         made = expanded("$1 || $2", made, each)
-    return typed(made, t.STRING)
+    return made
 
 
 def substr(self: Translation, node: exp.Expr, given: Arguments) -> exp.Expr:
@@ -121,13 +116,13 @@ def substr(self: Translation, node: exp.Expr, given: Arguments) -> exp.Expr:
     if len(given) == 3 and isinstance(given[2], exp.Literal):
         length = ", $3"
     if plain:
-        return typed(expanded(f"substr($1, $2{length})", *given, exact=False), t.STRING)
+        return expanded(f"substr($1, $2{length})", *given, exact=False)
     text = f"CASE WHEN $2 = 0 OR $2 < -length($1) THEN '' ELSE substr($1, $2{length}) END"
     if self.dialect == "snowflake":
         if not isinstance(start, exp.Neg):
             raise self.refuse(f"{node.name.lower()}() from a place that is no constant", start)
         text = f"CASE WHEN $2 < -length($1) THEN '' ELSE substr($1, $2{length}) END"
-    return typed(expanded(text, *given), t.STRING)
+    return expanded(text, *given)
 
 
 def regexp_replace(self: Translation, node: exp.Expr, given: Arguments) -> exp.Expr:
@@ -140,8 +135,7 @@ def regexp_replace(self: Translation, node: exp.Expr, given: Arguments) -> exp.E
             "\\" if each == "$" and text[at + 1 : at + 2].isdigit() else each
             for at, each in enumerate(text)
         )
-    made = expanded("regexp_replace($1, $2, $3, 'g')", given[0], given[1], exp.Literal.string(text))
-    return typed(made, t.STRING)
+    return expanded("regexp_replace($1, $2, $3, 'g')", given[0], given[1], text)
 
 
 def json_extract_scalar(self: Translation, node: exp.Expr, given: Arguments) -> exp.Expr:
@@ -153,7 +147,7 @@ def json_extract_scalar(self: Translation, node: exp.Expr, given: Arguments) -> 
         "CASE WHEN json_type($1, $2) NOT IN ('OBJECT', 'ARRAY', 'NULL') "
         "THEN json_extract_string($1, $2) END"
     )
-    return typed(expanded(text, *given), t.STRING)
+    return expanded(text, *given)
 
 
 def decode(self: Translation, node: exp.Expr, given: Arguments) -> exp.Expr:
@@ -178,8 +172,7 @@ def count(self: Translation, node: exp.Expr, given: Arguments) -> exp.Expr:
         raise self.refuse("count() of several columns", node, "count one")
     if isinstance(given[0], exp.Star) and any(given[0].args.values()):
         raise self.refuse("count(* …)", node)
-    made = exp.Count(this=given[0].copy())
-    return typed(made, t.BIGINT)
+    return exp.Count(this=given[0].copy())
 
 
 def _within(node: exp.Expr) -> exp.WithinGroup | None:
@@ -192,17 +185,14 @@ def listagg(self: Translation, node: exp.Expr, given: Arguments) -> exp.Expr:
     delimiter = given[1].copy() if len(given) == 2 else exp.Literal.string("")
     if self.dialect == "trino" and within is None:
         raise self.refuse("listagg() without WITHIN GROUP", node)
-    value = given[0].copy()
     last: exp.Expr = delimiter
     if within is not None:
         last = exp.Order(
             this=delimiter, expressions=[e.copy() for e in within.expression.expressions]
         )
         within.replace(node)
-    made: exp.Expr = exp.Anonymous(this="string_agg", expressions=[value, last])
-    if self.dialect == "snowflake":
-        made = exp.Anonymous(this="coalesce", expressions=[made, exp.Literal.string("")])
-    return typed(made, t.STRING)
+    made = call("string_agg", given[0].copy(), last)
+    return duckdb("coalesce($1, '')", made) if self.dialect == "snowflake" else made
 
 
 def percentile(self: Translation, node: exp.Expr, given: Arguments) -> exp.Expr:
@@ -215,8 +205,7 @@ def percentile(self: Translation, node: exp.Expr, given: Arguments) -> exp.Expr:
         raise self.refuse(f"{node.name.lower()}() of a descending order", node)
     value = ordered.this.copy()
     within.replace(node)
-    name = node.name.lower().replace("percentile", "quantile")
-    return exp.Anonymous(this=name, expressions=[value, given[0].copy()])
+    return call(node.name.lower().replace("percentile", "quantile"), value, given[0].copy())
 
 
 def to_decimal(self: Translation, node: exp.Expr, given: Arguments) -> exp.Expr:
@@ -229,7 +218,7 @@ def to_decimal(self: Translation, node: exp.Expr, given: Arguments) -> exp.Expr:
     parameters = [exp.DataTypeParam(this=exp.Literal.number(each)) for each in sizes]
     to = exp.DataType(this=T.DECIMAL, expressions=parameters, nested=False)
     kind = exp.TryCast if node.name.lower().startswith("try_") else exp.Cast
-    return typed(kind(this=given[0].copy(), to=to), DECIMAL)
+    return kind(this=given[0].copy(), to=to)
 
 
 # The builders by their names in the function tables.

@@ -55,4 +55,4 @@ def _may_be_nan(self: Translation, node: exp.Expr) -> bool:
 def _is_number(node: exp.Expr) -> bool:
     while isinstance(node, exp.Paren | exp.Neg):
         node = node.this
-    return isinstance(node, exp.Literal) and not node.is_string
+    return node.is_number

@@ -16,6 +16,7 @@ from icesql.query.dialects.trino_snowflake.types import (
     DECIMAL,
     INTERVAL,
     T,
+    described,
     type_of_cast,
     typed,
     word,
@@ -133,7 +134,7 @@ def _moved(self: Translation, node: exp.Add | exp.Sub) -> exp.Expr | None:
     """Cast a date plus an interval to a date, because it is a timestamp in DuckDB."""
     types = [self.type(node.this), self.type(node.expression)]
     if INTERVAL in types and t.DATE in types:
-        return typed(exp.Cast(this=node.copy(), to=exp.DataType.build("DATE")), t.DATE)
+        return exp.Cast(this=node.copy(), to=exp.DataType.build("DATE"))
     if types == [t.DATE, t.DATE] and self.dialect == "trino":
         raise self.refuse("date - date", node, "write date_diff('day', …)")
     if INTERVAL in types and t.UNKNOWN in types:
@@ -150,8 +151,7 @@ def _subscript(self: Translation, node: exp.Bracket) -> exp.Expr:
     index = node.expressions[0]
     text = _ELEMENTS.get((self.dialect, type.kind))
     if text is None or (type.kind == "array" and self.type(index).kind not in t.INTEGRAL):
-        known = "value whose type is not known" if type == t.UNKNOWN else word(type)
-        raise self.refuse(f"a subscript of a {known}", node)
+        raise self.refuse(f"a subscript of {described(type)}", node)
     return expanded(text, node.this, index)
 
 
@@ -227,84 +227,65 @@ def cast(
         raise self.refuse(f"a cast to {to.sql(dialect=self.dialect)}", node)
     if given == t.VARIANT:
         raise self.refuse("a cast of a variant", node)
-    function = "TRY_CAST" if safe else "CAST"
-    match word(wanted):
-        case "integer":
-            return _to_integer(self, node, value, given, to.sql(dialect="duckdb"), function)
-        case "decimal":
+    function, name = "TRY_CAST" if safe else "CAST", to.sql(dialect="duckdb")
+    is_trino, text = self.dialect == "trino", ""
+    match word(wanted), word(given):
+        case "integer", "double":
+            text = f"{function}(round($1) AS {name})"
+        case "integer", "text" if is_trino:
+            wrong = "NULL" if safe else "error('Cannot cast varchar to a number')"
+            text = (
+                f"CASE WHEN regexp_full_match($1, '[+-]?[0-9]+') THEN {function}($1 AS {name}) "
+                f"WHEN $1 IS NOT NULL THEN {wrong} END"
+            )
+        case "integer", "unknown":
+            text = (
+                "CASE WHEN typeof($1) IN ('DOUBLE', 'FLOAT') "
+                f"THEN {function}(round(TRY_CAST($1 AS DOUBLE)) AS {name}) "
+                f"ELSE {function}($1 AS {name}) END"
+            )
+        case "integer", "date" | "timestamp" | "timestamptz" | "array" | "map" | "row":
+            raise self.refuse(f"a cast of a {word(given)} to {name}", node)
+        case "decimal", _:
             for each in (38, 0)[len(to.expressions) :]:
                 to.append("expressions", exp.DataTypeParam(this=exp.Literal.number(each)))
-        case "boolean" if self.dialect == "snowflake" and given == t.STRING:
+        case "boolean", "text" if not is_trino:
             # DuckDB's cast does not accept "on" and "off".
-            (row,) = functions("snowflake")["try_to_boolean" if safe else "to_boolean"]
-            return typed(expanded(row.text, value), t.BOOLEAN)
-        case "double" if self.dialect == "snowflake":
+            (row,) = functions(self.dialect)["try_to_boolean" if safe else "to_boolean"]
+            text = row.text
+        case "double", _ if not is_trino:
             to.set("this", T.DOUBLE)
-        case "text":
-            return _to_text(self, node, value, given, to, function)
-        case "timestamp" | "timestamptz" | "time":
+        case "text", _:
+            text = _to_text(self, node, given, to, function)
+        case "timestamp" | "timestamptz" | "time", _:
             _check_precision(self, node, value, given, to)
             if isinstance(value, exp.Literal) and value.name.endswith(" UTC"):
                 # In this form a condition on it prunes.
                 value.set("this", value.name.removesuffix(" UTC") + "+00:00")
             to.set("expressions", None)
-    return None
-
-
-def _to_integer(
-    self: Translation, node: exp.Expr, value: exp.Expr, given: SqlType, name: str, function: str
-) -> exp.Expr | None:
-    kept = None
-    match word(given):
-        case "double":
-            kept = f"{function}(round($1) AS {name})"
-        case "text" if self.dialect == "trino":
-            wrong = "NULL" if function == "TRY_CAST" else "error('Cannot cast varchar to a number')"
-            kept = (
-                f"CASE WHEN regexp_full_match($1, '[+-]?[0-9]+') THEN {function}($1 AS {name}) "
-                f"WHEN $1 IS NOT NULL THEN {wrong} END"
-            )
-        case "unknown":
-            kept = (
-                "CASE WHEN typeof($1) IN ('DOUBLE', 'FLOAT') "
-                f"THEN {function}(round(TRY_CAST($1 AS DOUBLE)) AS {name}) "
-                f"ELSE {function}($1 AS {name}) END"
-            )
-        case "date" | "timestamp" | "timestamptz" | "array" | "map" | "row":
-            raise self.refuse(f"a cast of a {word(given)} to {name}", node)
-    if kept is None:
-        return None
-    return typed(expanded(kept, value), t.BIGINT)
+    return typed(expanded(text, value), wanted) if text else None
 
 
 def _to_text(
-    self: Translation,
-    node: exp.Expr,
-    value: exp.Expr,
-    given: SqlType,
-    to: exp.DataType,
-    function: str,
-) -> exp.Expr | None:
+    self: Translation, node: exp.Expr, given: SqlType, to: exp.DataType, function: str
+) -> str:
+    """DuckDB's expression of a cast to text, "" for its own cast."""
     if word(given) not in _SAME_TEXT:
-        shown = "a value whose type is not known" if given == t.UNKNOWN else f"a {word(given)}"
         hint = "" if given == t.UNKNOWN else "its text is another than DuckDB's; use a format"
-        raise self.refuse(f"a cast of {shown} to text", node, hint)
+        raise self.refuse(f"a cast of {described(given)} to text", node, hint)
     if to.this in (T.CHAR, T.NCHAR) and self.dialect == "trino":
         raise self.refuse("a cast to CHAR, which pads with spaces,", node, "cast to VARCHAR")
-    size = to.expressions[0].name if to.expressions else None
-    if to.this in (T.CHAR, T.NCHAR) and size is None:
+    size = to.expressions[0].name if to.expressions else ""
+    if to.this in (T.CHAR, T.NCHAR) and not size:
         size = "1"
-    if size is None or not size.isdigit() or int(size) > 1_000_000:
+    if not size.isdigit() or int(size) > 1_000_000:
         to.set("expressions", None)
-        return None
+        return ""
+    text = f"{function}($1 AS VARCHAR)"
+    if self.dialect == "trino":
+        return f"left({text}, {size})"
     too_long = "NULL" if function == "TRY_CAST" else _TOO_LONG
-    text = (
-        f"left({function}($1 AS VARCHAR), {size})"
-        if self.dialect == "trino"
-        else f"CASE WHEN length({function}($1 AS VARCHAR)) > {size} "
-        f"THEN {too_long} ELSE {function}($1 AS VARCHAR) END"
-    )
-    return typed(expanded(text, value), t.STRING)
+    return f"CASE WHEN length({text}) > {size} THEN {too_long} ELSE {text} END"
 
 
 _TOO_LONG: Final = "error('String is too long and would be truncated')"

@@ -9,7 +9,7 @@ from sqlglot import exp
 from sqlglot.errors import ErrorLevel, UnsupportedError
 
 from icesql.iceberg.schema import Schema
-from icesql.iceberg.types import IcebergType
+from icesql.iceberg.types import IcebergType, TimeType
 from icesql.query.dialects import types as t
 from icesql.query.dialects.aggregates import with_aggregates
 from icesql.query.dialects.functions import (
@@ -25,11 +25,12 @@ from icesql.query.dialects.scope import Columns, Scope, names_of
 from icesql.query.dialects.templates import filled
 from icesql.query.dialects.trino_snowflake import operators
 from icesql.query.dialects.trino_snowflake.builders import BUILDERS
+from icesql.query.dialects.trino_snowflake.nan import COMPARISONS
 from icesql.query.dialects.trino_snowflake.types import (
+    TIME,
     common,
     converted,
     type_of,
-    type_of_column,
     word,
 )
 from icesql.query.dialects.types import SqlType
@@ -39,8 +40,8 @@ from icesql.sql.remedies import meaning
 _WRAPPERS: Final = (exp.Filter, exp.IgnoreNulls, exp.RespectNulls, exp.WithinGroup, exp.Window)
 # Nodes that have the same meaning in DuckDB.
 _PLAIN: Final = (
-    exp.And, exp.Or, exp.Not, exp.Paren, exp.Neg, exp.Add, exp.Sub, exp.Mul, exp.EQ, exp.NEQ,
-    exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Like, exp.Escape, exp.Between, exp.In, exp.Is,
+    *COMPARISONS, exp.And, exp.Or, exp.Not, exp.Paren, exp.Neg, exp.Add, exp.Sub, exp.Mul,
+    exp.Like, exp.Escape, exp.Between, exp.In, exp.Is,
     exp.NullSafeEQ, exp.NullSafeNEQ, exp.Exists, exp.Any, exp.All, exp.Case, exp.If, exp.Interval,
     exp.Column, exp.Identifier, exp.Dot, exp.Literal, exp.Null, exp.Boolean, exp.Star, exp.Alias,
     exp.Tuple, exp.Subquery, exp.Window, exp.WindowSpec, exp.Ordered, exp.Order, exp.Filter,
@@ -94,7 +95,7 @@ class Translation(Queries):
 
     def column_type(self, type: IcebergType) -> SqlType:
         """The dialect's type of a table column."""
-        return type_of_column(type)
+        return TIME if isinstance(type, TimeType) else super().column_type(type)
 
     def select(self, node: exp.Select, scope: Scope) -> Columns | None:
         """Translate a SELECT in place; return its columns, None if they are not known."""

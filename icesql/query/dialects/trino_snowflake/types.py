@@ -7,7 +7,6 @@ from typing import Any, Final
 
 from sqlglot import exp
 
-from icesql.iceberg import types as iceberg
 from icesql.query.dialects import types as t
 from icesql.query.dialects.scope import Scope, below
 from icesql.query.dialects.types import SqlType
@@ -21,15 +20,12 @@ DECIMAL: Final = SqlType("decimal")
 TIME: Final = SqlType("time")
 
 _OF_CASTS: Final[dict[Any, SqlType]] = {
-    **dict.fromkeys((T.TINYINT, T.SMALLINT, T.INT, T.BIGINT), t.BIGINT),
-    **dict.fromkeys((T.FLOAT, T.DOUBLE), t.DOUBLE),
+    **{name: of for name, of in t.NAMED.items() if of != t.NULL},
+    **dict.fromkeys((T.TINYINT, T.SMALLINT, T.INT), t.BIGINT),
+    T.FLOAT: t.DOUBLE,
     T.DECIMAL: DECIMAL,
-    T.BOOLEAN: t.BOOLEAN,
-    **dict.fromkeys((T.VARCHAR, T.TEXT, T.CHAR, T.NCHAR, T.NVARCHAR), t.STRING),
-    **dict.fromkeys((T.BINARY, T.VARBINARY), t.BINARY),
-    T.DATE: t.DATE,
-    **dict.fromkeys((T.TIMESTAMP, T.TIMESTAMPNTZ, T.DATETIME), t.NTZ),
-    **dict.fromkeys((T.TIMESTAMPTZ, T.TIMESTAMPLTZ), t.TIMESTAMP),
+    **dict.fromkeys((T.NCHAR, T.NVARCHAR), t.STRING),
+    **dict.fromkeys((T.TIMESTAMP, T.DATETIME), t.NTZ),
     T.TIME: TIME,
     T.UUID: t.UUID,
     T.ARRAY: ARRAY,
@@ -50,6 +46,11 @@ def word(of: SqlType) -> str:
     return _WORDS.get(of.kind, of.kind)
 
 
+def described(of: SqlType) -> str:
+    """A value of a type in messages."""
+    return "a value whose type is not known" if of == t.UNKNOWN else f"a {word(of)}"
+
+
 def typed(made: exp.Expr, type: SqlType) -> exp.Expr:
     """``made`` with its type, which ``type_of`` then knows."""
     made.meta["type"] = type
@@ -59,11 +60,6 @@ def typed(made: exp.Expr, type: SqlType) -> exp.Expr:
 def type_of_cast(to: exp.DataType) -> SqlType | None:
     """The type of a cast's target; None for a type that neither dialect has."""
     return _OF_CASTS.get(to.this)
-
-
-def type_of_column(type: iceberg.IcebergType) -> SqlType:
-    """The type of an Iceberg column."""
-    return TIME if isinstance(type, iceberg.TimeType) else t.of_iceberg(type)
 
 
 def converted(argument: SqlType, wanted: SqlType) -> SqlType | None:
