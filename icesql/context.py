@@ -183,10 +183,6 @@ def read_in_time(function: Callable[[], T], length: int) -> T:
     return query.wait_for(partial(copy_context().run, function))
 
 
-def _no_engine(*_: Any) -> None:
-    """The ``evaluate`` of a context without a session."""
-
-
 class QueryContext(Struct):
     """Made by ``session`` for one statement and handed down; nothing about a query is global.
 
@@ -214,8 +210,8 @@ class QueryContext(Struct):
     # maintenance.
     commit_seconds: float | None = 60.0
     # The rows of SQL without tables on the session's engine; see ``LocalEngine.evaluate``.
-    evaluate: Callable[[str, Sequence[Any], QueryContext], list[tuple[Any, ...]] | None] = (
-        _no_engine
+    evaluate: Callable[[str, Sequence[Any], QueryContext], list[tuple[Any, ...]] | None] | None = (
+        None
     )
     # The tree of a SELECT as JSON by the session's engine; see ``EngineTree``.
     serialize: Callable[[str], str] | None = None

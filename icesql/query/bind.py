@@ -10,7 +10,6 @@ from icesql.errors import found_at
 from icesql.query.bound import BoundQuery, FileScan, ScanNote
 from icesql.query.columns import bind_columns, name_nested_queries
 from icesql.query.constants.current_time import stop_clock
-from icesql.query.constants.evaluated import Evaluate
 from icesql.query.constants.session_values import put_session_literals, put_session_values
 from icesql.query.dialects.translate import translate
 from icesql.query.metadata_scan import Found, load, metadata_scan
@@ -47,16 +46,12 @@ def bind(
     *,
     on_spark: bool = False,
     for_explain: bool = True,
-    evaluate: Evaluate | None = None,
-    prunes_files: bool = True,
 ) -> BoundQuery:
     """The query over scans; each table that the query names is opened once.
 
     ``on_spark`` binds the Spark text of the statement, if it has one.
     ``for_explain`` also writes the text of each condition and its outcome for EXPLAIN, which
     takes time.
-    ``evaluate`` computes constants of conditions on the engine, and later, if ``prunes_files``,
-    conditions on the bounds of files.
     Raises ColumnNotFoundError, AmbiguousColumnError, SnapshotNotFoundError, UnsupportedSqlError,
     the errors of ``SearchPath.load``, and for local files those of ``bind_files``. Reads no
     manifests or data.
@@ -117,8 +112,6 @@ def bind(
         query,
         spark=conditions,
         for_explain=for_explain,
-        evaluate=None if spark is not None else evaluate,
-        prunes_files=prunes_files,
     )
     projected = bind_columns(tree, scopes, filtered, edits)
     edges = _edges(scopes, filtered, query)

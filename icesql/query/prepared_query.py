@@ -32,6 +32,7 @@ from icesql.query.pushdown.computed.reading import expression_of
 from icesql.query.pushdown.implied import implied_by
 from icesql.query.pushdown.predicate import COMPARISONS
 from icesql.query.pushdown.push_down import conjuncts, wants_extremes, with_names
+from icesql.query.pushdown.select_keys import COMPARED
 from icesql.sql.parameters import literal, write_literal
 from icesql.sql.user_text import VALUE, UserText
 
@@ -49,7 +50,7 @@ _LARGEST: Final = (1 << 63) - 1
 _INTEGERS: Final = (t.IntegerType, t.LongType, t.DecimalType)
 # Nodes allowed in a WHERE with parameters. None of them has a value that changes.
 _PLAIN: Final = (
-    exp.Where, exp.And, exp.Paren, exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Is,
+    *COMPARED, exp.Where, exp.And, exp.Paren, exp.Is,
     exp.Not, exp.Null, exp.Boolean, exp.Between, exp.In, exp.Column, exp.Identifier, exp.Literal,
     exp.Neg,
 )  # fmt: skip
@@ -103,29 +104,20 @@ class PreparedQuery(Struct, frozen=True):
         if query.settings != self.settings or query.tables or names.in_transaction:
             return None
         try:
-            tables = self._open_tables(names, query)
+            found = open_tables(self.bound.references, names, query)
         except Error:
             return None  # binding raises it with its offset in the SQL
-        if tables is None or tuple(map(_version, tables)) != self.tables:
-            return None
-        scans = tuple(
-            replace(scan, table=table) for scan, table in zip(self.bound.scans, tables, strict=True)
-        )
-        if not self.kinds:
-            return scans
-        (scan,) = scans
-        return (replace(scan, row_filter=_pushed(self.conditions, values, scan, query)),)
-
-    def _open_tables(self, names: SearchPath, query: QueryContext) -> list[Table] | None:
-        tables = []
-        found = open_tables(self.bound.references, names, query)
-        for scan, each in zip(self.bound.scans, found, strict=True):
-            if each is None or each.travel is not None:
+        scans = []
+        for scan, each, version in zip(self.bound.scans, found, self.tables, strict=True):
+            if each is None or each.travel is not None or _version(each.table) != version:
                 return None
             if each.metadata_table != scan.metadata_table:
                 return None
-            tables.append(each.table)
-        return tables
+            scans.append(replace(scan, table=each.table))
+        if not self.kinds:
+            return tuple(scans)
+        (scan,) = scans
+        return (replace(scan, row_filter=_pushed(self.conditions, values, scan, query)),)
 
     def over(self, scans: tuple[TableScan, ...], values: Sequence[Any]) -> BoundQuery:
         """The query over the scans that ``current_scans`` returned for these values."""
@@ -270,8 +262,8 @@ def _condition(
         return None
     resolve = resolver(scope, scope.items[0], scan.schema)
     if not any("parameter" in each.meta for each in node.walk()):
-        return implied_by(expression_of(node), resolve, query, None).predicate
-    if not isinstance(node, exp.EQ | exp.NEQ | exp.LT | exp.LTE | exp.GT | exp.GTE):
+        return implied_by(expression_of(node), resolve, query, asks=False).predicate
+    if not isinstance(node, COMPARED):
         return None
     column, value, name = node.this, node.expression, expression_of(node).name
     if "parameter" in column.meta:
@@ -279,8 +271,7 @@ def _condition(
     field, place = column_of(column, resolve), value.meta.get("parameter")
     if field is None or not isinstance(place, int):
         return None
-    is_text = isinstance(value, exp.Literal) and value.is_string
-    if not isinstance(field.type, t.StringType if is_text else _INTEGERS):
+    if not isinstance(field.type, t.StringType if value.is_string else _INTEGERS):
         return None
     return Compared(place - 1, COMPARISONS[name], Term(field.field_id, field.name), field.type)
 

@@ -326,6 +326,7 @@ class Pipeline:
     ) -> tuple[Query, BoundQuery]:
         from icesql.query.bind import bind
 
+        query.evaluate = self.engines.evaluate
         statement = self.with_versions(statement, query)
         on_spark = _is_for_spark(statement, query)
         with nullcontext() if statement.sources is None else statement.sources.placing():
@@ -335,9 +336,6 @@ class Pipeline:
                 query,
                 on_spark=on_spark,
                 for_explain=for_explain,
-                evaluate=self.engines.evaluate,
-                # Only if DuckDB's evaluation has the meaning of the text.
-                prunes_files=query.settings.engine != "spark",
             )
         return statement, bound
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from icesql.query.constants.casts import INTEGERS, cast
 from icesql.query.constants.constant import Constant, Kind, NotConstant
@@ -14,25 +14,21 @@ if TYPE_CHECKING:
     from icesql.context import QueryContext
 
 K = TypeVar("K")
-# Runs SQL without tables on the engine, with parameters; None if it raises.
-Evaluate = Callable[[str, Sequence[Any], "QueryContext"], "list[tuple[Any, ...]] | None"]
 
 
-def evaluated(
-    wanted: Mapping[K, str], query: QueryContext, evaluate: Evaluate
-) -> dict[K, Constant]:
-    """Evaluate constant SQL expressions, given by key, in one query.
+def evaluated(wanted: Mapping[K, str], query: QueryContext) -> dict[K, Constant]:
+    """Evaluate constant SQL expressions, given by key, in one query; none without an engine.
 
     Expressions for which the engine raises and values without a ``Constant`` are left out.
     """
-    if not wanted:
+    if not wanted or query.evaluate is None:
         return {}
     selected = ", ".join(f"typeof({sql}), CAST({sql} AS VARCHAR)" for sql in wanted.values())
-    rows = evaluate(f"SELECT {selected}", [], query)
+    rows = query.evaluate(f"SELECT {selected}", [], query)
     if not rows:
         # One of them fails; the others may still have values.
         each_alone = [{each: sql} for each, sql in wanted.items()] if len(wanted) > 1 else []
-        return {k: v for one in each_alone for k, v in evaluated(one, query, evaluate).items()}
+        return {k: v for one in each_alone for k, v in evaluated(one, query).items()}
     return {
         each: constant
         for each, kind, text in zip(wanted, rows[0][::2], rows[0][1::2], strict=True)

@@ -7,13 +7,14 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 from sqlglot import exp
 
 from icesql.iceberg import types as t
 from icesql.iceberg.expressions.predicate import ALWAYS_TRUE, Predicate
 from icesql.query.constants.constant import Constant, Kind
 from icesql.query.constants.current_time import clock_time, time_literal
-from icesql.query.constants.evaluated import Evaluate, evaluated
+from icesql.query.constants.evaluated import evaluated
 from icesql.query.names import Resolve, child_of
 from icesql.query.pushdown.computed.expression import (
     COMPARISONS,
@@ -56,52 +57,39 @@ def implied_by(
     written: Expression,
     resolve: Resolve,
     query: QueryContext,
-    evaluate: Evaluate | None,
     sql: str = "",
     *,
-    prunes_files: bool = True,
+    asks: bool = True,
 ) -> Implied:
     """The implications of a condition for the scan whose columns ``resolve`` finds.
 
     ``resolve`` returns the field, at any depth, of a column of the condition in the scan,
-    None for columns of other tables. Terms are named by the field alone. ``evaluate`` computes
-    constants now, and conditions on files when the scan is planned. Without ``prunes_files``
-    another engine runs the query: only constants that are the same in every engine are computed,
-    and no conditions on files. ``sql`` is the text of the condition for users.
+    None for columns of other tables. Terms are named by the field alone. With ``asks`` the engine
+    of ``query`` computes constants now, and conditions on files when the scan is planned. If
+    Spark runs the query, only constants that are the same in every engine are computed, and no
+    conditions on files. ``sql`` is the text of the condition for users.
     """
+    asks = asks and query.evaluate is not None
+    prunes_files = query.settings.engine != "spark"
     try:
         resolved = resolved_in(written, resolve, query)
-        return _implied(resolved, query, evaluate, sql, prunes_files=prunes_files)
+        implied, translator = simpler(resolved), Translator(query)
+        if asks:
+            translator.known = _evaluated_constants(implied, translator, everything=prunes_files)
+        predicate = translator.implied(implied)
+        found = Implied(predicate, tuple(translator.reasons))
+        if not asks or not prunes_files or not (found.reasons or predicate is ALWAYS_TRUE):
+            return found
+        from icesql.query.pushdown.computed.range_question import file_condition
+
+        nodes = resolved.walk()
+        if len(nodes) > MOST_NODES or any(each.name == "opaque" for each in nodes):
+            return found
+        utc = query.settings.timezone.upper() in _UTC
+        known = _with_constants(implied, translator.known)
+        return replace(found, condition=file_condition(resolved, known, sql, utc=utc))
     except RecursionError:
         return Implied(reasons=("it is nested too deeply",))
-
-
-def _implied(
-    resolved: Expression,
-    query: QueryContext,
-    evaluate: Evaluate | None,
-    sql: str,
-    *,
-    prunes_files: bool,
-) -> Implied:
-    implied = simpler(resolved)
-    translator = Translator(query)
-    if evaluate is not None:
-        translator.known = _evaluated_constants(
-            implied, translator, evaluate, everything=prunes_files
-        )
-    predicate = translator.implied(implied)
-    reasons = tuple(translator.reasons)
-    if evaluate is None or not prunes_files or not (reasons or predicate is ALWAYS_TRUE):
-        return Implied(predicate, reasons)
-    from icesql.query.pushdown.computed.range_question import file_condition
-
-    nodes = list(resolved.walk())
-    if len(nodes) > MOST_NODES or any(each.name == "opaque" for each in nodes):
-        return Implied(predicate, reasons)
-    utc = query.settings.timezone.upper() in _UTC
-    known = _with_constants(implied, translator.known)
-    return Implied(predicate, reasons, file_condition(resolved, known, sql, evaluate, utc=utc))
 
 
 def resolved_in(written: Expression, resolve: Resolve, query: QueryContext) -> Expression:
@@ -140,7 +128,7 @@ def _clock(name: str, query: QueryContext) -> Expression:
 
 
 def _evaluated_constants(
-    implied: Expression, translator: Translator, evaluate: Evaluate, *, everything: bool
+    implied: Expression, translator: Translator, *, everything: bool
 ) -> dict[Expression, Constant]:
     """The values of constant operands of comparisons that are not literals."""
     wanted: dict[Expression, str] = {}
@@ -156,7 +144,7 @@ def _evaluated_constants(
                 wanted[each] = write(each, lambda _: "NULL")
     if len(wanted) > _MOST_CONSTANTS or sum(map(len, wanted.values())) > _LONGEST:
         return {}
-    return evaluated(wanted, translator.query, evaluate)
+    return evaluated(wanted, translator.query)
 
 
 def _with_constants(implied: Expression, known: Mapping[Expression, Constant]) -> Expression:

@@ -19,7 +19,6 @@ from sqlglot import exp
 from icesql.iceberg.expressions.predicate import ALWAYS_TRUE, And, Leaf, Or, Predicate
 from icesql.iceberg.schema import Schema
 from icesql.query.bound import PushedConjunct
-from icesql.query.constants.evaluated import Evaluate
 from icesql.query.names import FromItem, SelectScope, meaning_of, resolver
 from icesql.query.pushdown.computed.expression import (
     MOST_NODES,
@@ -91,20 +90,17 @@ def push_down(
     *,
     spark: SparkConditions | None = None,
     for_explain: bool = True,
-    evaluate: Evaluate | None = None,
-    prunes_files: bool = True,
 ) -> tuple[tuple[TableScan, ...], tuple[PushedConjunct, ...]]:
     """The scans with row filters and limits, and the outcome of each condition.
 
     ``spark`` selects the conditions of a text that Spark itself runs. ``for_explain`` also writes
-    the texts of the conditions for EXPLAIN, which takes time. ``evaluate`` and
-    ``prunes_files``: see ``implied_by``.
+    the texts of the conditions for EXPLAIN, which takes time.
     ``scopes`` are the SELECTs of ``tree``, inner ones first. The tree is not changed.
     """
     if not query.settings.prune:
         return scans, ()
     scope_of = {id(scope.select): scope for scope in scopes}
-    pusher = _Pusher(scans, query, scope_of, spark, for_explain, evaluate, prunes_files)
+    pusher = _Pusher(scans, query, scope_of, spark, for_explain)
     pusher.uses = Counter(id(item.query) for scope in scopes for item in scope.items if item.query)
     for scope in reversed(scopes):
         pusher.push(scope)
@@ -148,8 +144,6 @@ class _Pusher(Struct):
     scope_of: dict[int, SelectScope]
     spark: SparkConditions | None
     for_explain: bool
-    evaluate: Evaluate | None
-    prunes_files: bool
     uses: Counter[int] = field(default_factory=Counter)
     filters: dict[int, list[Predicate]] = field(default_factory=dict)
     conditions: dict[int, list[FileCondition]] = field(default_factory=dict)
@@ -253,9 +247,8 @@ class _Pusher(Struct):
                 condition.expression,
                 resolve,
                 self.query,
-                self.evaluate,
                 condition.sql,
-                prunes_files=self.prunes_files,
+                asks=self.spark is None,
             )
             predicate, file_condition = implied.predicate, implied.condition
             reasons += implied.reasons

@@ -194,6 +194,7 @@ class OuterJoins:
 
 # SELECTs that process each row separately.
 
+COMPARED: Final = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE)
 # Nodes whose value depends on one row.
 OF_ONE_ROW: Final = (
     exp.Column, exp.Identifier, exp.Alias, exp.Literal, exp.Boolean, exp.Null, exp.Paren, exp.Cast,

@@ -56,7 +56,7 @@ def computed(node: exp.Expr, query: QueryContext) -> Value:
     if all(map(_is_computed, left.walk())):
         with suppress(NotWritable):
             made = replaced(expression_of_text(left), _as_it_is)
-            found = evaluated({"": write(made, lambda _: "NULL")}, query, query.evaluate).get("")
+            found = evaluated({"": write(made, lambda _: "NULL")}, query).get("")
             value = None if found is None else _given(found)
             # A number of days between two dates is not a time.
             has_date = any(each.value == "DATE" for each in made.walk())

@@ -33,4 +33,5 @@ def ask(sql: str, values: Sequence[Any], query: QueryContext) -> list[tuple[Any,
 def translate(condition: str | exp.Expr, resolve: Resolve, query: QueryContext) -> Implied:
     """The implications of a condition in DuckDB's dialect."""
     tree = sqlglot.parse_one(condition, read="duckdb") if isinstance(condition, str) else condition
-    return implied_by(expression_of(tree), resolve, query, ask)
+    query.evaluate = ask
+    return implied_by(expression_of(tree), resolve, query)

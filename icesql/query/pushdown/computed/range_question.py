@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import Struct
 
 from icesql.iceberg import types as t
-from icesql.query.constants.evaluated import Evaluate
 from icesql.query.pushdown.computed.expression import (
     COMPARISONS,
     OPPOSITE,
@@ -43,7 +42,7 @@ _LAST_DAY: Final = 2_932_800
 
 
 def file_condition(
-    written: Expression, implied: Expression, sql: str, evaluate: Evaluate, *, utc: bool
+    written: Expression, implied: Expression, sql: str, *, utc: bool
 ) -> FileCondition | None:
     """The condition to evaluate for files; ``implied`` follows from ``written``. None without one.
 
@@ -71,7 +70,7 @@ def file_condition(
         return None
     types = tuple(each.type for each in fields.values())
     question = _sql(select, types)
-    decide = _Decider(question, types, evaluate, writer.widened, box != "TRUE", exact is not None)
+    decide = _Decider(question, types, writer.widened, box != "TRUE", exact is not None)
     return FileCondition(sql, tuple(fields), decide)
 
 
@@ -80,7 +79,6 @@ class _Decider(Struct, frozen=True):
 
     question: str
     types: tuple[t.IcebergType, ...]
-    evaluate: Evaluate
     widened: bool
     has_boxes: bool
     has_exact: bool
@@ -109,8 +107,8 @@ class _Decider(Struct, frozen=True):
                 [each.nulls for each in rows],
                 [each.nans for each in rows],
             ]
-        found = self.evaluate(self.question, parameters, query)
-        if found is None or len(found) != len(places):
+        found = query.evaluate and query.evaluate(self.question, parameters, query)
+        if not found or len(found) != len(places):
             return None
         verdicts = [True] * len(ranges)
         for at, (verdict,) in zip(places, found, strict=True):

@@ -15,14 +15,14 @@ from sqlglot import exp
 
 from icesql.query.names import SelectScope
 from icesql.query.plain_calls import is_plain_call
-from icesql.query.pushdown.select_keys import OF_ONE_ROW, SELECT_PARTS, has_only
+from icesql.query.pushdown.select_keys import COMPARED, OF_ONE_ROW, SELECT_PARTS, has_only
 from icesql.scan.table_scan import TableScan
 
 _PARTS: Final = SELECT_PARTS | {"where", "group", "order", "limit", "offset", "distinct"}
 _GROUPED: Final = _PARTS | {"having", "qualify", "windows"}
 _CONDITION: Final = (
-    *OF_ONE_ROW, exp.Where, exp.And, exp.Or, exp.Not, exp.Is, exp.In, exp.Between, exp.EQ,
-    exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Like, exp.Neg,
+    *OF_ONE_ROW, *COMPARED, exp.Where, exp.And, exp.Or, exp.Not, exp.Is, exp.In, exp.Between,
+    exp.Like, exp.Neg,
 )  # fmt: skip
 
 
