@@ -15,6 +15,7 @@ from icesql.config import time_zone
 from icesql.iceberg import types as t
 from icesql.query.names import Resolve
 from icesql.query.pushdown.computed.expression import COMPARISONS, Expression
+from icesql.query.pushdown.computed.sql import type_sql
 from icesql.query.pushdown.implied import resolved_in
 from icesql.sql.parser.literal_list import LiteralList
 
@@ -87,14 +88,8 @@ class SparkConditions:
                 return isinstance(column, _EXACT) and bool(_NUMBER.fullmatch(each.value[1]))
             case _, t.StringType():
                 return "\\" not in each.value[1]
-            case _, t.DateType():
-                return self._time(each.value[1], "DATE", column)
-            case _, t.TimestampType():
-                return self._time(each.value[1], "TIMESTAMP", column)
-            case _, t.TimestamptzType():
-                return self._time(each.value[1], "TIMESTAMPTZ", column)
             case _:
-                return False
+                return self._time(each.value[1], type_sql(column), column)
 
     def _time(self, text: str, kind: str, column: t.IcebergType) -> bool:
         """Whether a time literal beside a column is complete and one instant in both engines."""

@@ -71,7 +71,6 @@ def implied(
     The join is that of the equality, None for an equality in the WHERE.
     """
     waiting = [(each, _only(each, scope)) for each in conditions] if found else []
-    seen: set[tuple[int, int, Expression]] = set()
     known = {each.expression for each, _ in waiting}
     made = 0
     while waiting and made < _MOST:
@@ -82,10 +81,6 @@ def implied(
             for side in (0, 1):
                 if each.items[side] is not on[0] or each.names[side] != on[1]:
                     continue
-                key = (id(each), side, condition.expression)
-                if key in seen:
-                    continue
-                seen.add(key)
                 other = each.columns[1 - side]
                 inside = Expression("input", (), other)
                 columns = {id(column): inside for column in condition.columns}

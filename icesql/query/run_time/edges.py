@@ -114,20 +114,14 @@ class _Finder(Struct):
         self, node: exp.Exists, scope: SelectScope, targets: Targets
     ) -> Iterator[KeyEdge]:
         inner = self.scope_of.get(id(node.this.unnest()))
-        if inner is None or not has_only(inner.select, EXISTS_PARTS):
-            return
-        if OuterJoins(inner).opaque:
+        if inner is None or not has_only(inner.select, EXISTS_PARTS) or OuterJoins(inner).opaque:
             return
         kinds = (exp.AggFunc, exp.Window, exp.UDTF, exp.Anonymous, exp.Query)
         if any(each.find(*kinds) is not None for each in inner.select.expressions):
             return
         for each in conjuncts(inner.select.args.get("where")):
-            if not isinstance(each, exp.EQ):
-                continue
-            for one, other in ((each.this, each.expression), (each.expression, each.this)):
-                target = self._target(one, inner, targets)
-                if target is not None:
-                    yield from self._edge(target, self._source(other, inner), each)
+            if isinstance(each, exp.EQ):
+                yield from self._of_condition(each, inner, targets)
 
     # -------------------------------------------------------------- the two ends
 

@@ -45,6 +45,8 @@ _OPERATORS: Final = {
     "STRUCT_EXTRACT": "array_extract",
 }
 _LITERALS: Final = ("INTEGER", "NUMERIC", "STRING", "BOOLEAN", "NULL")
+# The clauses that a SELECT of one list has not.
+_CLAUSES: Final = ("where_clause", "modifiers", "sample", "group_sets", "having", "qualify")
 _ONE_KIND: Final = ({"INTEGER"}, {"STRING"})
 
 
@@ -230,8 +232,7 @@ class _Converter:
             and query["type"] == "SELECT_NODE"
             and query["from_table"]["type"] == "EMPTY"
             and len(selected) == 1
-            and not any(query.get(each) for each in ("where_clause", "modifiers", "sample"))
-            and not any(query.get(each) for each in ("group_sets", "having", "qualify"))
+            and not any(map(query.get, _CLAUSES))
         )
         if not plain or not found.get("child"):
             return None
@@ -241,9 +242,8 @@ class _Converter:
         items = unnest.arguments[0]
         # The engine converts the items to one type before it compares them: times without a zone
         # become instants in UTC. Only plain numbers and texts are unambiguous.
-        kinds = {each.value[0] for each in items.arguments if each.name == "literal"}
-        all_plain = all(each.name == "literal" for each in items.arguments)
-        if items.name != "list_value" or not all_plain or kinds not in _ONE_KIND:
+        kinds = {each.value[0] if each.name == "literal" else "" for each in items.arguments}
+        if items.name != "list_value" or kinds not in _ONE_KIND:
             return None
         return Expression("in", (self.read(found["child"]), *items.arguments))
 

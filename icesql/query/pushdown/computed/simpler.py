@@ -83,8 +83,13 @@ def simpler(condition: Expression, *, negated: bool = False) -> Expression:
             return _is(condition, negated=negated)
         case "is distinct from" if not negated:
             return _is_not(condition)
+        case "~~" if parts[0].name in ("lower", "upper") and parts[1].text is not None:
+            (inner,), text = parts[0].arguments, parts[1].text
+            prefix = before_any(text, WILDCARDS)
+            found = folded_prefixes(parts[0].name, inner, prefix, whole=prefix == text)
+            return found or Expression(name, parts)
         case "~~" | "!~~":
-            return _like(name, parts)
+            return Expression(name, parts)
         case _ if name in COMPARISONS:
             return _compared(name, *parts)
         case _:
@@ -442,17 +447,6 @@ def _joined(left: Expression, right: Expression) -> Expression | None:
 
 
 # ------------------------------------------------------------------ functions that are conditions
-
-
-def _like(name: str, parts: tuple[Expression, ...]) -> Expression:
-    inner, pattern = parts
-    kept = Expression(name, parts)
-    if name == "~~" and inner.name in ("lower", "upper") and pattern.text is not None:
-        prefix = before_any(pattern.text, WILDCARDS)
-        complete = prefix == pattern.text
-        found = folded_prefixes(inner.name, inner.arguments[0], prefix, whole=complete)
-        return found or kept
-    return kept
 
 
 def _function(condition: Expression) -> Expression:

@@ -56,39 +56,29 @@ def with_extremes(
     """
     found = list(scans)
     for scope in scopes:
+        if len(scope.items) != 1:
+            continue
+        (item,) = scope.items
+        if item.scan is None or not item.plain:
+            continue
+        scan = found[item.scan]
+        if scan.metadata_table or scan.changes:
+            continue
+        counts: tuple[Counted | None, ...] = ()
+        wanted = _top(scope, scan.schema)
+        if not wanted:
+            wanted, counts = _aggregates(scope, scan.schema)
         whole = scope.select is tree and len(scans) == 1
-        index = scope.items[0].scan if len(scope.items) == 1 else None
-        if index is not None:
-            found[index] = _wanted(scope, found[index], query, wheres, spark, whole=whole)
+        if (not wanted and not counts) or (counts and not whole):
+            continue
+        where, left_out = scope.select.args.get("where"), ALWAYS_FALSE
+        if where is not None:
+            resolve = resolver(scope, item, scan.schema)
+            condition = wheres.get(id(scope.select)) or expression_of(where.this)
+            known = spark is None or spark.reason(condition, resolve) is None
+            left_out = complement(condition, resolve, query) if known else ALWAYS_TRUE
+        found[item.scan] = replace(scan, extremes=wanted, counts=counts, left_out=left_out)
     return tuple(found)
-
-
-def _wanted(
-    scope: SelectScope,
-    scan: TableScan,
-    query: QueryContext,
-    wheres: Mapping[int, Expression],
-    spark: SparkConditions | None,
-    *,
-    whole: bool,
-) -> TableScan:
-    """The scan of a SELECT with the extremes and counts that the SELECT needs."""
-    item, schema = scope.items[0], scan.schema
-    if not item.plain or scan.metadata_table or scan.changes:
-        return scan
-    counts: tuple[Counted | None, ...] = ()
-    wanted = _top(scope, schema)
-    if not wanted:
-        wanted, counts = _aggregates(scope, schema)
-    if (not wanted and not counts) or (counts and not whole):
-        return scan
-    where, left_out = scope.select.args.get("where"), ALWAYS_FALSE
-    if where is not None:
-        resolve = resolver(scope, item, schema)
-        condition = wheres.get(id(scope.select)) or expression_of(where.this)
-        known = spark is None or spark.reason(condition, resolve) is None
-        left_out = complement(condition, resolve, query) if known else ALWAYS_TRUE
-    return replace(scan, extremes=wanted, counts=counts, left_out=left_out)
 
 
 def _top(scope: SelectScope, schema: Schema) -> tuple[Extreme, ...]:
