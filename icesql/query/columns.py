@@ -112,7 +112,12 @@ def bind_columns(
     only in case cannot be distinguished.
     """
     binder = _Binder(tuple(_Exposed(scan) for scan in scans), edits)
-    _expose_all_outside(tree, scopes, binder)
+    understood = {id(item.node): item for scope in scopes for item in scope.items}
+    for table in tree.find_all(exp.Table):
+        index = scan_index(table)
+        if index is not None and id(table) not in understood:
+            # Outside any analysed FROM (PIVOT).
+            binder.exposed[index].whole = True
     for scope in scopes:
         binder.bind(scope)
     for scope in scopes:
@@ -120,15 +125,6 @@ def bind_columns(
     for scope in binder.numbered:
         binder.check_numbers(scope)
     return tuple(each.projected() for each in binder.exposed)
-
-
-def _expose_all_outside(tree: exp.Expr, scopes: Sequence[SelectScope], binder: _Binder) -> None:
-    """Scans outside any analysed FROM (PIVOT) expose all columns."""
-    understood = {id(item.node): item for scope in scopes for item in scope.items}
-    for table in tree.find_all(exp.Table):
-        index = scan_index(table)
-        if index is not None and id(table) not in understood:
-            binder.exposed[index].whole = True
 
 
 class _Exposed(Struct):

@@ -381,7 +381,7 @@ def column_of(node: exp.Expr | None, resolve: Resolve) -> NestedField | None:
             return child_of(column_of(node.this, resolve), node.expression.name)
         case exp.Bracket() if len(node.expressions) == 1:
             name = node.expressions[0]
-            if isinstance(name, exp.Literal) and name.is_string:
+            if name.is_string:
                 return child_of(column_of(node.this, resolve), name.name)
     return None
 
@@ -410,24 +410,21 @@ def stored_values(values: LiteralList, column_type: t.IcebergType) -> frozenset[
     None if the comparison of the two types is not this simple.
     """
     limit = _RANGES.get(type(column_type))
-    if values.kind == "integer" and limit is not None:
-        return frozenset(
-            each for each in values.values if each is not None and -limit <= each < limit
-        )
+    known = frozenset(values.values) - {None}
     if values.kind == "decimal" and limit is not None:
-        whole = (int(each) for each in values.values if each is not None and each == int(each))
-        return frozenset(each for each in whole if -limit <= each < limit)
+        known = frozenset(int(each) for each in known if each == int(each))
+    if values.kind in ("integer", "decimal") and limit is not None:
+        return frozenset(each for each in known if -limit <= each < limit)
     if values.kind == "text" and isinstance(column_type, t.StringType):
-        return frozenset(values.values) - {None}
+        return known
     if values.kind == "date" and isinstance(column_type, t.DateType):
-        return frozenset(_days(values))
+        return frozenset(map(_day, known))
     return None
 
 
-def _days(values: LiteralList) -> Iterator[int]:
-    for each in values.values:
-        if each is not None:
-            yield date.fromisoformat(each).toordinal() - _EPOCH
+def _day(text: str) -> int:
+    """Days since 1970-01-01."""
+    return date.fromisoformat(text).toordinal() - _EPOCH
 
 
 def constants_of(values: LiteralList) -> Iterator[Constant]:
@@ -437,7 +434,7 @@ def constants_of(values: LiteralList) -> Iterator[Constant]:
         if each is None:
             yield Constant(Kind.NULL, None)
         elif values.kind == "date":
-            yield Constant(Kind.DATE, date.fromisoformat(each).toordinal() - _EPOCH)
+            yield Constant(Kind.DATE, _day(each))
         elif values.kind == "decimal":
             yield Constant(Kind.INTEGER if isinstance(each, int) else Kind.DECIMAL, each)
         else:

@@ -51,7 +51,8 @@ def _may_add_null(select: exp.Select) -> bool:
 def _all_columns(
     star: exp.Star, scope: SelectScope, schemas: Sequence[Schema], filled: dict[int, bool]
 ) -> list[bool | None]:
-    if any(star.args.values()) or _merges(scope):
+    merges = any(join.args.get("using") or join.method == "NATURAL" for join in scope.joins)
+    if any(star.args.values()) or merges:
         return []
     found: list[bool | None] = []
     for item in scope.items:
@@ -63,11 +64,6 @@ def _all_columns(
             _field_nullable(item, column.required, filled) for column in schemas[item.scan].fields
         )
     return found
-
-
-def _merges(scope: SelectScope) -> bool:
-    """True if USING or NATURAL merges two columns into one."""
-    return any(join.args.get("using") or join.method == "NATURAL" for join in scope.joins)
 
 
 def _column(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Sequence
-from datetime import date, time
+from datetime import UTC, date, datetime, time
 from decimal import Decimal
 from typing import TYPE_CHECKING, Final
 from uuid import UUID
@@ -13,7 +13,7 @@ from uuid import UUID
 from icesql.query.constants.canonical_times import time_of_day
 from icesql.query.constants.constant import DAY, EXACT, SECOND, Constant, Interval, Kind
 from icesql.query.constants.session_zone import to_instant, to_local
-from icesql.query.constants.time_units import epoch_days, shift
+from icesql.query.constants.time_units import epoch_days, micros_of, shift
 
 if TYPE_CHECKING:
     from icesql.context import QueryContext
@@ -156,8 +156,7 @@ def to_date(constant: Constant, query: QueryContext) -> Constant | None:
                 Kind.DATE, epoch_days(date(int(found[1]), int(found[2]), int(found[3])))
             )
         case Kind.TIMESTAMP:
-            high = None if constant.high is None else constant.high // DAY
-            return Constant(Kind.DATE, constant.value // DAY, high)
+            return constant.converted(Kind.DATE, lambda each: each // DAY)
         case Kind.TIMESTAMPTZ:
             local = to_local(constant, query)
             return to_date(local, query)
@@ -171,8 +170,7 @@ def to_timestamp(constant: Constant, query: QueryContext) -> Constant | None:
         case Kind.TIMESTAMP | Kind.NULL:
             return constant
         case Kind.DATE:
-            high = None if constant.high is None else constant.high * DAY
-            return Constant(Kind.TIMESTAMP, constant.value * DAY, high)
+            return constant.converted(Kind.TIMESTAMP, lambda each: each * DAY)
         case Kind.TIMESTAMPTZ:
             return to_local(constant, query)
         case Kind.TEXT | Kind.STRING:
@@ -207,10 +205,9 @@ def _read_timestamp(text: str) -> tuple[int, int | None] | None:
     if not found:
         return None
     year, month, day, hour, minute, second, fraction, zone = found.groups()
-    days = epoch_days(date(int(year), int(month), int(day)))
-    clock = time(int(hour or 0), int(minute or 0), int(second or 0))
-    micros = ((clock.hour * 60 + clock.minute) * 60 + clock.second) * SECOND
-    micros += days * DAY + int((fraction or "").ljust(6, "0"))
+    micros = int((fraction or "").ljust(6, "0"))
+    clock = time(int(hour or 0), int(minute or 0), int(second or 0), micros, UTC)
+    micros = micros_of(datetime.combine(date(int(year), int(month), int(day)), clock))
     if zone is None:
         return micros, None
     if zone == "Z":
@@ -223,11 +220,9 @@ def _read_timestamp(text: str) -> tuple[int, int | None] | None:
 def moved(moment: Constant, step: Interval, query: QueryContext) -> Constant:
     """TIMESTAMP or TIMESTAMPTZ plus interval. Raises OverflowError and ValueError."""
     if moment.kind is Kind.TIMESTAMP:
-        high = None if moment.high is None else shift(moment.high, step)
-        return Constant(Kind.TIMESTAMP, shift(moment.value, step), high)
+        return moment.converted(Kind.TIMESTAMP, lambda each: shift(each, step))
     if step.months or step.days:
         # Months and days are steps on the calendar of the session's zone.
         calendar = Interval(step.months, step.days)
         moment = to_instant(moved(to_local(moment, query), calendar, query), query)
-    high = None if moment.high is None else moment.high + step.micros
-    return Constant(Kind.TIMESTAMPTZ, moment.value + step.micros, high)
+    return moment.converted(Kind.TIMESTAMPTZ, lambda each: each + step.micros)

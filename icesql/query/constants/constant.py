@@ -7,6 +7,7 @@ range, so that predicates made from it are still implied by the condition.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from decimal import MAX_EMAX, MAX_PREC, MIN_EMIN, Context, Decimal
 from enum import Enum, auto
 from typing import Any, Final
@@ -82,6 +83,10 @@ class Constant(Struct, frozen=True):
     def is_exact(self) -> bool:
         """True if the constant is one value, not a range."""
         return self.high is None or self.high == self.value
+
+    def converted(self, kind: Kind, change: Callable[[int], int]) -> Constant:
+        """The constant of another kind, with both ends of its range changed."""
+        return Constant(kind, change(self.value), None if self.high is None else change(self.high))
 
     def widened(self, slack: int) -> Constant:
         """The same constant with ``slack`` added to the range on both sides."""

@@ -30,9 +30,7 @@ def zone_slack(query: QueryContext, slack: int) -> int:
 
 def _offset(clock: int, query: QueryContext, fold: int) -> int:
     moment = (_EPOCH + timedelta(microseconds=clock)).replace(fold=fold)
-    offset = time_zone(query.settings.timezone).utcoffset(moment)
-    assert offset is not None
-    return offset // timedelta(microseconds=1)
+    return _micros(moment.replace(tzinfo=time_zone(query.settings.timezone)))
 
 
 def to_instant(local: Constant, query: QueryContext) -> Constant:
@@ -59,7 +57,12 @@ def to_local(instant: Constant, query: QueryContext) -> Constant:
 
 def _offset_at(instant: int, query: QueryContext) -> int:
     moment = (_EPOCH + timedelta(microseconds=instant)).replace(tzinfo=UTC)
-    offset = moment.astimezone(time_zone(query.settings.timezone)).utcoffset()
+    return _micros(moment.astimezone(time_zone(query.settings.timezone)))
+
+
+def _micros(moment: datetime) -> int:
+    """The offset of an aware time from UTC in µs."""
+    offset = moment.utcoffset()
     assert offset is not None
     return offset // timedelta(microseconds=1)
 

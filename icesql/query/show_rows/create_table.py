@@ -6,11 +6,11 @@ Source: Spark's ``ShowCreateTableExec``; Iceberg's ``SparkTable``, ``TypeToSpark
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from typing import Final
 
 from icesql.catalog.table import Table
 from icesql.iceberg import types as t
+from icesql.iceberg.metadata.sort_order import SortField
 from icesql.iceberg.metadata.table_metadata import TableMetadata
 from icesql.iceberg.partitioning import PartitionField
 from icesql.iceberg.schema import Schema
@@ -48,8 +48,7 @@ def create_table(table: Table) -> str:
     columns = ",\n".join(f"  {_column(each)}" for each in schema.fields)
     lines = [f"CREATE TABLE {name} (\n{columns})", "USING iceberg"]
     if metadata.spec.fields:
-        fields = ", ".join(transform_text(each, metadata) for each in metadata.spec.fields)
-        lines.append(f"PARTITIONED BY ({fields})")
+        lines.append(f"PARTITIONED BY ({spec_text(metadata)})")
     properties = table_properties(table)
     comment = properties.pop("comment", None)
     if comment is not None:
@@ -76,21 +75,22 @@ def table_properties(table: Table) -> dict[str, str]:
     order = metadata.sort_orders.get(metadata.default_sort_order_id)
     if order is not None and order.fields:
         found["sort-order"] = ", ".join(
-            f"{_transformed(each.transform, each.source_ids, metadata)} "
+            f"{transform_text(each, metadata)} "
             f"{each.direction.upper()} {each.null_order.upper().replace('-', ' ')}"
             for each in order.fields
         )
     return {key: found[key] for key in sorted(found)}
 
 
-def transform_text(field: PartitionField, metadata: TableMetadata) -> str:
+def spec_text(metadata: TableMetadata) -> str:
+    """The fields of the partition spec as in PARTITIONED BY."""
+    return ", ".join(transform_text(each, metadata) for each in metadata.spec.fields)
+
+
+def transform_text(field: PartitionField | SortField, metadata: TableMetadata) -> str:
     """A partition field as in PARTITIONED BY: ``bucket(16, id)``, ``days(ts)``."""
-    return _transformed(field.transform, field.source_ids, metadata)
-
-
-def _transformed(transform: str, source_ids: Iterable[int], metadata: TableMetadata) -> str:
-    schema = metadata.file_schema
-    names = ", ".join(_path(schema, each) for each in source_ids)
+    transform = field.transform
+    names = ", ".join(_path(metadata.file_schema, each) for each in field.source_ids)
     found = re.fullmatch(r"(\w+)\[(\d+)\]", transform)
     if found is not None:
         return f"{found[1]}({found[2]}, {names})"

@@ -19,39 +19,40 @@ if TYPE_CHECKING:
     from icesql.access import Access
     from icesql.catalog.table import Identifier
 
-_DESCRIPTIONS: Final = {
-    "engine": "where queries run: local, spark or auto",
-    "local_reader": "arrow: read every file with icesql's own reader, none with DuckDB's",
-    "timezone": "session time zone, for literals without a zone and for output",
-    "memory_limit": "memory limit of queries in bytes; larger intermediates spill to disk",
-    "temp_directory": "directory for spilling",
-    "threads": "DuckDB's threads",
-    "query_timeout": "seconds after which a statement is stopped",
-    "split_target_size": "bytes of a task",
-    "split_lookback": "how many tasks are open while files are packed into them",
-    "split_open_file_cost": "the least bytes that a file counts for when it is packed",
-    "delete_memory_limit": "memory for delete files in bytes",
-    "spark_threshold": "bytes to read above which engine = auto uses Spark",
-    "prune": "off: read every file, to check that pruning loses no row",
-    "run_time_filters": "off: the keys of a small table limit no other table of the query",
-    "verify": "how thoroughly files are checked: normal or full",
-    "caches": "off: no statement uses what one before it kept, in memory or on disk",
-    "cache": "off: keep nothing of object stores on disk when a connection ends",
-    "cache_directory": "where files of object stores are kept",
-    "cache_size": "bytes kept there",
-    "whole_file_size": "files of object stores up to this size are fetched whole",
-    "max_scan_files": "a query that would read more files is refused",
-    "max_scan_bytes": "a query that would read more bytes is refused",
-    "require_partition_filter": "on: refuse a query without a filter on the partition columns",
-    "max_statement_size": "bytes of a text; else 16 MB, and 1 MB for a service",
-    "snapshot_time": "tables are read as they were at this time; also SET SNAPSHOT TIME",
-    "snapshot_ref": "tables are read at this branch or tag of theirs",
-    "wap_id": "writes are staged under this id until publish_changes, where the table allows it",
-    "wap_branch": "writes and reads go to this branch, where the table allows it",
-    "partition_overwrite_mode": "what INSERT OVERWRITE replaces: static (by PARTITION) or dynamic",
-    "delete_below": "folders, with commas, beside a table's own where maintenance may delete files",
-    "conflict_retries": "how often a DELETE, UPDATE or MERGE that lost to another is planned again",
-}
+_TEXTS: Final = """
+engine | where queries run: local, spark or auto
+local_reader | arrow: read every file with icesql's own reader, none with DuckDB's
+timezone | session time zone, for literals without a zone and for output
+memory_limit | memory limit of queries in bytes; larger intermediates spill to disk
+temp_directory | directory for spilling
+threads | DuckDB's threads
+query_timeout | seconds after which a statement is stopped
+split_target_size | bytes of a task
+split_lookback | how many tasks are open while files are packed into them
+split_open_file_cost | the least bytes that a file counts for when it is packed
+delete_memory_limit | memory for delete files in bytes
+spark_threshold | bytes to read above which engine = auto uses Spark
+prune | off: read every file, to check that pruning loses no row
+run_time_filters | off: the keys of a small table limit no other table of the query
+verify | how thoroughly files are checked: normal or full
+caches | off: no statement uses what one before it kept, in memory or on disk
+cache | off: keep nothing of object stores on disk when a connection ends
+cache_directory | where files of object stores are kept
+cache_size | bytes kept there
+whole_file_size | files of object stores up to this size are fetched whole
+max_scan_files | a query that would read more files is refused
+max_scan_bytes | a query that would read more bytes is refused
+require_partition_filter | on: refuse a query without a filter on the partition columns
+max_statement_size | bytes of a text; else 16 MB, and 1 MB for a service
+snapshot_time | tables are read as they were at this time; also SET SNAPSHOT TIME
+snapshot_ref | tables are read at this branch or tag of theirs
+wap_id | writes are staged under this id until publish_changes, where the table allows it
+wap_branch | writes and reads go to this branch, where the table allows it
+partition_overwrite_mode | what INSERT OVERWRITE replaces: static (by PARTITION) or dynamic
+delete_below | folders, with commas, beside a table's own where maintenance may delete files
+conflict_retries | how often a DELETE, UPDATE or MERGE that lost to another is planned again
+"""
+_DESCRIPTIONS: Final = dict(line.split(" | ") for line in _TEXTS.strip().splitlines())
 # Settings that show folders of the machine, masked if the client cannot change them.
 _FOLDERS: Final = ("temp_directory", "cache_directory", "delete_below")
 

@@ -6,7 +6,6 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from icesql.errors import found_at
 from icesql.iceberg import types as t
 from icesql.iceberg.metadata.partition_type import united_partition_type
 from icesql.iceberg.metadata.property_numbers import whole_number
@@ -15,11 +14,11 @@ from icesql.iceberg.transforms import parse_transform
 from icesql.query.show_rows.create_table import (
     create_table,
     spark_type,
+    spec_text,
     table_properties,
     transform_text,
 )
 from icesql.query.show_rows.request import Answer, Rows, ShowRequest
-from icesql.query.snapshot_selection import by_schema
 from icesql.scan.metadata_tables import history_rows
 from icesql.scan.metadata_tables.rows import metadata_rows
 from icesql.scan.metadata_tables.schemas import metadata_schema
@@ -159,9 +158,7 @@ def properties(request: ShowRequest) -> Rows:
 def extended(request: ShowRequest) -> Rows:
     """DESCRIBE EXTENDED, with Spark's headings."""
     table = request.table(timeless=False)
-    metadata, selected = table.metadata, request.selected(table)
-    with found_at(request.reference.offset):
-        schema = by_schema(table, selected, request.reference.schema).schema
+    metadata, schema = table.metadata, request.selected(table).schema
     rows: Rows = [(each.name, spark_type(each.type).lower(), each.doc) for each in schema.fields]
     if metadata.spec.fields:
         rows += [("", "", ""), ("# Partitioning", "", "")]
@@ -170,18 +167,18 @@ def extended(request: ShowRequest) -> Rows:
             for number, each in enumerate(metadata.spec.fields)
         ]
     properties = ", ".join(f"{key}={value}" for key, value in table_properties(table).items())
-    rows += [
-        ("", "", ""),
-        ("# Detailed Table Information", "", ""),
-        ("Name", table.name, ""),
-        ("Type", "MANAGED", ""),
-        ("Location", redact_urls(metadata.location), ""),
-        ("Provider", "iceberg", ""),
-        ("Metadata Location", redact_urls(table.metadata_location), ""),
-        ("UUID", metadata.table_uuid, ""),
-        ("Table Properties", f"[{properties}]", ""),
-    ]
-    return rows
+    about = {
+        "": "",
+        "# Detailed Table Information": "",
+        "Name": table.name,
+        "Type": "MANAGED",
+        "Location": redact_urls(metadata.location),
+        "Provider": "iceberg",
+        "Metadata Location": redact_urls(table.metadata_location),
+        "UUID": metadata.table_uuid,
+        "Table Properties": f"[{properties}]",
+    }
+    return rows + [(name, value, "") for name, value in about.items()]
 
 
 def detail(request: ShowRequest) -> Rows:
@@ -197,7 +194,7 @@ def detail(request: ShowRequest) -> Rows:
             table.name,
             redact_urls(metadata.location),
             request.instant(metadata.last_updated_ms),
-            ", ".join(transform_text(each, metadata) for each in metadata.spec.fields),
+            spec_text(metadata),
             *(whole_number(summary.get(each)) for each in totals),
             metadata.format_version,
             len(metadata.snapshots),

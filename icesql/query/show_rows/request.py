@@ -78,9 +78,10 @@ class ShowRequest(Struct):
         return found.table
 
     def selected(self, table: Table) -> SelectedSnapshot:
-        """The snapshot of a table that the reference selects. Raises SnapshotNotFoundError."""
+        """The snapshot and columns that the reference selects. Raises SnapshotNotFoundError."""
         with found_at(self.reference.offset):
-            return select_snapshot(table, self.reference.travel, self.query)
+            found = select_snapshot(table, self.reference.travel, self.query)
+            return by_schema(table, found, self.reference.schema)
 
     def described(self) -> tuple[Schema, PartitionSpec | None]:
         """The schema of a table or metadata table at its snapshot; the current partition spec."""

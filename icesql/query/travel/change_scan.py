@@ -40,7 +40,8 @@ def change_scan(
         last = _parent(table, last)
     if wanted.direct:
         first = select_snapshot(table, at_instant(wanted.start, query), query)
-        commits = _direct(first.snapshot, last)
+        same = first.snapshot and last and first.snapshot.snapshot_id == last.snapshot_id
+        commits = () if same or last is None else (Commit(first.snapshot, last),)
         end = replace(end, schema=common_schema(end.schema, first.schema))
     elif wanted.blame:
         commits = _known(table, last)
@@ -96,11 +97,6 @@ def _blame_note(table: Table, commits: tuple[Commit, ...], note: str | None) -> 
     return expired if note is None else f"{note}; {expired}"
 
 
-def _direct(first: Snapshot | None, last: Snapshot | None) -> tuple[Commit, ...]:
-    same = first is not None and last is not None and first.snapshot_id == last.snapshot_id
-    return () if same or last is None else (Commit(first, last),)
-
-
 def _history(
     table: Table, wanted: ChangeRange, last: Snapshot | None, query: QueryContext
 ) -> tuple[Snapshot, ...]:
@@ -114,7 +110,10 @@ def _history(
         first = select_snapshot(table, start, query).snapshot
     except SnapshotNotFoundError:
         # The table was empty before the first commit, if that commit is still known.
-        if not isinstance(start, AsOf) or not _is_before_all(table, start):
+        log = table.metadata.snapshot_log
+        if not isinstance(start, AsOf) or any(
+            entry.timestamp_ms <= start.epoch_us // 1000 for entry in log
+        ):
             raise
         return _from_the_beginning(table, last)
     assert first is not None
@@ -144,11 +143,6 @@ def _expired(table: Table, oldest: Snapshot) -> SnapshotNotFoundError:
         oldest=str(oldest.snapshot_id),
         hint="it is expired, so what that commit changed is not known",
     )
-
-
-def _is_before_all(table: Table, start: AsOf) -> bool:
-    log = table.metadata.snapshot_log
-    return not log or start.epoch_us // 1000 < min(entry.timestamp_ms for entry in log)
 
 
 def _moment(travel: TimeTravel | None, included: bool, query: QueryContext) -> TimeTravel | None:

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from icesql.catalog.current_metadata import read_metadata
 from icesql.errors import CorruptFileError, StorageError, found_at
 from icesql.iceberg.metadata.partition_type import united_partition_type
-from icesql.query.show_rows.create_table import table_properties, transform_text
+from icesql.query.show_rows.create_table import spec_text, table_properties
 from icesql.query.show_rows.of_table import partition_rows, partition_text
 from icesql.query.show_rows.request import Rows, ShowRequest
 from icesql.query.snapshot_selection import SelectedSnapshot, instant_text, select_snapshot
@@ -55,7 +55,7 @@ def diff_summary(request: ShowRequest) -> Rows:
             f"{table.name}: properties and partition spec {which} are no longer known",
         )
     else:
-        rows += _differing("partition spec", {"": _spec(old)}, {"": _spec(new)})
+        rows += _differing("partition spec", {"": spec_text(old)}, {"": spec_text(new)})
         properties = [table_properties(replace(table, metadata=each)) for each in (old, new)]
         for each in properties:
             each.pop("current-snapshot-id", None)
@@ -96,10 +96,6 @@ def _schemas(before: Schema, after: Schema) -> Iterator[tuple[Any, ...]]:
         if texts[0] != texts[1]:
             name = (after if field_id in new else before).name_by_id[field_id]
             yield "schema", name, *texts, *_NO_COUNTS
-
-
-def _spec(metadata: TableMetadata) -> str:
-    return ", ".join(transform_text(each, metadata) for each in metadata.spec.fields)
 
 
 def _differing(
@@ -166,6 +162,5 @@ def _counts(
             name, counted = partition_text(row[0], row[1], metadata), row[2:]
         records, files, _, positions, _, equalities = counted[:6]
         known = found.get(name, _NOTHING)
-        made = (files, records, positions + equalities)
-        found[name] = (known[0] + made[0], known[1] + made[1], known[2] + made[2])
+        found[name] = (known[0] + files, known[1] + records, known[2] + positions + equalities)
     return found

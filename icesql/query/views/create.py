@@ -57,43 +57,29 @@ def create(
         table = materialize(statement)
         made.keep(table)
         return int(table.data.num_rows)
-    _check_columns(statement, columns_of(statement.query))
+    names, found = statement.columns, columns_of(statement.query)
+    if len(names) > len(found):
+        raise ProgrammingError(
+            f'the view "{statement.name}" names {len(names)} columns; its query has {len(found)}'
+        )
     # The view does not keep its parameters or the statement around it.
     query = replace(statement.query, given=(None, 0))
-    view = View(statement.name, query, statement.columns, Place(*place))
-    find = _views(made)
+    view = View(statement.name, query, names, Place(*place))
+    find, own = _views(made), view.name.lower()
 
-    def with_itself(reference: TableReference, place: Place | None) -> View | None:
+    def others(reference: TableReference, place: Place | None) -> View | None:
         found = find(reference, place)
-        itself = len(reference.parts) == 1 and reference.parts[0].lower() == view.name.lower()
-        return view if itself or (found and found.name.lower() == view.name.lower()) else found
-
-    expand(query, _inside(view, with_itself), dialect, files=True)
-    made.keep(view)
-    return None
-
-
-def _inside(view: View, find: Find) -> Find:
-    """``find``, but raising an error if a view is found inside itself."""
-
-    def found(reference: TableReference, place: Place | None) -> View | None:
-        other = find(reference, place)
-        if other is view:
+        is_itself = len(reference.parts) == 1 and reference.parts[0].lower() == own
+        if is_itself or (found is not None and found.name.lower() == own):
             raise ProgrammingError(
                 f'the view "{view.name}" would read itself; write the namespace of the table: '
                 f"namespace.{reference.parts[-1]}"
             )
-        return other
+        return found
 
-    return found
-
-
-def _check_columns(statement: CreateTemporary, found: list[str]) -> None:
-    if len(statement.columns) > len(found):
-        raise ProgrammingError(
-            f'the view "{statement.name}" names {len(statement.columns)} columns; '
-            f"its query has {len(found)}"
-        )
+    expand(query, others, dialect, files=True)
+    made.keep(view)
+    return None
 
 
 def _views(made: Temporary) -> Find:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
@@ -36,7 +36,7 @@ class _Made(Struct, frozen=True):
 
     called: str
     columns: Sequence[_Column]
-    about: Rows
+    about: Mapping[str, str]
     sql: str | None
     properties: Mapping[str, str] | None
     hint: str
@@ -50,11 +50,11 @@ def shown(
     Raises UnsupportedSqlError for statements that need a table of a catalog, and for time travel.
     """
     called = f"the temporary {made.kind} {made.name}"
-    about = [
-        ("# Detailed Table Information", "", ""),
-        ("Name", made.name, ""),
-        ("Type", f"temporary {made.kind}", ""),
-    ]
+    about = {
+        "# Detailed Table Information": "",
+        "Name": made.name,
+        "Type": f"temporary {made.kind}",
+    }
     sql = created(made) if isinstance(made, View) else None
     hint = "it has no snapshots, partitions or properties"
     fields = [_Column(name, kind) for name, kind in columns]
@@ -72,16 +72,16 @@ def shown_stored(statement: Shown, view: StoredView, dialect: str | None) -> Row
         for each in metadata.schema.fields
     ]
     held = ", ".join(each.dialect for each in metadata.representations)
-    about = [
-        ("# Detailed View Information", "", ""),
-        ("Name", f"{view.catalog}.{view.name}", ""),
-        ("Type", "view", ""),
-        ("Version", str(metadata.version_id), ""),
-        ("Default Catalog", metadata.default_catalog or view.catalog, ""),
-        ("Default Namespace", ".".join(metadata.default_namespace), ""),
-        ("Dialects", held, ""),
-        ("View Text", text, ""),
-    ]
+    about = {
+        "# Detailed View Information": "",
+        "Name": f"{view.catalog}.{view.name}",
+        "Type": "view",
+        "Version": str(metadata.version_id),
+        "Default Catalog": metadata.default_catalog or view.catalog,
+        "Default Namespace": ".".join(metadata.default_namespace),
+        "Dialects": held,
+        "View Text": text,
+    }
     names = ", ".join(quoted(each.name) for each in fields)
     sql = f"CREATE VIEW {view.name} ({names}) AS {text}"
     hint = "it has no snapshots and no partitions"
@@ -94,41 +94,32 @@ def _rows(statement: Shown, made: _Made) -> Rows:
     assert reference is not None
     if reference.travel is not None or reference.changes is not None:
         raise unsupported(f"time travel on {made.called}", reference.offset)
-    rows = _ROWS[statement.what](made) if statement.what in _ROWS else None
-    if rows is None:
-        raise unsupported(f"{statement.label} of {made.called}", reference.offset, made.hint)
-    if statement.what != "COLUMNS" or statement.like is None:
-        return rows
-    like = statement.like.lower()
-    return [each for each in rows if is_like(each[0].lower(), like)]
-
-
-def _create(made: _Made) -> Rows | None:
-    return None if made.sql is None else [(made.sql,)]
-
-
-def _properties(made: _Made) -> Rows | None:
-    if made.properties is None:
-        return None
-    return sorted((key, redact_urls(value)) for key, value in made.properties.items())
-
-
-# Rows with the columns of ``query.show.ANSWERS`` for the same statement about a table.
-_ROWS: Final[dict[str, Callable[[_Made], list[tuple[Any, ...]] | None]]] = {
-    "DESCRIBE": lambda made: [
-        (each.name, each.kind, each.is_null, each.field_id, None, each.comment)
-        for each in made.columns
-    ],
-    "COLUMNS": lambda made: [(each.name, each.kind, None, each.comment) for each in made.columns],
-    "EXTENDED": lambda made: [
-        *((each.name, each.kind, each.comment) for each in made.columns),
-        ("", "", ""),
-        *made.about,
-    ],
-    "CREATE VIEW": _create,
-    "CREATE TABLE": _create,
-    "TBLPROPERTIES": _properties,
-}
+    # The columns are those of ``query.show.ANSWERS`` for the same statement about a table.
+    match statement.what:
+        case "DESCRIBE":
+            return [
+                (each.name, each.kind, each.is_null, each.field_id, None, each.comment)
+                for each in made.columns
+            ]
+        case "COLUMNS":
+            like = "%" if statement.like is None else statement.like.lower()
+            return [
+                (each.name, each.kind, None, each.comment)
+                for each in made.columns
+                if is_like(each.name.lower(), like)
+            ]
+        case "EXTENDED":
+            return [
+                *((each.name, each.kind, each.comment) for each in made.columns),
+                ("", "", ""),
+                *((name, value, "") for name, value in made.about.items()),
+            ]
+        case "CREATE VIEW" | "CREATE TABLE" if made.sql is not None:
+            return [(made.sql,)]
+        case "TBLPROPERTIES" if made.properties is not None:
+            return sorted((key, redact_urls(value)) for key, value in made.properties.items())
+        case _:
+            raise unsupported(f"{statement.label} of {made.called}", reference.offset, made.hint)
 
 
 def definition(view: StoredView, dialect: str | None) -> str:

@@ -46,7 +46,6 @@ _VIEW: Final = "__stored"
 
 # Returns the names and engine types of the columns of a query without views.
 ColumnsOf = Callable[[Query], Sequence[tuple[str, str]]]
-Find = Callable[[TableReference, Place | None], View | None]
 
 
 class StoredViews:
@@ -132,10 +131,8 @@ class StoredViews:
     def _item(self, name: str, kind: str, called: str) -> str:
         column = quoted_name(name, self._dialect)
         if kind:
-            to = exp.DataType.build(kind, dialect="duckdb")
-            column = exp.cast(exp.column(exp.to_identifier(name, quoted=True)), to).sql(
-                dialect=promised_name(self._dialect)
-            )
+            cast = exp.cast(exp.column(name, quoted=True), kind, dialect="duckdb")
+            column = cast.sql(dialect=promised_name(self._dialect))
         return f"{column} AS {quoted_name(called, self._dialect)}"
 
     def _alone(self, view: View) -> Query:
