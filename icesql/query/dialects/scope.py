@@ -44,13 +44,10 @@ class Scope(Struct):
 
     def type_of(self, parts: Sequence[str]) -> SqlType:
         """The type of a column written as ``parts``; "unknown" if it is not found or not known."""
-        scope: Scope | None = self
-        while scope is not None:
-            found = scope._own(parts)
-            if found is not None:
-                return found
-            scope = scope.parent
-        return t.UNKNOWN
+        found = self._own(parts)
+        if found is None:
+            return t.UNKNOWN if self.parent is None else self.parent.type_of(parts)
+        return found
 
     def _own(self, parts: Sequence[str]) -> SqlType | None:
         first = parts[0].lower()
@@ -81,12 +78,10 @@ class Scope(Struct):
 
     def _is_outer(self, table: str) -> bool:
         """True if a SELECT around this one has an item of this name."""
-        scope = self.parent
-        while scope is not None:
-            if any(item.name == table for item in scope.items):
-                return True
-            scope = scope.parent
-        return False
+        outer = self.parent
+        return outer is not None and (
+            any(item.name == table for item in outer.items) or outer._is_outer(table)
+        )
 
     def star(self, table: str = "") -> Columns | None:
         """The columns of ``*`` or ``table.*``, None if those of an item are not known."""

@@ -12,7 +12,7 @@ from icesql.query.dialects import types as t
 from icesql.query.dialects.templates import call, duckdb, expanded
 from icesql.query.dialects.trino_snowflake import formats
 from icesql.query.dialects.trino_snowflake.operators import cast
-from icesql.query.dialects.trino_snowflake.types import T, common, described, typed, word
+from icesql.query.dialects.trino_snowflake.types import common, described, typed, word
 
 if TYPE_CHECKING:
     from icesql.query.dialects.trino_snowflake.translation import Translation
@@ -152,15 +152,15 @@ def json_extract_scalar(self: Translation, node: exp.Expr, given: Arguments) -> 
 
 def decode(self: Translation, node: exp.Expr, given: Arguments) -> exp.Expr:
     """``DECODE(x, a, b, …, default)``: NULL equals NULL."""
-    value, rest = given[0], given[1:]
+    value, *rest = given
     made = exp.Case()
-    for at in range(0, len(rest) - 1, 2):
-        equal = expanded("$1 IS NOT DISTINCT FROM $2", value, rest[at])
-        made = made.when(equal, rest[at + 1].copy())
-    if len(rest) % 2:
-        made = made.else_(rest[-1].copy())
-    values = [*rest[1::2], *(rest[-1:] if len(rest) % 2 else [])]
-    return typed(made, common(self.type(each) for each in values))
+    for known, result in zip(rest[::2], rest[1::2], strict=False):
+        equal = expanded("$1 IS NOT DISTINCT FROM $2", value, known)
+        made = made.when(equal, result.copy())
+    default = rest[-1:] if len(rest) % 2 else []
+    for each in default:
+        made = made.else_(each.copy())
+    return typed(made, common(self.type(each) for each in (*rest[1::2], *default)))
 
 
 # ---------------------------------------------------------------------- aggregates and lists
@@ -215,10 +215,8 @@ def to_decimal(self: Translation, node: exp.Expr, given: Arguments) -> exp.Expr:
         if not isinstance(each, exp.Literal) or each.is_string:
             raise self.refuse(f"{node.name.lower()}() with a pattern", each)
         sizes[at] = each.name
-    parameters = [exp.DataTypeParam(this=exp.Literal.number(each)) for each in sizes]
-    to = exp.DataType(this=T.DECIMAL, expressions=parameters, nested=False)
-    kind = exp.TryCast if node.name.lower().startswith("try_") else exp.Cast
-    return kind(this=given[0].copy(), to=to)
+    function = "TRY_CAST" if node.name.lower().startswith("try_") else "CAST"
+    return expanded(f"{function}($1 AS DECIMAL({', '.join(sizes)}))", given[0])
 
 
 # The builders by their names in the function tables.

@@ -197,12 +197,9 @@ def _name_values(self: Translation, node: exp.Values) -> None:
     if alias is None:
         alias = exp.TableAlias(this=exp.to_identifier("_values"))
         node.set("alias", alias)
-    names = (
-        [f"_col{at}" for at in range(count)]
-        if self.dialect == "trino"
-        else [f"column{at + 1}" for at in range(count)]
-    )
-    alias.set("columns", [exp.to_identifier(name) for name in names])
+    name, start = ("_col", 0) if self.dialect == "trino" else ("column", 1)
+    columns = [exp.to_identifier(f"{name}{at + start}") for at in range(count)]
+    alias.set("columns", columns)
 
 
 def _joined(self: Translation, node: exp.DPipe | exp.Concat) -> exp.Expr | None:
