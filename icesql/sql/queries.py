@@ -19,7 +19,7 @@ from icesql.sql.function_table import SPARK
 from icesql.sql.lexer import TEXT, Token, check_commands_in_from, check_tokens, tokenize, too_deep
 from icesql.sql.parser.depth import SHALLOW, check_depth, deepest_token, nesting, place_nodes
 from icesql.sql.parser.literal_list import put_back, without_lists
-from icesql.sql.parser.travel.clauses import cut_travels
+from icesql.sql.parser.travel.clauses import MISPLACED, cut_travels
 from icesql.sql.positions import syntax_error, unsupported
 from icesql.sql.reading.engine_tree import ParsedText
 from icesql.sql.reading.statement import NotParsed, begins_query, engine_text, read_text
@@ -100,16 +100,16 @@ def plain_query(parse: Parse, tokens: Sequence[Token]) -> Query:
 
 def _spark_text(parse: Parse, tokens: Sequence[Token]) -> Any:
     """Return the statement for the Spark engine, or the error that prevents running it there."""
-    from icesql.sql.spark_text.spark_text import spark_text, travels
+    from icesql.sql.spark_text.spark_text import spark_text
 
     try:
         # sqlglot's own interpretation of Spark's functions, for binding and pruning.
         tree = tree_of(parse, tokens, hidden=False)
         check_tree(tree, files=parse.files, functions=False, views=parse.views)
-        clauses = travels(tree)
+        changes: list[Edit] = []
         given = parse.values.reader()
         tree = parse.values.bind(tree, [])
-        references = take_references(tree, [], parse.shown, seconds=parse.seconds)
+        references = take_references(tree, changes, parse.shown, seconds=parse.seconds)
         for each in references:
             if each.shown is not None:
                 name = "SHOW" if each.name.startswith(PREFIX) else each.name
@@ -121,7 +121,7 @@ def _spark_text(parse: Parse, tokens: Sequence[Token]) -> Any:
             lambda blanked: tokenize(blanked, parse.reader),
             cast("exp.Expression", tree),
             references,
-            clauses,
+            changes,
             given,
         )
         given.check()
@@ -221,6 +221,8 @@ def _sqlglot_tree(parse: Parse, tokens: Sequence[Token], *, hidden: bool = True)
     tree = trees[0] if len(trees) == 1 else None
     if tree is None:
         raise syntax_error("not a statement", tokens[0].start)
+    if (own := tree.find(exp.Version, exp.HistoricalData)) is not None:
+        raise unsupported(MISPLACED, own)
     travels.attach(tree)
     if dialect:
         show_calls(tree)

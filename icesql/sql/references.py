@@ -300,9 +300,8 @@ def _rewrite_columns(
             if not isinstance(top.expression, exp.Identifier):
                 break
             dots.append(top)
-        chain = [part.name.lower() for part in names]
-        chain += [dot.expression.name.lower() for dot in dots]
-        match = _owner_of(column, chain, qualified)
+        names += [dot.expression for dot in dots]
+        match = _owner_of(column, [part.name.lower() for part in names], qualified)
         if match is None:
             continue
         alias, taken = match
@@ -311,9 +310,9 @@ def _rewrite_columns(
         rest += [dot.expression.copy() for dot in dots[used:]]
         if not rest:
             continue
-        first, following = names[0].meta.get("start"), rest[0].meta.get("start")
-        if first is not None and following is not None:
-            edits.append(Edit(first, following, NAME, alias, after="."))
+        first, last = names[0].meta.get("start"), names[taken - 1].meta.get("end")
+        if first is not None and last is not None:
+            edits.append(Edit(first, last + 1, NAME, alias))
         fresh: exp.Expr = exp.Column(this=rest[0], table=exp.to_identifier(alias, quoted=True))
         for part in rest[1:]:
             fresh = exp.Dot(this=fresh, expression=part)

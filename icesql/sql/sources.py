@@ -48,13 +48,6 @@ class Sources(Struct, frozen=True):
         """Return the offset in its source of an offset."""
         return self.find(offset)[1]
 
-    def offset_of(self, place: int) -> int | None:
-        """Return the offset of a character of the source; None if the text lacks it."""
-        for piece in self.pieces:
-            if piece.start <= place <= piece.start + piece.length and piece.length:
-                return piece.begin + place - piece.start
-        return None
-
     @contextmanager
     def placing(self) -> Iterator[None]:
         """Translate the offsets of errors raised in the block to those of their source."""

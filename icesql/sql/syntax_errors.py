@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Final
 from icesql.errors import SqlSyntaxError, UnsupportedSqlError, similar_names
 from icesql.sql.lexer import WORD, Token, check_tokens, ends_clause
 from icesql.sql.parser.depth import too_many_terms
-from icesql.sql.parser.travel.clauses import MISPLACED, is_mark
 from icesql.sql.positions import syntax_error, unsupported
 from icesql.sql.statement_words import (
     COMMAND_WORDS,
@@ -179,8 +178,6 @@ def parse_error(
     if offset is None:
         offset = tokens[-1].stop
     if token is not None:
-        if is_mark(token):
-            return unsupported(MISPLACED, offset)
         token = next((each for each in tokens if each.start == offset), token)
     description = str(details.get("description") or "")
     found = _arguments(description, offset, tokens)

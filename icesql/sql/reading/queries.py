@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import Any, Final
 
-from msgspec import Struct
 from sqlglot import exp
 
 from icesql.sql.acceptance import Accepts, check_name, check_source
@@ -36,17 +35,6 @@ _IGNORED: Final = "DuckDB's parser ignores it; leave it out"
 _NEAR: Final = 100
 
 
-class Source(Struct, frozen=True):
-    """A table, call or subquery in FROM, which starts at ``start`` of the text.
-
-    ``ends`` are its ends without and with its alias.
-    """
-
-    start: int
-    ends: tuple[int, int]
-    node: exp.Expr
-
-
 def read_query(
     tree: EngineTree, sources: Sources, accepts: Accepts
 ) -> tuple[exp.Expr, QueryReader]:
@@ -71,8 +59,6 @@ class QueryReader(CallReader):
 
     def __init__(self, *given: Any) -> None:
         super().__init__(*given)
-        # Sources that a time-travel clause may follow.
-        self.sources: list[Source] = []
         # Tables whose name is a string literal: FROM 'data.parquet'.
         self.files: list[exp.Table] = []
 
@@ -362,13 +348,11 @@ class QueryReader(CallReader):
 
     def _source(self, found: Node) -> exp.Expr:
         alias, begin = str(found["alias"]), self.begin(found)
-        if found["type"] == "BASE_TABLE":
-            made, behind = self._table(found)
-        else:
-            behind = None if begin is None else self.closing(begin)
+        is_table = found["type"] == "BASE_TABLE"
+        behind = None if begin is None or is_table else self.closing(begin)
         match found["type"]:
             case "BASE_TABLE":
-                pass
+                made, behind = self._table(found)
             case "SUBQUERY":
                 made = self._subquery_in_from(found)
             case "EXPRESSION_LIST":
@@ -385,11 +369,6 @@ class QueryReader(CallReader):
         self._name(made, alias, found.get("column_name_alias") or (), behind)
         if found["sample"]:
             made.set("sample", self.sample(found["sample"]))
-        if begin is not None:
-            end = self.end(found)
-            if found["type"] in ("SUBQUERY", "EXPRESSION_LIST"):
-                end = self._end_of_alias(end, alias, found.get("column_name_alias") or ())
-            self.sources.append(Source(begin, (begin if behind is None else behind, end), made))
         return made
 
     def _name(self, made: exp.Expr, alias: str, columns: Sequence[str], behind: int | None) -> None:
@@ -414,16 +393,6 @@ class QueryReader(CallReader):
             begin = None if opening is None or opening < 0 else opening + 1
             node.set("columns", self.listed(begin, columns))
         made.set("alias", node)
-
-    def _end_of_alias(self, end: int, alias: str, columns: Sequence[str]) -> int:
-        """Return the end of a subquery's alias, which its span in DuckDB's tree excludes."""
-        for word in tokens_in(self.text, end) if alias else ():
-            if word.word == "AS":
-                continue
-            if word.text.lower() != alias.lower():
-                return end
-            return self.closing(word.stop) if columns else word.stop
-        return end
 
     def _table(self, found: Node) -> tuple[exp.Expr, int | None]:
         """Convert a table; also return the end of its name."""

@@ -17,26 +17,24 @@ from icesql.errors import SqlSyntaxError, UnsupportedSqlError
 from icesql.sql.acceptance import Accepts, check_calls
 from icesql.sql.files import read_file
 from icesql.sql.keywords import RESERVED
-from icesql.sql.lexer import CLOSING, NAME, NUMBER, OPENING, TEXT, WORD, Token, tokens_in
-from icesql.sql.parser.travel.clauses import MARK, MISPLACED, TWO, Travels, misplaced_on
-from icesql.sql.positions import syntax_error, unsupported
+from icesql.sql.lexer import CLOSING, NAME, NUMBER, OPENING, TEXT, WORD, Token
+from icesql.sql.parser.travel.clauses import Travels
+from icesql.sql.positions import syntax_error
 from icesql.sql.reading.door import serialize
 from icesql.sql.reading.engine_tree import EngineTree, read_tree
-from icesql.sql.reading.queries import Source, read_query
+from icesql.sql.reading.queries import read_query
 from icesql.sql.sources import Segment, Sources, edited, joined
 
 
 class EngineText(Struct, frozen=True):
     """The text of a query for DuckDB's parser, and the origin of its words.
 
-    ``tables`` are the calls that replace tables, by their offset: the end of the call, and the
-    parts of the table's name. ``stars`` are the names before the table's in ``ns.t.*``, which
-    DuckDB does not read, by the table's offset.
+    ``stars`` are the names before the table's in ``ns.t.*``, which DuckDB does not read, by the
+    table's offset.
     """
 
     text: str
     sources: Sources
-    tables: Mapping[int, tuple[int, tuple[str, ...]]]
     stars: Mapping[int, Sequence[Token]]
 
 
@@ -55,19 +53,17 @@ def read_text(text: EngineText, travels: Travels, accepts: Accepts) -> tuple[Eng
     not support or ``accepts`` does not allow.
     """
     engine_tree = _parsed(text)
-    places = text.sources
-    tree, read = read_query(engine_tree, places, accepts)
+    tree, read = read_query(engine_tree, text.sources, accepts)
     for clause in travels.clauses.values():
         if accepts.calls:
             check_calls(clause)
-        _attach(clause, read.sources, text)
+    travels.attach(tree)
     for table in read.files:
         read_file(table, table.name, files=accepts.files and len(table.parts) == 1)
-    for source in read.sources if text.tables else ():
-        start = places.original(source.start)
-        named = text.tables.get(start)
-        if named is not None and isinstance(source.node, exp.Table):
-            _rename(source.node, start, *named)
+    for table in tree.find_all(exp.Table) if travels.tables else ():
+        start = table.meta.get("start", -1)
+        if start in travels.tables:
+            _rename(table, start, *travels.tables[start])
     for star in tree.find_all(exp.Star) if text.stars else ():
         _name_namespace(star.parent, text.stars)
     return engine_tree, tree
@@ -106,7 +102,7 @@ def engine_text(tokens: Sequence[Token], sql: str, travels: Travels) -> EngineTe
     stars = _long_stars(tokens)
     cuts = _cuts(tokens, travels, stars)
     segments: list[Segment] = []
-    kept = {(token.start, token.text.partition(MARK)[0]) for token in travels.tokens}
+    kept = {(token.start, token.text) for token in travels.tokens}
     for first, last in _runs(tokens, sql, kept):
         if segments:
             segments.append(Segment(" ", -1, segments[-1].start + segments[-1].length))
@@ -122,7 +118,7 @@ def engine_text(tokens: Sequence[Token], sql: str, travels: Travels) -> EngineTe
             if end > start
         ]
         segments += edited(sql[start:stop], start, inside)
-    return EngineText(*joined(segments), travels.tables, stars)
+    return EngineText(*joined(segments), stars)
 
 
 def _cuts(
@@ -236,42 +232,6 @@ def parameter_colons(tokens: Sequence[Token]) -> list[int]:
                 and name.kind != TEXT
             ):
                 found.append(token.start)
-    return found
-
-
-def _attach(clause: exp.Version, sources: Sequence[Source], text: EngineText) -> None:
-    """Attach a clause to the table whose name or alias precedes it."""
-    place = int(clause.meta["start"])
-    start = text.sources.offset_of(place)
-    if start is None:  # the words are not in the SQL, as those of SET SNAPSHOT TIME
-        sql_offset = text.sources.original
-        before = [source for source in sources if sql_offset(source.start) == place]
-    else:
-        before = _sources_behind(sources, start, place, text)
-    if not before:
-        raise unsupported(MISPLACED, place)
-    node = max(before, key=lambda source: source.start).node
-    if not isinstance(node, exp.Table):
-        raise misplaced_on(node, place)
-    if node.args.get("version") is not None:
-        raise unsupported(TWO, place)
-    node.set("version", clause)
-
-
-def _sources_behind(
-    sources: Sequence[Source], start: int, place: int, text: EngineText
-) -> list[Source]:
-    """Return the sources that only blanks separate from ``start``, an offset in the text, and
-    the calls that contain ``place``, the same offset in the SQL.
-    """
-    nearest = max((end for each in sources for end in each.ends if end <= start), default=None)
-    found = []
-    if nearest is not None and next(tokens_in(text.text, nearest, start), None) is None:
-        found = [each for each in sources if nearest in each.ends]
-    for each in sources if text.tables else ():
-        begin = text.sources.original(each.start)
-        if begin in text.tables and begin <= place < text.tables[begin][0]:
-            found.append(each)
     return found
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import islice, pairwise
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
@@ -31,38 +31,25 @@ from icesql.sql.sources import Composed, Segment, edited, joined
 from icesql.sql.spark_text.functions import check_bare_words, check_calls
 from icesql.sql.spark_text.values import spark_literal
 from icesql.sql.trees import exp
+from icesql.sql.user_text import CUT, SQL, TABLE, Edit
+from icesql.sql.user_text import NAME as QUALIFIED
 
 if TYPE_CHECKING:
     from icesql.sql.statement import TableReference
 
 _NAMED: Final = (NAME, WORD)
 
-TABLE: Final = "table"
+# The kind of an edit of a clock function, whose ``text`` is its name in lower case.
 CLOCK: Final = "clock"
-GIVEN: Final = "given"
-
 _CLOCKS: Final = ("NOW", "CURDATE", "LOCALTIMESTAMP")
 _BARE_CLOCKS: Final = ("CURRENT_TIMESTAMP", "CURRENT_DATE")
 _SIGNS: Final = frozenset({*"!%&()*+,-./:<=>?@[]^|~", "=>", "->"})
 
 
-class Edit(Struct, frozen=True):
-    """A span of the user's SQL and its replacement for Spark.
-
-    ``text`` of a ``table`` is its index, of a ``clock`` the function's name in lower case, else
-    the final SQL. ``alias`` is the alias of a table that has none in the text.
-    """
-
-    start: int
-    stop: int
-    kind: str
-    text: str
-    alias: str = ""
-
-
 class SparkText(Struct, frozen=True):
     """``sql``, which starts at ``start`` of the user's SQL, its edits in order, and its tree.
 
+    ``text`` of the edit of a table is its index, and of a clock function the name in lower case.
     Comments are blanks. ``words`` are the names in it, in lower case: it refers to no other column.
     """
 
@@ -81,7 +68,7 @@ class SparkText(Struct, frozen=True):
         with None the calls of clock functions stay.
         """
         spans = [
-            (edit.start, edit.stop, [Segment(self._put(edit, tables, clocks), -1, edit.start)])
+            (edit.start, edit.end, [Segment(self._put(edit, tables, clocks), -1, edit.start)])
             for edit in self.edits
         ]
         text = Composed(*joined(edited(self.sql, self.start, spans)))
@@ -91,10 +78,13 @@ class SparkText(Struct, frozen=True):
         """Return the SQL that replaces the span of an edit."""
         match edit.kind:
             case "table":
-                alias = f" AS {spark_name(edit.alias)}" if edit.alias else ""
-                return spark_name(tables[int(edit.text)]) + alias
+                return spark_name(tables[int(edit.text)]) + edit.after
+            case "name":
+                return spark_name(edit.text)
+            case "cut":
+                return " "
             case "clock":
-                as_it_is = self.sql[edit.start - self.start : edit.stop - self.start]
+                as_it_is = self.sql[edit.start - self.start : edit.end - self.start]
                 return as_it_is if clocks is None else clocks[edit.text]
             case _:
                 return edit.text
@@ -110,36 +100,20 @@ class SparkText(Struct, frozen=True):
         check_bare_words(spark_tokens(" " * self.start + self.sql, self.start, stop), columns)
 
 
-class Travel(Struct, frozen=True):
-    """The span of a time-travel clause."""
-
-    start: int
-    stop: int
-
-
-def travels(tree: exp.Expr) -> list[Travel]:
-    """Return the time-travel clauses of a tree from which they were not removed."""
-    clauses = (table.args.get("version") for table in tree.find_all(exp.Table))
-    return [
-        Travel(int(clause.meta["start"]), int(clause.meta["end"]))
-        for clause in clauses
-        if clause is not None
-    ]
-
-
 def spark_text(
     sql: str,
     tokens: Sequence[Token],
     tokenize: Callable[[str], Sequence[Token]],
     tree: exp.Expression,
     references: Sequence[TableReference],
-    clauses: Sequence[Travel],
+    changes: Sequence[Edit],
     parameters: Callable[[str | None], Any],
 ) -> SparkText:
     """Return the text for Spark of the statement in ``sql`` with these ``tokens`` of sqlglot.
 
-    In ``tree`` references and parameters are already replaced. ``parameters`` returns the value of
-    the named parameter, or with None of the next one. Raises UnsupportedSqlError, SqlSyntaxError.
+    In ``tree`` references and parameters are already replaced, by the edits ``changes``.
+    ``parameters`` returns the value of the named parameter, or with None of the next one. Raises
+    UnsupportedSqlError, SqlSyntaxError.
     """
     start, stop = tokens[0].start, tokens[-1].stop
     every = spark_tokens(sql, start, stop)
@@ -151,10 +125,10 @@ def spark_text(
     comment = next((first for kind, first, _ in found if kind == COMMENT), None)
     if comment is not None:
         _check_comments(comment, tokens, tokenize(" " * start + text))
-    cuts = list(_cuts(every, clauses))
+    cuts = list(_changed(every, changes, CUT))
 
     def is_kept(each: Token | Edit) -> bool:
-        return not any(cut.start <= each.start < cut.stop for cut in cuts)
+        return not any(cut.start <= each.start < cut.end for cut in cuts)
 
     # Removed clauses call no function, and their values are in the references.
     own = [each for each in every if is_kept(each)]
@@ -162,20 +136,20 @@ def spark_text(
     _check_scripts(own)
     given = [each for each in _parameters(every, parameters) if is_kept(each)]
     edits = [
-        *_tables(sql, own, references, tree),
+        *_tables(own, references),
+        *_changed(own, changes, QUALIFIED),
         *cuts,
         *given,
         *_clocks(own),
         *_doubled(own, sql),
     ]
-    edits += _qualified(own, references, edits)
     for year in tree.find_all(exp.Year):
         # The date cast that sqlglot adds to the argument would prevent pruning.
         if isinstance(year.this, exp.TsOrDsToDate) and not year.this.args.get("format"):
             year.set("this", year.this.this)
     edits.sort(key=lambda each: each.start)
     for before, after in pairwise(edits):
-        if after.start < before.stop:
+        if after.start < before.end:
             raise unsupported("a clause inside another", after.start)
     words = frozenset(each.text.lower() for each in own if each.kind in _NAMED)
     return SparkText(text, start, tuple(edits), tree, words)
@@ -210,11 +184,8 @@ def _check_scripts(own: Sequence[Token]) -> None:
             raise unsupported("a script (TRANSFORM … USING)", before.start)
 
 
-def _tables(
-    sql: str, own: Sequence[Token], references: Sequence[TableReference], tree: exp.Expr
-) -> Iterator[Edit]:
+def _tables(own: Sequence[Token], references: Sequence[TableReference]) -> Iterator[Edit]:
     by_start = {each.start: at for at, each in enumerate(own)}
-    aliased = _aliased(tree, own)
     for reference in references:
         at = by_start.get(-1 if reference.offset is None else reference.offset)
         if at is None:
@@ -223,7 +194,6 @@ def _tables(
             end = closing(own, at + 1)
             if end == len(own):
                 raise unsupported("this table", own[at + 1].start)
-            alias = "" if aliased[reference.index] else "iceberg_scan"
         else:
             end = at + 2 * (len(reference.parts) - 1)
             parts = own[at : end + 1 : 2]
@@ -231,28 +201,20 @@ def _tables(
             dots = all(each.word == "." for each in own[at + 1 : end : 2])
             if not (names and dots) or tuple(each.text for each in parts) != reference.parts:
                 raise unsupported(f'the table "{reference.name}" at this place', own[at].start)
-            alias = "" if aliased[reference.index] else reference.parts[-1]
-        yield Edit(own[at].start, own[end].stop, TABLE, str(reference.index), alias)
+        alias = reference.given_alias
+        after = f" AS {spark_name(alias)}" if alias else ""
+        yield Edit(own[at].start, own[end].stop, TABLE, str(reference.index), after=after)
 
 
-def _aliased(tree: exp.Expr, own: Sequence[Token]) -> dict[int, bool]:
-    """Return which scans have an alias in the text; in the tree all of them have one."""
-    starts = {each.start for each in own}
-    found = {}
-    for table in tree.find_all(exp.Table):
-        if table.name.startswith("__scan_") and isinstance(table.args.get("alias"), exp.TableAlias):
-            alias = table.args["alias"].this
-            written = "start" in alias.meta and int(alias.meta["start"]) in starts
-            found[int(table.name.removeprefix("__scan_"))] = written
-    return found
-
-
-def _cuts(own: Sequence[Token], clauses: Sequence[Travel]) -> Iterator[Edit]:
+def _changed(own: Sequence[Token], changes: Sequence[Edit], kind: str) -> Iterator[Edit]:
+    """Yield the edits of a kind, whose spans must be those of tokens."""
     starts, stops = {each.start for each in own}, {each.stop for each in own}
-    for clause in clauses:
-        if clause.start not in starts or clause.stop not in stops:
-            raise unsupported("a time-travel clause at this place", clause.start)
-        yield Edit(clause.start, clause.stop, GIVEN, " ")
+    for each in changes:
+        if each.kind == kind:
+            if each.start not in starts or each.end not in stops:
+                what = "a time-travel clause" if kind == CUT else f"the name {each.text}"
+                raise unsupported(f"{what} at this place", each.start)
+            yield each
 
 
 def _parameters(own: Sequence[Token], value: Callable[[str | None], Any]) -> Iterator[Edit]:
@@ -260,14 +222,14 @@ def _parameters(own: Sequence[Token], value: Callable[[str | None], Any]) -> Ite
         before = own[at - 1] if at else None
         listed = before is not None and before.word == "IN"
         if each.word == "?":
-            yield Edit(each.start, each.stop, GIVEN, spark_literal(value(None), listed=listed))
+            yield Edit(each.start, each.stop, SQL, spark_literal(value(None), listed=listed))
         elif each.word == ":" and at + 1 < len(own) and own[at + 1].start == each.stop:
             glued = before is not None and (
                 before.stop == each.start and (before.word == ":" or before.kind in _NAMED)
             )
             if own[at + 1].kind in _NAMED and not glued:
                 written = spark_literal(value(own[at + 1].text), listed=listed)
-                yield Edit(each.start, own[at + 1].stop, GIVEN, written)
+                yield Edit(each.start, own[at + 1].stop, SQL, written)
 
 
 def _clocks(own: Sequence[Token]) -> Iterator[Edit]:
@@ -293,41 +255,4 @@ def _doubled(own: Sequence[Token], sql: str) -> Iterator[Edit]:
                 flags=re.DOTALL,
             )
             if body != inner:
-                yield Edit(each.start, each.stop, GIVEN, f"{quote}{body}{quote}")
-
-
-def _qualified(
-    own: Sequence[Token], references: Sequence[TableReference], edits: Sequence[Edit]
-) -> Iterator[Edit]:
-    """Shorten ``namespace.table.column``: Spark knows only the last part of a table's name."""
-    taken = [(each.start, each.stop) for each in edits]
-    aliases = {int(each.text): each.alias for each in edits if each.kind == TABLE and each.alias}
-    owners = [
-        (tuple(part.lower() for part in each.parts), aliases[each.index])
-        for each in references
-        if each.index in aliases and len(each.parts) > 1
-    ]
-    if not owners:
-        return
-    at = 0
-    while at < len(own):
-        chain = [own[at]]
-        while at + 2 < len(own) and own[at + 1].word == "." and _continues(own[at + 2]):
-            chain.append(own[at + 2])
-            at += 2
-        at += 1
-        inside = any(start <= chain[0].start < stop for start, stop in taken)
-        if inside or any(each.kind not in _NAMED for each in chain[:-1]):
-            continue
-        names = [each.text.lower() for each in chain]
-        named = (
-            Edit(chain[0].start, chain[length - 1].stop, GIVEN, spark_name(alias))
-            for parts, alias in owners
-            for length in range(min(len(parts), len(names) - 1), 1, -1)
-            if list(parts[-length:]) == names[:length]
-        )
-        yield from islice(named, 1)
-
-
-def _continues(each: Token) -> bool:
-    return each.kind in _NAMED or each.word == "*"
+                yield Edit(each.start, each.stop, SQL, f"{quote}{body}{quote}")

@@ -10,7 +10,6 @@ from icesql.sql.lexer import (
     NAME,
     NUMBER,
     TEXT,
-    WORD,
     Token,
     before,
     closing,
@@ -18,7 +17,7 @@ from icesql.sql.lexer import (
     is_name,
     outer,
 )
-from icesql.sql.parser.travel.clauses import MARK, STARTS, TWO, ReadValue
+from icesql.sql.parser.travel.clauses import STARTS, TWO, ReadValue, misplaced_on
 from icesql.sql.parser.travel.phrases import (
     BEFORE_TEXT,
     BRANCH_KINDS,
@@ -35,15 +34,17 @@ from icesql.sql.show_statements.in_from import PREFIX
 from icesql.sql.statement_words import QUERY_WORDS
 from icesql.sql.trees import exp
 
+_BEFORE_TABLES: Final = ("FROM", "JOIN", ",")
+
 
 class TravelCutter(TokenCursor):
-    """``run`` puts the remaining tokens into ``kept``, and the clauses by mark into ``clauses``."""
+    """``run`` puts the remaining tokens into ``kept``; ``clauses`` are by the names before them."""
 
     def __init__(self, tokens: Sequence[Token], sql: str, read_value: ReadValue) -> None:
         super().__init__(tokens, sql)
         self._read_value = read_value
         self.kept: list[Token] = []
-        self.clauses: dict[str, exp.Version] = {}
+        self.clauses: dict[int, exp.Version] = {}
         self.tables: dict[int, tuple[int, tuple[str, ...]]] = {}
 
     def run(self) -> None:
@@ -122,8 +123,7 @@ class TravelCutter(TokenCursor):
 
     def _call_for_table(self, index: int) -> int:
         """Read a call such as ``table_changes('table', first [, last])`` in FROM; see ``calls``."""
-        after_from = self.kept and self.kept[-1].word in ("FROM", "JOIN", ",")
-        if not after_from:
+        if not self.kept or self.kept[-1].word not in _BEFORE_TABLES:
             return index
         from icesql.sql.parser.travel.calls import read_table_call
 
@@ -279,25 +279,18 @@ class TravelCutter(TokenCursor):
         self._put(clause, start)
 
     def _put(self, clause: exp.Version, start: int) -> None:
-        mark = f"{MARK}{len(self.clauses)}\0"
-        self.clauses[mark] = clause
-        self._mark(mark, start)
-
-    def _mark(self, mark: str, start: int) -> None:
         place = len(self.kept) - 1
         if self.kept[place].word == ")":
             place = max(before(self.kept, place, ("(",)) - 1, -1)
         name = self.kept[place]
-        if place < 0 or not is_name(name):
-            # Parentheses without an alias: the mark becomes their alias, to be refused later.
-            self.kept.append(self.kept[-1].like(mark))
-            return
-        if MARK in name.text:
+        if place < 0 or not is_name(name):  # parentheses without an alias
+            in_from = name.word in (*_BEFORE_TABLES, "LATERAL")
+            raise misplaced_on(self.kept[place + 2].word if in_from else "", start)
+        if name.start in self.clauses:
             raise unsupported(TWO, start)
         if name.word == "CHANGES":
             raise unsupported("CHANGES (…)", name)
-        kind = NAME if name.kind == NAME else WORD
-        self.kept[place] = name.like(name.text + mark, kind)
+        self.clauses[name.start] = clause
 
 
 # A query as a version or a time: ``TIMESTAMP AS OF (SELECT max(…) FROM …)``.
