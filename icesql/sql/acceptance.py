@@ -22,6 +22,7 @@ from icesql.sql.engine_functions import (
     refusal,
 )
 from icesql.sql.function_table import SPARK, function_names
+from icesql.sql.keywords import word_set
 from icesql.sql.positions import of_files, syntax_error, unsupported
 from icesql.sql.statement_words import FILES_HINT
 from icesql.sql.trees import exp
@@ -31,9 +32,9 @@ if TYPE_CHECKING:
 
 WHOLE: Final = "a variant is a whole value here; in DuckDB's dialect CAST(v AS JSON) is its JSON"
 _TEXTS: Final = frozenset({"read_text", "read_blob", "glob", "sniff_csv", "read_duckdb"})
-_SELECT_PARTS: Final = frozenset(
-    {"with_", "expressions", "from_", "joins", "laterals", "where", "group", "having", "qualify"}
-    | {"windows", "distinct", "order", "limit", "offset"}
+_SELECT_PARTS: Final = word_set(
+    "with_ expressions from_ joins laterals where group having qualify windows distinct order "
+    "limit offset"
 )
 _PART_NAMES: Final = {
     "into": "SELECT INTO",
@@ -42,17 +43,12 @@ _PART_NAMES: Final = {
     "hint": "an optimizer hint",
     "match": "MATCH_RECOGNIZE",
     "connect": "CONNECT BY",
-    "settings": "SETTINGS",
-    "format": "FORMAT",
     "kind": "SELECT AS STRUCT or AS VALUE",
     "cluster": "CLUSTER BY",
     "distribute": "DISTRIBUTE BY",
     "sort": "SORT BY",
-    "prewhere": "PREWHERE",
 }
-_TABLE_PARTS: Final = frozenset(
-    {"this", "db", "catalog", "alias", "joins", "laterals", "version", "ordinality"}
-)
+_TABLE_PARTS: Final = word_set("this db catalog alias joins laterals version ordinality")
 _TABLE_PART_NAMES: Final = {
     "pivots": "PIVOT and UNPIVOT",
     "hints": "table hints",
@@ -60,18 +56,17 @@ _TABLE_PART_NAMES: Final = {
     "partition": "PARTITION (…)",
     "changes": "CHANGES (…)",
     "rows_from": "ROWS FROM",
-    "only": "ONLY",
     "pattern": "file patterns",
     "format": "file formats",
     "indexed": "INDEXED BY",
     "system_time": "system time",
 }
 # Keywords of an unfinished clause; sqlglot reads them as an alias.
-_NO_ALIAS: Final = frozenset(
-    {"ORDER", "GROUP", "LIMIT", "OFFSET", "FETCH", "WINDOW", "FOR", "PARTITION", "QUALIFY", "USING"}
-    | {"ON", "UNION", "EXCEPT", "INTERSECT", "HAVING", "WHERE", "JOIN", "NOT", "AND", "OR"}
+_NO_ALIAS: Final = word_set(
+    "ORDER GROUP LIMIT OFFSET FETCH WINDOW FOR PARTITION QUALIFY USING ON UNION EXCEPT "
+    "INTERSECT HAVING WHERE JOIN NOT AND OR"
 )
-_JOIN_PARTS: Final = frozenset({"this", "on", "side", "kind", "using", "method", "expressions"})
+_JOIN_PARTS: Final = word_set("this on side kind using method expressions")
 _JOIN_WORDS: Final = frozenset(
     {"", "INNER", "OUTER", "LEFT", "RIGHT", "FULL", "CROSS", "SEMI", "ANTI", "ASOF", "NATURAL"}
 )
@@ -80,9 +75,9 @@ _JOIN_WORDS: Final = frozenset(
 _FOLDED = ("timestamp_seconds", "timestamp_millis", "timestamp_micros")
 # Table functions that the engine has under another name or not at all; the others are in
 # grammar/engine_functions.txt.
-_TABLE_FUNCTIONS: Final = frozenset(
-    {"explode", "explode_outer", "exploding_generate_series", "generate_subscripts"}
-    | {"iceberg_scan", "iceberg_snapshots", "iceberg_metadata", "posexplode"}
+_TABLE_FUNCTIONS: Final = word_set(
+    "explode explode_outer exploding_generate_series generate_subscripts iceberg_scan "
+    "iceberg_snapshots iceberg_metadata posexplode"
 )
 
 # Functions whose second argument is the name of an aggregate, as a text.
@@ -149,25 +144,15 @@ def has_only_text(tree: exp.Expr) -> str:
     return "TABLESAMPLE" if isinstance(found, exp.TableSample) else "PIVOT"
 
 
-def check_tree(
-    tree: exp.Expr,
-    *,
-    files: bool = False,
-    functions: bool = True,
-    views: bool = False,
-) -> None:
+def check_tree(tree: exp.Expr, accepts: Accepts) -> None:
     """Refuse trees of another dialect that icesql does not run. Raises UnsupportedSqlError and
     SqlSyntaxError.
-
-    ``files``: whether FROM may contain functions that read files. ``functions``: whether to check
-    the functions that are called. ``views``: whether the text contains expanded views,
-    under names that are refused in a user's text.
     """
     if not isinstance(tree, exp.Query):
         raise unsupported(_statement_name(tree), tree)
     for node in tree.walk():
         check_reading()
-        if files and _reads_files(node):
+        if accepts.files and _reads_files(node):
             continue
         refused = _REFUSED_NODES.get(type(node).__name__)
         if refused:
@@ -175,16 +160,19 @@ def check_tree(
             raise unsupported(refused, node, hint)
         match node:
             case exp.Select():
-                _check_select(node)
+                _check_parts_of(node, _SELECT_PARTS, _PART_NAMES)
+                if not node.expressions:
+                    raise syntax_error("SELECT without a column", node, ("a column",))
             case exp.Table():
-                _check_table(node, files=files, functions=functions)
+                _check_table(node, accepts)
             case exp.From() | exp.Join():
                 _check_from_item(node)
-            case exp.Lateral() if functions:
-                _check_lateral(node)
+            case exp.Lateral(this=exp.Func() as inner) if accepts.calls:
+                if not isinstance(inner, exp.Query):
+                    check_source(function_name(inner), node)
             case exp.CTE():
-                check_name(node.alias, node, views=views)
-            case exp.Func() if functions:
+                check_name(node.alias, node, views=accepts.views)
+            case exp.Func() if accepts.calls:
                 _check_call(node)
             case exp.DDL() | exp.DML() if not isinstance(node, exp.Query):
                 from icesql.sql.remedies import refusals
@@ -194,10 +182,10 @@ def check_tree(
                 pass
 
 
-_OF_VARIANTS: Final = frozenset(
-    {"parse_json", "try_parse_json", "variant_get", "try_variant_get", "schema_of_variant",
-     "schema_of_variant_agg", "is_variant_null", "to_variant_object", "is_valid_variant"}
-)  # fmt: skip
+_OF_VARIANTS: Final = word_set(
+    "parse_json try_parse_json variant_get try_variant_get schema_of_variant "
+    "schema_of_variant_agg is_variant_null to_variant_object is_valid_variant"
+)
 
 
 def check_spark_functions(tree: exp.Expr) -> None:
@@ -222,13 +210,14 @@ def check_calls(tree: exp.Expr) -> None:
 
 
 def _check_call(node: exp.Func) -> None:
+    name = function_name(node)
     if isinstance(node, exp.Anonymous | exp.AnonymousAggFunc):
-        if node.name.lower() in _FOLDED and node.find_ancestor(exp.Version) is not None:
+        if name in _FOLDED and node.find_ancestor(exp.Version) is not None:
             return
-        check_function(node.name, node)
-    elif is_known(node.sql_name()):
-        # sqlglot has a class for the function: check its name in the engine.
-        check_function(node.sql_name(), node)
+    elif not is_known(name):
+        return
+    # If sqlglot has a class for the function, check its name in the engine.
+    check_function(name, node)
 
 
 def _check_parts_of(node: exp.Expr, parts: Collection[str], names: Mapping[str, str]) -> None:
@@ -238,30 +227,25 @@ def _check_parts_of(node: exp.Expr, parts: Collection[str], names: Mapping[str, 
             raise unsupported(names.get(name, name.upper().replace("_", " ").strip()), node)
 
 
-def _check_select(node: exp.Select) -> None:
-    _check_parts_of(node, _SELECT_PARTS, _PART_NAMES)
-    if not node.expressions:
-        raise syntax_error("SELECT without a column", node, ("a column",))
-
-
 def _reads_files(node: exp.Expr) -> bool:
     """True if a node is a function in FROM that reads files."""
     in_from = isinstance(node.parent, exp.Table) and node.arg_key == "this"
     return in_from and isinstance(node, exp.Func) and is_file_function(function_name(node))
 
 
-def _check_table(node: exp.Table, *, files: bool, functions: bool) -> None:
+def _check_table(node: exp.Table, accepts: Accepts) -> None:
     _check_parts_of(node, _TABLE_PARTS, _TABLE_PART_NAMES)
     alias = node.args.get("alias")
     if alias is not None and alias.this is not None:
         _check_alias(node, alias)
     inner = node.this
     if isinstance(inner, exp.Dot):
-        _check_parts(node)
+        if not all(isinstance(part, exp.Identifier) for part in node.parts):
+            raise unsupported("this table name", node)
     elif isinstance(inner, exp.Func):
         name = function_name(inner)
-        if functions:
-            check_source(name, node, files=files)
+        if accepts.calls:
+            check_source(name, node, files=accepts.files)
         if node.args.get("db") is not None:
             raise unsupported(f"a qualified function {name}()", node)
     elif isinstance(inner, exp.Values):
@@ -300,12 +284,6 @@ def _check_alias(node: exp.Table, alias: exp.TableAlias) -> None:
         raise syntax_error(f"nothing follows {name.name.upper()}", name, ("an expression",))
 
 
-def _check_parts(node: exp.Table) -> None:
-    for part in node.parts:
-        if not isinstance(part, exp.Identifier):
-            raise unsupported("this table name", node)
-
-
 def _check_from_item(node: exp.From | exp.Join) -> None:
     this = node.this
     if not isinstance(this, (exp.Table, exp.Subquery, exp.Unnest, exp.Values, exp.Lateral)):
@@ -317,17 +295,11 @@ def _check_from_item(node: exp.From | exp.Join) -> None:
     for name, value in node.args.items():
         if value and name not in _JOIN_PARTS:
             raise unsupported(f"JOIN … {name.upper()}", this)
-    words = [str(node.args.get(part) or "").upper() for part in ("method", "side", "kind")]
-    for word in words:
+    for part in ("method", "side", "kind"):
+        word = str(node.args.get(part) or "").upper()
         if word not in _JOIN_WORDS:
             # POSITIONAL JOIN pairs rows by their order, but the rows of a table have no order.
             raise unsupported(f"{word} JOIN", this)
-
-
-def _check_lateral(node: exp.Lateral) -> None:
-    inner = node.this
-    if isinstance(inner, exp.Func) and not isinstance(inner, exp.Query):
-        check_source(function_name(inner), node)
 
 
 def check_source(name: str, at: Place, *, files: bool = False) -> None:

@@ -54,7 +54,7 @@ def read_changes(clause: exp.Expr, *, seconds: bool) -> ChangeRange:
             ends.append(None)
             continue
         kind, place = bound_words["kind"], bound_words["start"]
-        text = "" if clause.meta["has_parameter"] else bound_words["text"]
+        text = bound_words["text"] if clause.meta["text"] else ""
         ends.append(travel_of(kind, bound, seconds=seconds, offset=place, text=text))
     options: dict[str, str] = clause.meta["options"]
     mode = options.get("deduplicationmode", "dropcarryovers").lower()

@@ -118,9 +118,7 @@ class Commands(TokenCursor):
             hint = f"use {', '.join(EXPLAIN_FORMATS[:-1]).upper()} or {EXPLAIN_FORMATS[-1].upper()}"
             what = f"EXPLAIN (FORMAT {format_name.upper()})"
             raise unsupported(what, self.tokens[0].start, hint)
-        rest = self.rest
-        if not rest:
-            raise syntax_error("nothing follows EXPLAIN", self.here, ("a query",))
+        rest = self.following("EXPLAIN", "a query")
         if self.index > 1 and rest[0].word in CHANGES_ROWS:
             what = f"EXPLAIN with options of {rest[0].word}"
             raise unsupported(what, rest[0], "EXPLAIN alone shows a change WITH SCHEMA EVOLUTION")
@@ -165,9 +163,7 @@ class Commands(TokenCursor):
 
     def _time_of_snapshots(self) -> SetSnapshotTime | ResetSetting:
         """Read the time after ``SET SNAPSHOT TIME =``; DEFAULT resets it."""
-        rest = self.rest
-        if not rest:
-            raise syntax_error("nothing follows SET SNAPSHOT TIME =", self.here, ("a time",))
+        rest = self.following("SET SNAPSHOT TIME =", "a time")
         if len(rest) == 1 and rest[0].word in ("DEFAULT", "NONE", "NULL"):
             return ResetSetting("snapshot_time")
         at = self.tokens[1].start  # the inserted words have no text here
@@ -186,21 +182,21 @@ class Commands(TokenCursor):
             self.either("=", "TO")
             return SetSetting("timezone", self._value("SET TIME ZONE"))
         name = "SNAPSHOT TIME" if self.skip("SNAPSHOT TIME") else self.key()
-        if not self.either("=", "TO", ":="):
-            raise syntax_error(f"nothing is given to {name}", self.here, ("=", "TO"))
+        self._assign(name)
         if name.lower() in ("snapshot time", "snapshot_time", "snapshot-time"):
             return self._time_of_snapshots()
         return SetSetting(name, self._value(f"SET {name} ="))
+
+    def _assign(self, name: str) -> None:
+        if not self.either("=", "TO", ":="):
+            raise syntax_error(f"nothing is given to {name}", self.here, ("=", "TO"))
 
     def _variable(self) -> SetVariable:
         """Read SET VARIABLE name = constant."""
         self.take()
         name = ".".join(self.name())
-        if not self.either("=", "TO", ":="):
-            raise syntax_error(f"nothing is given to {name}", self.here, ("=", "TO"))
-        start, rest = self.here, self.rest
-        if not rest:
-            raise syntax_error(f"nothing follows SET VARIABLE {name} =", start, ("a constant",))
+        self._assign(name)
+        start, rest = self.here, self.following(f"SET VARIABLE {name} =", "a constant")
         constant = read_constant(rest)
         if constant is not None and constant[1] == len(rest):
             return SetVariable(name.lower(), constant[0])
@@ -209,7 +205,9 @@ class Commands(TokenCursor):
         what = "SET VARIABLE to anything else than a constant"
         hint = "give it a constant: 3, 'a', true, NULL, DATE '2026-01-31'"
         value = constant_query(self, rest, what, hint).tree.expressions[0].unalias()
-        if not all(map(_is_constant, value.walk())):
+        constants = exp.Literal | exp.Neg | exp.Boolean | exp.Null | exp.Cast
+        constants |= exp.DataType | exp.DataTypeParam
+        if not all(isinstance(each, constants) for each in value.walk()):
             raise unsupported(what, start, hint)
         return SetVariable(name.lower(), value)
 
@@ -233,9 +231,7 @@ class Commands(TokenCursor):
         return self.text("a text")
 
     def _value(self, after: str) -> str:
-        rest = self.rest
-        if not rest:
-            raise syntax_error(f"nothing follows {after}", self.here, ("a value",))
+        rest = self.following(after, "a value")
         if len(rest) == 1:
             return rest[0].text
         if any(not token.word for token in rest):
@@ -288,19 +284,6 @@ class Commands(TokenCursor):
 
 # Tokens that follow a table's name: a word before them is the name, not a keyword.
 _AFTER_TABLE = (".", ";", "@", "VERSION", "TIMESTAMP", "FOR", "AT", "BEFORE")
-
-
-def _is_constant(node: exp.Expr) -> bool:
-    return isinstance(
-        node,
-        exp.Literal
-        | exp.Neg
-        | exp.Boolean
-        | exp.Null
-        | exp.Cast
-        | exp.DataType
-        | exp.DataTypeParam,
-    )
 
 
 def _named(tokens: Sequence[Token]) -> TableReference | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, TypeVar, cast
 
 from icesql.errors import Error
 from icesql.sql.lexer import (
@@ -32,14 +32,8 @@ class TokenCursor:
 
     def __init__(self, tokens: Sequence[Token], sql: str, parse: Parse | None = None) -> None:
         self.tokens, self.sql = tokens, sql
-        self._parse = parse
+        self.parse = cast("Parse", parse)
         self.index = 0
-
-    @property
-    def parse(self) -> Parse:
-        """The reader of the queries in the statement."""
-        assert self._parse is not None
-        return self._parse
 
     @property
     def token(self) -> Token | None:
@@ -60,6 +54,12 @@ class TokenCursor:
     def rest(self) -> Sequence[Token]:
         """The remaining tokens."""
         return self.tokens[self.index :]
+
+    def following(self, what: str, *expected: str) -> Sequence[Token]:
+        """Return the remaining tokens. Raises SqlSyntaxError if none follows ``what``."""
+        if self.token is None:
+            raise syntax_error(f"nothing follows {what}", self.here, expected)
+        return self.rest
 
     def word(self, index: int) -> str:
         """Return the word at an index in upper case; "" for a quoted one and after the end."""
@@ -203,7 +203,7 @@ class TokenCursor:
         opened = self.index
         self.need("(")
         self.index = closing(self.tokens, opened)
-        inner = TokenCursor(self.tokens[opened + 1 : self.index], self.sql, self._parse)
+        inner = TokenCursor(self.tokens[opened + 1 : self.index], self.sql, self.parse)
         if not inner.tokens:
             raise self.unexpected("something in the brackets")
         self.need(")")

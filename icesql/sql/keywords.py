@@ -32,13 +32,14 @@ update use vacuum values xor
 """
 
 
-def _words(*texts: str) -> frozenset[str]:
+def word_set(*texts: str) -> frozenset[str]:
+    """Return the words of some texts, which blanks separate."""
     return frozenset(" ".join(texts).split())
 
 
 # DuckDB's reserved keywords, which cannot be names.
-RESERVED: Final = _words(_EVERYWHERE, "columns generated map struct try_cast tuple")
+RESERVED: Final = word_set(_EVERYWHERE, "columns generated map struct try_cast tuple")
 # Read as a column name only in double quotes.
-NO_COLUMN: Final = _words(_EVERYWHERE, _CLOCKS)
-NO_ALIAS: Final = _words(_EVERYWHERE, _AFTER_AS)
-KEYWORDS: Final = RESERVED | _words(_SELDOM_NAMES, _CLOCKS)
+NO_COLUMN: Final = word_set(_EVERYWHERE, _CLOCKS)
+NO_ALIAS: Final = word_set(_EVERYWHERE, _AFTER_AS)
+KEYWORDS: Final = RESERVED | word_set(_SELDOM_NAMES, _CLOCKS)

@@ -15,7 +15,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from icesql.errors import ProgrammingError, SqlSyntaxError, similar_names
-from icesql.sql.keywords import KEYWORDS
+from icesql.sql.keywords import KEYWORDS, word_set
 from icesql.sql.positions import syntax_error, unsupported
 
 # Kinds of tokens: a string in single quotes, a quoted name, another kind of string (with escapes,
@@ -62,7 +62,7 @@ _DUCKDB: Final = (
     (WORD, _WORD),
     (SIGN, _ARROWS),
 )
-SPARK_NAMES: Final = frozenset({"spark", "spark2", "databricks", "hive"})
+SPARK_NAMES: Final = frozenset({"spark", "databricks", "hive"})
 # Other dialects' quoting. Spark's pieces follow SqlBaseLexer.g4; any other character is a sign.
 _QUOTING: Final[dict[str, dict[str, str]]] = {
     "snowflake": {TEXT: _ESCAPED},
@@ -92,7 +92,6 @@ def _piece(dialect: str, is_ascii: bool) -> re.Pattern[str]:
     return re.compile(pattern)
 
 
-DEFAULT_DIALECT: Final = "icesql"
 # The dialects whose functions are tested. Every other accepted name is an alias or a variant of
 # one of them.
 PROMISED: Final = ("duckdb", "spark", "trino", "snowflake")
@@ -131,7 +130,7 @@ class Token(Struct, frozen=True, gc=False):
     def like(self, text: str, kind: str = "") -> Token:
         """Return another token with the same span."""
         word = "" if kind in _QUOTED else text.upper()
-        return Token(kind or _kind(text), text, self.start, self.stop, word)
+        return Token(kind or kind_of(text), text, self.start, self.stop, word)
 
 
 _QUOTED: Final = (TEXT, NAME, OTHER)
@@ -139,10 +138,11 @@ _QUOTED: Final = (TEXT, NAME, OTHER)
 
 def word_at(text: str, place: int) -> Token:
     """Return a word or sign to insert at an offset."""
-    return Token(_kind(text), text, place, place, text.upper())
+    return Token(kind_of(text), text, place, place, text.upper())
 
 
-def _kind(text: str) -> str:
+def kind_of(text: str) -> str:
+    """Return WORD or SIGN."""
     return WORD if text[:1].isalpha() or text[:1] == "_" else SIGN
 
 
@@ -176,7 +176,7 @@ def reading(name: str | None) -> Dialect:
 
 def promised_name(name: str | None) -> str:
     """Return the promised dialect for a name or alias: trino for athena."""
-    given = (name or DEFAULT_DIALECT).lower()
+    given = (name or "").lower()
     return _KIN.get(given, given)
 
 
@@ -275,12 +275,7 @@ def end_of_comment(sql: str, start: int) -> int:
 
 def closing(tokens: Sequence[Token], first: int) -> int:
     """Return the index of the bracket that closes the one at ``first``; the end without one."""
-    depth = 0
-    for index in range(first, len(tokens)):
-        depth += (tokens[index].word in OPENING) - (tokens[index].word in CLOSING)
-        if depth == 0:
-            return index
-    return len(tokens)
+    return outer(tokens, first + 1, ())
 
 
 def outer(tokens: Sequence[Token], first: int, words: Collection[str]) -> int:
@@ -320,9 +315,8 @@ def phrase(tokens: Sequence[Token], index: int) -> str:
 # Checks on tokens alone: clauses that sqlglot drops, and hints that it does not interpret.
 
 # Tokens after which a clause has ended: an operand cannot start with them.
-ENDS_CLAUSE: Final = frozenset(
-    {";", ")", "]", "}", "FROM", "WHERE", "HAVING", "QUALIFY", "LIMIT", "JOIN"}
-    | {"UNION", "EXCEPT", "INTERSECT", "ON", "AS", ",", "THEN", "SELECT"}
+ENDS_CLAUSE: Final = word_set(
+    "; ) ] } FROM WHERE HAVING QUALIFY LIMIT JOIN UNION EXCEPT INTERSECT ON AS , THEN SELECT"
 )
 
 _NEEDS_MORE: Final = {
@@ -339,12 +333,9 @@ _AFTER_COMMA: Final = ENDS_CLAUSE - {
     "THEN", "LIMIT", "AS",
 }  # fmt: skip
 # Older sqlglot reads ``a NOT`` as ``NOT a``.
-_AFTER_NOT: Final = ENDS_CLAUSE | {
-    "AND", "OR", "=", "<>", "<", ">",
-    "<=", ">=", "END", "ELSE", "WHEN",
-}  # fmt: skip
+_AFTER_NOT: Final = ENDS_CLAUSE | word_set("AND OR = <> < > <= >= END ELSE WHEN")
 # Tokens that an item must follow, not a comma.
-_BEFORE_ITEM: Final = frozenset({"SELECT", "DISTINCT", ",", "(", "["} | {"{", "FROM", "BY"})
+_BEFORE_ITEM: Final = word_set("SELECT DISTINCT , ( [ { FROM BY")
 
 
 def ends_clause(tokens: Sequence[Token], index: int, words: Collection[str] = ENDS_CLAUSE) -> bool:
@@ -418,10 +409,9 @@ def _nothing_follows(tokens: Sequence[Token], index: int, wanted: str) -> Except
 
 
 # Words that are not a name, and after which no table ends.
-_NO_NAME: Final = ENDS_CLAUSE | {
-    "BY", "GROUP", "ORDER", "DISTINCT", "ALL", "CASE", "WHEN", "ELSE", "AND", "OR", "NOT", "USING",
-    "WITH", "IN", "LIKE", "BETWEEN", "IS",
-}  # fmt: skip
+_NO_NAME: Final = ENDS_CLAUSE | word_set(
+    "BY GROUP ORDER DISTINCT ALL CASE WHEN ELSE AND OR NOT USING WITH IN LIKE BETWEEN IS"
+)
 
 
 def is_name(token: Token) -> bool:

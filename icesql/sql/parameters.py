@@ -137,7 +137,7 @@ class Parameters:
         if label is None:
             self.place += 1
             label = self.place
-        values = self.given
+        values: Any = self.given
         shown = f"${label}" if isinstance(label, int) else f":{label}"
         match values:
             case None:
@@ -165,9 +165,7 @@ class Parameters:
                     )
         self._used.add(label)
         self._label = label
-        if isinstance(values, Mapping):
-            return values[str(label)]
-        return values[int(label) - 1]
+        return values[label if isinstance(label, str) else label - 1]
 
 
 class ParameterReader:

@@ -27,6 +27,7 @@ from icesql.errors import (
 from icesql.sql.function_table import SPARK, TRANSLATED
 from icesql.sql.lexer import (
     SPARK_NAMES,
+    TEXT,
     WORD,
     Token,
     closing,
@@ -70,7 +71,7 @@ if TYPE_CHECKING:
     from icesql.sql.sources import Sources
 
 Read = TypeVar("Read", bound=Statement)
-_NUMBERS_ARE_SECONDS = ("spark", "spark2", "databricks")
+_NUMBERS_ARE_SECONDS = ("spark", "databricks")
 # Words that may begin a form of another system; see ``macros.other_spellings``.
 _OTHER = ("FLATTEN", "ROLLUP", "CUBE")
 # DuckDB's ago() reads its own clock, so that its conditions prune no file; see ``macro.AGO``.
@@ -226,11 +227,14 @@ def _first_word(tokens: Sequence[Token]) -> str:
 
 
 def _is_copy_from(tokens: Sequence[Token]) -> bool:
+    """True for the tokens of COPY table … FROM 'file'."""
     if tokens[0].word != "COPY":
         return False
-    from icesql.sql.writes.copies import is_copy_from
-
-    return is_copy_from(tokens)
+    deciding = ("TO", "SELECT", "FROM")
+    place = next((n for n, each in enumerate(tokens) if n and each.word in deciding), 0)
+    if tokens[place].word != "FROM" or tokens[1].word in ("(", "INTO"):
+        return False
+    return [each.kind for each in tokens[place + 1 : place + 2]] == [TEXT]
 
 
 def _explained_evolution(statement: Statement, at: Token) -> Explain:

@@ -17,7 +17,7 @@ from icesql.sql.constant import read_constant
 from icesql.sql.files import take_files
 from icesql.sql.function_table import SPARK
 from icesql.sql.lexer import TEXT, Token, check_commands_in_from, check_tokens, tokenize, too_deep
-from icesql.sql.parser.depth import SHALLOW, check_depth, deepest_token, nesting, place_nodes
+from icesql.sql.parser.depth import SHALLOW, check_depth, nesting, place_nodes
 from icesql.sql.parser.literal_list import put_back, without_lists
 from icesql.sql.parser.travel.clauses import MISPLACED, cut_travels
 from icesql.sql.positions import syntax_error, unsupported
@@ -45,8 +45,7 @@ def plain_query(parse: Parse, tokens: Sequence[Token]) -> Query:
     try:
         read = None
         if own:
-            accepts = Accepts(parse.files, parse.views)
-            tree, read = _engine_tree(parse, tokens, accepts)
+            tree, read = _engine_tree(parse, tokens, Accepts(parse.files, parse.views))
         else:
             tree = _sqlglot_tree(parse, tokens)
     except SqlSyntaxError:
@@ -55,7 +54,7 @@ def plain_query(parse: Parse, tokens: Sequence[Token]) -> Query:
             raise other from None  # valid in Spark, and refused by icesql by name
         raise
     if not own:
-        check_tree(tree, files=parse.files, functions=not parse.translated, views=parse.views)
+        check_tree(tree, Accepts(parse.files, parse.views, calls=not parse.translated))
     check_depth(tree)
     spark = refused = None
     if parse.spark:
@@ -105,7 +104,7 @@ def _spark_text(parse: Parse, tokens: Sequence[Token]) -> Any:
     try:
         # sqlglot's own interpretation of Spark's functions, for binding and pruning.
         tree = tree_of(parse, tokens, hidden=False)
-        check_tree(tree, files=parse.files, functions=False, views=parse.views)
+        check_tree(tree, Accepts(parse.files, parse.views, calls=False))
         changes: list[Edit] = []
         given = parse.values.reader()
         tree = parse.values.bind(tree, [])
@@ -167,7 +166,7 @@ def _engine_tree(
         raise parse_error(error, tokens, sql) from error
     text = engine_text(tokens, without_lists(sql, parse.lists), travels)
     # DuckDB's parser recurses on the caller's stack, also for each part of a chain.
-    levels = nesting(tokens)
+    levels, deepest = nesting(tokens)
     deep = len(tokens) > _FEW_TOKENS or levels > SHALLOW
     read = partial(read_text, text, travels, accepts)
     try:
@@ -175,7 +174,7 @@ def _engine_tree(
     except RecursionError:
         if not deep:
             raise  # the caller's stack is full; see ``parse._read``
-        raise too_deep(deepest_token(tokens)) from None
+        raise too_deep(deepest) from None
     except NotParsed as error:
         from icesql.sql.syntax_errors import mistake
 
@@ -206,18 +205,17 @@ def _sqlglot_tree(parse: Parse, tokens: Sequence[Token], *, hidden: bool = True)
         return found, count
 
     rewriting = rewrite_tokens(tokens, sql)
-    deep = nesting(tokens) > SHALLOW
+    levels, deepest = nesting(tokens)
     try:
         travels = cut_travels(in_steps(rewriting.tokens), sql, operand)
-        trees = with_deep_stack(
-            lambda: parse_tokens(travels.tokens, sql, reader, dialect or None), deep=deep
-        )
+        parsed = partial(parse_tokens, travels.tokens, sql, reader, dialect or None)
+        trees = with_deep_stack(parsed, deep=levels > SHALLOW)
     except ParseError as error:
         from icesql.sql.syntax_errors import parse_error
 
         raise parse_error(error, tokens, parse.sql) from error
     except RecursionError:
-        raise too_deep(deepest_token(tokens)) from None
+        raise too_deep(deepest) from None
     tree = trees[0] if len(trees) == 1 else None
     if tree is None:
         raise syntax_error("not a statement", tokens[0].start)

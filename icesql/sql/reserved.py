@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import itertools
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from icesql.errors import Error, SqlSyntaxError, UnsupportedSqlError
-from icesql.sql.keywords import NO_COLUMN
-
-if TYPE_CHECKING:
-    from icesql.sql.lexer import Token
+from icesql.sql.keywords import NO_COLUMN, word_set
 
 # Usually a mistake, not a column: these need a second occurrence that is not a column.
-_CLAUSES: Final = frozenset(
-    {"select", "from", "where", "as", "on", "and", "or", "not", "limit", "for"}
-)
+_CLAUSES: Final = word_set("select from where as on and or not limit for")
 # Words before a column, except those that may also precede such a word as a clause.
-_BEFORE_COLUMNS: Final = (",", "(", "select", "where", "and", "or", "not", "by", "on")
+_BEFORE_COLUMNS: Final = word_set(", ( select where and or not by on")
 _MOST_TOKENS: Final = 500
 
 
@@ -46,7 +41,7 @@ def advice_to_quote(error: SqlSyntaxError, sql: str) -> str:
     bare = [
         each
         for each, after in zip(tokens, [*tokens[1:], None], strict=True)
-        if each.text.lower() in NO_COLUMN and _is_bare(each, sql)
+        if each.text.lower() in NO_COLUMN and sql[each.start : each.start + 1].isalpha()
         # GROUP BY, not a column of this name.
         if each.word != "BY" and (after is None or after.word != "BY")
     ]
@@ -69,10 +64,6 @@ def advice_to_quote(error: SqlSyntaxError, sql: str) -> str:
             if parses(text):
                 return f'a column of the name {token.text}, a word of SQL, is "{token.text}"'
     return ""
-
-
-def _is_bare(token: Token, sql: str) -> bool:
-    return sql[token.start : token.start + 1].isalpha()
 
 
 def _is_column(left: str, word: str) -> bool:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from icesql.sql.keywords import word_set
+
 QUERY_WORDS: Final = ("SELECT", "WITH", "FROM", "VALUES", "(")
 PIVOT_WORDS: Final = ("PIVOT", "UNPIVOT", "PIVOT_WIDER", "PIVOT_LONGER")
 # Words that begin the query of an INSERT.
@@ -15,11 +17,10 @@ COMMAND_WORDS: Final = (
     "DEALLOCATE",
 )  # fmt: skip
 # Some statements that begin with these change tables; see ``sql.writes``.
-WRITE_WORDS: Final = (
-    "CREATE", "DROP", "ALTER", "COMMENT", "INSERT", "COPY", "DELETE", "UPDATE", "TRUNCATE",
-    "CALL", "MERGE", "OPTIMIZE", "VACUUM", "ANALYZE", "REPLACE", "ROLLBACK", "BEGIN", "START",
-    "COMMIT", "RESTORE", "UNDROP",
-)  # fmt: skip
+WRITE_WORDS: Final = word_set(
+    "CREATE DROP ALTER COMMENT INSERT COPY DELETE UPDATE TRUNCATE CALL MERGE OPTIMIZE VACUUM "
+    "ANALYZE REPLACE ROLLBACK BEGIN START COMMIT RESTORE UNDROP"
+)
 # Some statements that begin with these may follow EXPLAIN.
 EXPLAINED_WRITES: Final = ("CALL", "OPTIMIZE", "VACUUM", "ROLLBACK", "RESTORE", "ALTER")
 CHANGES_ROWS: Final = ("INSERT", "DELETE", "UPDATE", "MERGE")

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from icesql.errors import SqlSyntaxError, UnsupportedSqlError, similar_names
-from icesql.sql.lexer import WORD, Token, check_tokens, ends_clause
+from icesql.sql.lexer import WORD, Token, before, check_tokens, ends_clause
 from icesql.sql.parser.depth import too_many_terms
 from icesql.sql.positions import syntax_error, unsupported
 from icesql.sql.statement_words import (
@@ -125,13 +125,12 @@ def _refused_clause(
             return unsupported("FOR UPDATE and FOR SHARE", token)
         case ["@", name]:
             table, word = tokens[index - 1].text, tokens[index + 1].text
-            hint = f"write {table} FOR VERSION AS OF '{word}', or quote the name"
+            shown = word
             if name in ("BRANCH", "TAG") and here[2:3] == ["("]:
-                word, shown = tokens[index + 3].text, f"{word}({tokens[index + 3].text})"
-                hint = f"write {table} FOR VERSION AS OF '{word}', or quote the name"
-            else:
-                shown = word
+                word = tokens[index + 3].text
+                shown += f"({word})"
             what = f"{table}@{shown} or {table}${shown} as a table name"
+            hint = f"write {table} FOR VERSION AS OF '{word}', or quote the name"
             return unsupported(what, tokens[index - 1], hint)
         case ["WITH", "("]:
             return unsupported("table hints", token)
@@ -151,17 +150,8 @@ def _join_without_condition(index: int, tokens: Sequence[Token]) -> SqlSyntaxErr
     following = tokens[index] if index < len(tokens) else None
     if not (ends_clause(tokens, index) or (following and following.word in _JOIN_WORDS)):
         return None
-    depth = 0
-    for first in range(index - 1, 0, -1):
-        kind = tokens[first].word
-        depth += (kind == ")") - (kind == "(")
-        if depth < 0 or (not depth and kind in ("ON", "USING")):
-            return None
-        if not depth and kind == "JOIN":
-            break
-    else:
-        return None
-    if first == index - 1:
+    first = before(tokens, index - 1, ("ON", "USING", "JOIN"))
+    if first in (-1, index - 1) or tokens[first].word != "JOIN":
         return None
     while first and tokens[first - 1].word in _JOIN_WORDS:
         first -= 1
@@ -213,11 +203,9 @@ def _unexpected(
 
 def _travel(token: Token | None, tokens: Sequence[Token]) -> SqlSyntaxError | None:
     """Return the error for FOR and AS OF that do not begin a time-travel clause."""
-    if token is None or not token.word:
+    if token is None or not token.word or token not in tokens:
         return None
-    index = next((number for number, each in enumerate(tokens) if each is token), None)
-    if index is None:
-        return None
+    index = tokens.index(token)
     words = [each.word for each in tokens[index : index + 4]]
     if words[0] == "FOR":
         shown = " ".join(each.text for each in tokens[index : index + 2])

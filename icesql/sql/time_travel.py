@@ -114,8 +114,8 @@ def read_travel(clause: exp.Expr, *, seconds: bool) -> TimeTravel:
     ``clause`` is a Version node as ``sql/parser/travel`` makes them, with parameters already bound.
     Raises SqlSyntaxError, UnsupportedSqlError.
     """
-    text = "" if clause.meta.get("has_parameter") else clause.meta.get("text", "")
     kind, value, offset = clause.args["this"], clause.args["expression"], clause.meta.get("start")
+    text = clause.meta.get("text", "")
     return travel_of(kind, value, seconds=seconds, offset=offset, text=text)
 
 
@@ -167,9 +167,7 @@ def _kind_of(value: exp.Expr) -> str:
     match value:
         case exp.Literal() if value.is_string:
             return "TIMESTAMP" if is_time(value.name) else "VERSION"
-        case exp.Literal() | exp.Column() | exp.Identifier():
-            return "VERSION"
-        case exp.Neg(this=exp.Literal()):
+        case exp.Literal() | exp.Column() | exp.Identifier() | exp.Neg(this=exp.Literal()):
             return "VERSION"
         case exp.Cast(to=to) if to.is_type(*exp.DataType.INTEGER_TYPES, *exp.DataType.TEXT_TYPES):
             return "VERSION"

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from icesql.errors import Error
 from icesql.quoting import quoted
 from icesql.sql.cursor import TokenCursor
+from icesql.sql.keywords import word_set
 from icesql.sql.lexer import Token
 from icesql.sql.macros.macro import TEMPORARY
 from icesql.sql.parameters import Parameters
@@ -90,9 +91,7 @@ class _Reader(TokenCursor):
             if self.peek() in ("USING", "OPTIONS", "WITH", "ON", "COMMENT", "TBLPROPERTIES"):
                 raise unsupported(f"{self.peek()} of a temporary {kind.lower()}", at)
             raise self.unexpected("AS")
-        if not self.rest:
-            raise syntax_error("nothing follows AS", self.here, ("a query",))
-        return parse.any_query(self.rest)
+        return parse.any_query(self.following("AS", "a query"))
 
     def _table(self, name: str) -> tuple[tuple[str, ...], Query]:
         """Read the columns' names, () if the query's names are used, and the query."""
@@ -103,7 +102,7 @@ class _Reader(TokenCursor):
             if any(kind for _, kind in columns):
                 raise unsupported("types beside AS", start, f"write CREATE TEMP TABLE {name} AS …")
             return tuple(each for each, _ in columns), self._query("TABLE", self.parse)
-        if self.index < len(self.tokens):
+        if self.token is not None:
             raise self.unexpected("AS", "the end of the statement")
         for each, kind in columns:
             if not kind:
@@ -138,9 +137,8 @@ def _definition(words: TokenCursor) -> tuple[str, str]:
     return name, words.written(first, first + end)
 
 
-_CONSTRAINTS: Final = (
-    "NOT", "NULL", "PRIMARY", "UNIQUE", "CHECK", "DEFAULT", "REFERENCES", "COLLATE", "GENERATED",
-    "COMMENT", "CONSTRAINT",
-)  # fmt: skip
+_CONSTRAINTS: Final = word_set(
+    "NOT NULL PRIMARY UNIQUE CHECK DEFAULT REFERENCES COLLATE GENERATED COMMENT CONSTRAINT"
+)
 # A table without rows satisfies every rule; these provide values for new rows.
 _RULES: Final = ("DEFAULT", "GENERATED", "COLLATE")

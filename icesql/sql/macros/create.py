@@ -27,7 +27,7 @@ from icesql.sql.macros.macro import (
     Parameter,
 )
 from icesql.sql.positions import syntax_error, unsupported
-from icesql.sql.trees import exp
+from icesql.sql.trees import exp, parts_of
 
 if TYPE_CHECKING:
     from icesql.sql.parse import Parse
@@ -58,7 +58,7 @@ class _Reader(TokenCursor):
             raise unsupported("OR REPLACE with IF NOT EXISTS", self.here, "write one of them")
         name = self._name()
         bodies, is_table = [self._body(name)], self._is_table
-        while self.index < len(self.tokens):
+        while self.token is not None:
             if is_table or not self.skip(","):
                 raise self.unexpected("the end of the statement")
             bodies.append(self._body(name))
@@ -106,7 +106,7 @@ class _Reader(TokenCursor):
         kind = ""
         if self.skip("RETURNS"):
             first = self.index
-            while self.index < len(self.tokens) and self.peek() not in ("RETURN", "AS"):
+            while self.token is not None and self.peek() not in ("RETURN", "AS"):
                 self.index += 1
             kind = self.written(first, self.index)
         if not self.skip("RETURN"):
@@ -190,7 +190,7 @@ class _Reader(TokenCursor):
 def _is_expression(tree: exp.Expr) -> bool:
     if not isinstance(tree, exp.Select) or len(tree.expressions) != 1:
         return False
-    if any(value for part, value in tree.args.items() if part != "expressions"):
+    if parts_of(tree) != {"expressions"}:
         return False
     return not isinstance(tree.expressions[0], exp.Alias | exp.Star)
 

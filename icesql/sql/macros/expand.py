@@ -16,6 +16,7 @@ from sqlglot import exp
 
 from icesql.errors import Error, ProgrammingError
 from icesql.quoting import quoted
+from icesql.sql.keywords import word_set
 from icesql.sql.lexer import (
     CLOSING,
     NUMBER,
@@ -37,10 +38,8 @@ from icesql.sql.user_text import is_named
 _DEEPEST: Final = 64
 _LONGEST: Final = 2_000_000
 _FROM: Final = ("FROM", "JOIN", "LATERAL")
-_CLAUSES: Final = (
-    "SELECT", "WHERE", "GROUP", "HAVING", "ORDER",
-    "QUALIFY", "LIMIT", "VALUES", "WITH", "WINDOW",
-)  # fmt: skip
+_CLAUSES: Final = word_set("SELECT WHERE GROUP HAVING ORDER QUALIFY LIMIT VALUES WITH WINDOW")
+_NO_ALIAS: Final = word_set("QUALIFY POSITIONAL ASOF SEMI ANTI SAMPLE TABLESAMPLE WINDOW")
 _OPERATORS: Final = (exp.Binary, exp.Between, exp.In, exp.Not)
 _NO_OPERATORS: Final = (exp.Dot, exp.PropertyEQ, exp.Kwarg, exp.JSONExtract)
 _SCHEMAS: Final = ("temp", "main")
@@ -326,20 +325,14 @@ def _split(tokens: Sequence[Token], opened: int) -> tuple[tuple[tuple[int, int],
 
 def _is_in_from(tokens: Sequence[Token], index: int) -> bool:
     """True if the token is at a place for tables in FROM."""
-    if not index:
-        return False
-    if tokens[index - 1].word in _FROM:
-        return True
-    if tokens[index - 1].word != ",":
-        return False
+    word = tokens[index - 1].word if index else ""
+    if word != ",":
+        return word in _FROM
     place = before(tokens, index - 1, (*_FROM[:2], *_CLAUSES))
     return place >= 0 and tokens[place].word in _FROM
 
 
 def _begins_alias(token: Token | None) -> bool:
-    if token is None:
-        return False
-    words = ("QUALIFY", "POSITIONAL", "ASOF", "SEMI", "ANTI", "SAMPLE", "TABLESAMPLE", "WINDOW")
-    if token.word == "AS":
-        return True
-    return token.is_name and token.word not in words
+    return token is not None and (
+        token.word == "AS" or (token.is_name and token.word not in _NO_ALIAS)
+    )

@@ -13,6 +13,7 @@ from typing import Final
 from msgspec import Struct
 
 from icesql.errors import SqlSyntaxError
+from icesql.sql.keywords import word_set
 from icesql.sql.lexer import CLOSING, MOST_LEVELS, OPENING, Token, too_deep
 from icesql.sql.positions import offset_of, syntax_error
 from icesql.sql.trees import exp
@@ -33,46 +34,33 @@ _SHORTER: Final = (
 )
 
 
-def nesting(tokens: Sequence[Token]) -> int:
-    """Return the depth of nested brackets and CASE, or of repeated prefixes such as NOT NOT.
+def nesting(tokens: Sequence[Token]) -> tuple[int, int]:
+    """Return the depth of nested brackets and CASE, or of repeated prefixes such as NOT NOT, and
+    the offset of the deepest bracket.
 
-    Raises SqlSyntaxError if it exceeds ``MOST_LEVELS``.
+    Raises SqlSyntaxError if the depth exceeds ``MOST_LEVELS``.
     """
-    deepest = depth = prefixes = 0
+    deepest = depth = prefixes = most = 0
+    offset = tokens[0].start
     for token in tokens:
         kind = token.word
-        if kind in _PREFIXES:
-            prefixes += 1
-        else:
-            prefixes = 0
+        prefixes = prefixes + 1 if kind in _PREFIXES else 0
         if kind in _OPENING:
             depth += 1
+            if depth > deepest:
+                deepest, offset = depth, token.start
         elif kind in _CLOSING:
             depth = max(depth - 1, 0)
         if depth > MOST_LEVELS or prefixes > MOST_LEVELS:
             raise too_deep(token.start)
-        deepest = max(deepest, depth, prefixes)
-    return deepest
-
-
-def deepest_token(tokens: Sequence[Token]) -> int:
-    """Return the offset of the first token at the greatest depth."""
-    depth = deepest = 0
-    offset = tokens[0].start
-    for token in tokens:
-        if token.word in _OPENING:
-            depth += 1
-            if depth > deepest:
-                deepest, offset = depth, token.start
-        elif token.word in _CLOSING:
-            depth -= 1
-    return offset
+        most = max(most, prefixes)
+    return max(deepest, most), offset
 
 
 def too_many_terms(tokens: Sequence[Token]) -> SqlSyntaxError:
     """Return the error for an expression that DuckDB's parser reports as too deep."""
     problem = f"an expression of more than {MOST_TERMS} parts; {_SHORTER}"
-    return syntax_error(problem, deepest_token(tokens))
+    return syntax_error(problem, nesting(tokens)[1])
 
 
 def check_depth(tree: exp.Expr) -> None:
@@ -118,10 +106,9 @@ def _too_long(node: exp.Expr, what: str, most: int, cure: str) -> Exception:
 
 # Offsets of the parts of a query, which the tokens give more exactly than sqlglot's tree.
 
-_ENDS: Final = frozenset(
-    {"FROM", "WHERE", "GROUP", "HAVING", "QUALIFY"}
-    | {"ORDER", "LIMIT", "OFFSET", "FETCH", "UNION"}
-    | {"EXCEPT", "INTERSECT", "WINDOW", "USING", "INTO"}
+_ENDS: Final = word_set(
+    "FROM WHERE GROUP HAVING QUALIFY ORDER LIMIT OFFSET FETCH UNION EXCEPT INTERSECT WINDOW "
+    "USING INTO"
 )
 
 
@@ -213,7 +200,7 @@ def select_columns(tokens: Sequence[Token]) -> list[tuple[int, int, int]]:
             pass
         elif current is not None and kind == ",":
             end_item()
-        elif current is not None and kind in _ENDS and not _is_distinct_from(tokens, index):
+        elif current is not None and kind in _ENDS and tokens[index - 1].word != "DISTINCT":
             end_item()
             open_lists[-1] = None
         else:
@@ -230,10 +217,6 @@ def _extend(current: _List | None, token: Token) -> None:
     if current.start is None:
         current.start = token.start
     current.end = max(current.end, token.stop)
-
-
-def _is_distinct_from(tokens: Sequence[Token], index: int) -> bool:
-    return tokens[index].word == "FROM" and (tokens[index - 1].word == "DISTINCT")
 
 
 def _place_left_out(star: exp.Star, tokens: Sequence[Token], starts: Sequence[int]) -> None:

@@ -19,10 +19,10 @@ from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.errors import ParseError, TokenError
 from sqlglot.tokens import Token, TokenType
 
-from icesql.sql.lexer import CLOSING, NAME, NUMBER, OPENING, OTHER, SIGN, TEXT, WORD, pieces
+from icesql.sql.lexer import CLOSING, NAME, NUMBER, OPENING, OTHER, TEXT, WORD, kind_of, pieces
 from icesql.sql.lexer import Dialect as OwnDialect
 from icesql.sql.lexer import Token as OwnToken
-from icesql.sql.parser.releases.newest import as_newest
+from icesql.sql.parser.releases.newest import as_newest, respelt
 from icesql.sql.positions import syntax_error
 
 _TEXTS: Final = (TokenType.STRING, TokenType.RAW_STRING)
@@ -31,19 +31,8 @@ _KINDS: Final = {
     TEXT: TokenType.STRING, NAME: TokenType.IDENTIFIER, NUMBER: TokenType.NUMBER,
 }  # fmt: skip
 _OWN_KINDS: Final = {
+    **{kind: OTHER for kind in TokenType if kind.name.endswith("_STRING")},
     **{kind: own for own, kind in _KINDS.items()},
-    **dict.fromkeys(
-        (
-            TokenType.BIT_STRING,
-            TokenType.HEX_STRING,
-            TokenType.BYTE_STRING,
-            TokenType.RAW_STRING,
-            TokenType.NATIONAL_STRING,
-            TokenType.UNICODE_STRING,
-            TokenType.HEREDOC_STRING,
-        ),
-        OTHER,
-    ),
 }
 
 
@@ -80,13 +69,10 @@ def _subclass(base: type[Dialect], name: str) -> type[Dialect]:
 
 
 @functools.cache
-def _reader(name: str) -> Any:
-    return _subclass(type(Dialect.get_or_raise(name)), f"Icesql_{name}")()
-
-
 def reader_of(dialect: OwnDialect) -> Any:
     """Return sqlglot's dialect for reading statements of ``dialect``."""
-    return _reader(dialect.name)
+    base = type(Dialect.get_or_raise(dialect.name))
+    return _subclass(base, f"Icesql_{dialect.name}")()
 
 
 def parse_text(sql: str, dialect: OwnDialect, hidden: str | None = None) -> list[exp.Expr | None]:
@@ -196,8 +182,7 @@ def _whole_spans(tokens: list[Token]) -> list[Token]:
             and len(parts := _SPAN.findall(token.text)) == 1
             and parts != [token.text.strip()]
         ):
-            place = token.line, token.col, token.start, token.end
-            found[index] = Token(token.token_type, f"0 days {token.text}", *place, [])
+            found[index] = respelt(token, token.token_type, f"0 days {token.text}")
     return found
 
 
@@ -267,8 +252,8 @@ def split(sql: str, own: OwnDialect) -> list[OwnToken]:
             word = text.upper() if kind == NUMBER else ""
             found.append(OwnToken(kind, text, token.start, token.end + 1, word, token))
         elif " " not in text:
-            kind = WORD if text[:1].isalpha() or text[:1] == "_" else SIGN
-            found.append(OwnToken(kind, text, token.start, token.end + 1, text.upper(), token))
+            stop = token.end + 1
+            found.append(OwnToken(kind_of(text), text, token.start, stop, text.upper(), token))
         else:
             for part in re.finditer(r"\S+", sql[token.start : token.end + 1]):
                 start, stop = (token.start + each for each in part.span())

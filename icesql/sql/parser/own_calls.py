@@ -16,13 +16,14 @@ from sqlglot.tokens import Token, TokenType
 
 from icesql.sql.acceptance import WHOLE
 from icesql.sql.function_table import SPARK
+from icesql.sql.keywords import word_set
+from icesql.sql.parser.releases.newest import respelt
 from icesql.sql.positions import unsupported
 
 _HIDDEN: Final = "icesql_call_of_"
 # Calls with special syntax between the parentheses, and keywords that are not functions.
-_SYNTAX: Final = frozenset(
-    {"AND", "CASE", "CAST", "CUBE", "EXTRACT", "IN", "NOT", "OR", "POSITION", "ROLLUP", "TRIM"}
-    | {"TRY_CAST", "VALUES"}
+_SYNTAX: Final = word_set(
+    "AND CASE CAST CUBE EXTRACT IN NOT OR POSITION ROLLUP TRIM TRY_CAST VALUES"
 )
 _SPARK_SYNTAX: Final = frozenset({"OVERLAY", "SUBSTR", "SUBSTRING", "TRY"})
 # Types and operators in Trino and Snowflake, not functions.
@@ -75,15 +76,7 @@ def hide_calls(tokens: Sequence[Token], reader: Dialect, dialect: str = "") -> l
         if tokens[at + 1].token_type == TokenType.L_PAREN and token.text.upper() in hidden:
             quoted = token.token_type == TokenType.IDENTIFIER and dialect != SPARK
             if not quoted and _is_call(tokens, at):
-                made[at] = Token(
-                    TokenType.VAR,
-                    _HIDDEN + token.text,
-                    token.line,
-                    token.col,
-                    token.start,
-                    token.end,
-                    token.comments,
-                )
+                made[at] = respelt(token, TokenType.VAR, _HIDDEN + token.text)
     return made
 
 

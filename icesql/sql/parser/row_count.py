@@ -10,19 +10,18 @@ from typing import Final
 
 from msgspec import Struct
 
-from icesql.sql.keywords import NO_ALIAS
+from icesql.sql.keywords import NO_ALIAS, word_set
 
 _NAME: Final = r"[a-z_][a-z0-9_]*"
 _COUNT: Final = (
     rf"(?ai)\s*select\s+count\s*\(\s*\*\s*\)\s+from\s+({_NAME}(?:\.{_NAME}){{0,3}})\s*;?\s*"
 )
 # Words that do not begin the name of a table in one of the two parsers.
-_WORDS: Final = """
+_OTHERS: Final = word_set("""
 current_catalog current_database current_date current_role current_schema current_time
 current_timestamp current_user dual localtime localtimestamp map row rows session_user set struct
 unnest user values
-"""
-_OTHERS: Final = frozenset(_WORDS.split())
+""")
 
 
 class RowCount(Struct, frozen=True):

@@ -13,6 +13,7 @@ from msgspec import Struct
 from sqlglot import exp
 
 from icesql.sql.files import read_file
+from icesql.sql.keywords import word_set
 from icesql.sql.lexer import ENDS_CLAUSE, TEXT, Token
 from icesql.sql.positions import offset_of
 
@@ -21,13 +22,10 @@ _ONE_AMOUNT: Final = (
     r"(?i)\s*[+-]?[0-9]+\s*"
     r"(?:(?:micro|milli)?second|minute|hour|day|week|month|quarter|year|decade)s?\s*"
 )
-_NO_UNITS: Final = ENDS_CLAUSE | {
-    "GROUP", "ORDER",
-    "AND", "OR", "NOT", "IS", "IN", "BETWEEN",
-    "LIKE", "ASC", "DESC", "WHEN", "ELSE", "END",
-}  # fmt: skip
+_NO_UNITS: Final = ENDS_CLAUSE | word_set(
+    "GROUP ORDER AND OR NOT IS IN BETWEEN LIKE ASC DESC WHEN ELSE END"
+)
 _INTERVAL_UNIT: Final = "ICESQLINTERVAL"
-_ZONED_NANOS: Final = "TIMESTAMPTZ_NS"
 _TYPED: Final = frozenset({"DATE", "TIME", "TIMESTAMP", "TIMESTAMPTZ", "TIMESTAMP_NTZ"})
 
 
@@ -77,12 +75,6 @@ def rewrite_tokens(tokens: Sequence[Token], sql: str) -> Rewriting:
                 # rest; it makes the unit of '30 min' an alias, and '1.5 hours' an integer.
                 intervals.append(token.text)
                 token = token.like(f"{len(intervals) - 1} {_INTERVAL_UNIT}", TEXT)
-        elif token.word == _ZONED_NANOS:
-            following = tokens[index + 1] if index + 1 < len(tokens) else None
-            if following is not None and following.kind == TEXT:
-                made += _typed_literal(token, following)
-                skipped = True
-                continue
         elif token.word in _TYPED and _is_typed_literal(tokens, index):
             # DATE '2026-01-01'::TEXT would cast the string inside the literal.
             made += [
@@ -107,18 +99,6 @@ def _is_whole_text(text: str, following: Token | None) -> bool:
         # Older sqlglot takes any following word as the unit of '02:00:00'.
         return following is not None and following.word in _NO_UNITS
     return not re.fullmatch(_ONE_AMOUNT, text)
-
-
-def _typed_literal(name: Token, text: Token) -> list[Token]:
-    """Write a typed literal as CAST, for a type that sqlglot does not accept before a literal."""
-    words = [
-        name.like("CAST"),
-        name.like("("),
-        text,
-        name.like("AS"),
-        name.like(_ZONED_NANOS),
-    ]
-    return [*words, text.like(")")]
 
 
 def _mend_intervals(tree: exp.Expr, texts: Sequence[str]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Final
 
 from sqlglot import exp
@@ -25,11 +26,12 @@ def write_sql(tree: exp.Expr, dialect: str) -> str:
     """
     prepare_to_write(tree)
     level = ErrorLevel.RAISE if tree.meta.get(TRANSLATED) else ErrorLevel.IGNORE
+    write = partial(tree.sql, dialect=dialect, unsupported_level=level, comments=False)
     try:
-        return str(tree.sql(dialect=dialect, unsupported_level=level, comments=False))
+        return str(write())
     except RecursionError:
         _shorten(tree, dialect)
-        return str(tree.sql(dialect=dialect, unsupported_level=level, comments=False))
+        return str(write())
     except UnsupportedError as error:
         raise unsupported(f"this translation ({error})", None) from error
 

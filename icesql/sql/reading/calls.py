@@ -22,6 +22,7 @@ from icesql.sql.acceptance import (
     named_aggregate,
 )
 from icesql.sql.engine_functions import SCHEMAS, is_known
+from icesql.sql.keywords import word_set
 from icesql.sql.lexer import tokens_in
 from icesql.sql.positions import syntax_error
 from icesql.sql.reading.engine_tree import Node
@@ -52,9 +53,9 @@ _UNITS: Final = {
     "to_decades": "DECADE", "to_centuries": "CENTURY", "to_millennia": "MILLENNIUM",
 }  # fmt: skip
 # List functions that accept "x -> …"; in other functions the arrow extracts a JSON field.
-_TAKE_ARROWS: Final = frozenset(
-    {"list_transform", "array_transform", "list_apply", "array_apply", "apply", "list_filter"}
-    | {"array_filter", "filter", "list_reduce", "array_reduce", "reduce", "invoke"}
+_TAKE_ARROWS: Final = word_set(
+    "list_transform array_transform list_apply array_apply apply list_filter array_filter "
+    "filter list_reduce array_reduce reduce invoke"
 )
 _CONCATENATING: Final = frozenset({"string_agg", "listagg", "group_concat"})
 _WITHIN_GROUP: Final[dict[str, type[exp.Expr]]] = {
@@ -324,18 +325,8 @@ class CallReader(ExpressionReader):
                 return exp.GroupConcat(this=given[0], separator=given[1] if given[1:] else None)
             case "struct_pack", _:
                 return exp.Struct(expressions=given)
-            case "if", 3:
-                return exp.If(this=given[0], true=given[1], false=given[2])
-            case "max", 1:
-                return exp.Max(this=given[0])
-            case "min", 1:
-                return exp.Min(this=given[0])
             case "position", 2:
                 return exp.StrPosition(this=given[0], substr=given[1])
-            case "substring" | "substr", 2 | 3:
-                return exp.Substring(**dict(zip(("this", "start", "length"), given, strict=False)))
-            case "trim", 1 | 2:
-                return exp.Trim(this=given[0], expression=given[1] if given[1:] else None)
         build: Any = None if has_names or name in _NO_BUILDER else self._builders.get(name.upper())
         made = None if build is None else _built(build, given)
         return made or exp.Anonymous(this=found["function_name"], expressions=given)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from collections.abc import Callable
 from typing import Final
 
 from sqlglot import exp
@@ -65,9 +65,8 @@ _DEFAULT_DECIMAL: Final = (18, 3)
 class TypeReader(Places):
     """Reads types; see ``queries.read_query``."""
 
-    @abstractmethod
-    def expression(self, found: Node, *, named: bool = False) -> exp.Expr:
-        """See ``ExpressionReader``."""
+    # A method of ``ExpressionReader``.
+    expression: Callable[[Node], exp.Expr]
 
     def data_type(self, found: Node, *, named: bool = False) -> exp.DataType:
         """Convert a type; keep the name of one that is not built in. ``named``: for a field."""

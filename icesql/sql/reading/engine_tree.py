@@ -20,7 +20,7 @@ from icesql.errors import UnsupportedSqlError
 from icesql.sql.acceptance import Accepts
 from icesql.sql.lexer import WORD, Token, tokens_in, with_plain_blanks
 from icesql.sql.positions import syntax_error, unsupported
-from icesql.sql.reading.door import Serialize, makes_spaces_plain, serialized
+from icesql.sql.reading.door import Serialize, makes_spaces_plain, serialize, serialized
 from icesql.sql.sources import Sources
 from icesql.sql.trees import exp
 
@@ -83,10 +83,10 @@ class EngineTree(Struct, frozen=True):
 
 def parse(cursor: Any, text: str) -> EngineTree:
     """Run ``read_tree`` with one of DuckDB's cursors."""
-    return read_tree(lambda given: serialized(cursor, given), text)
+    return read_tree(text, lambda given: serialized(cursor, given))
 
 
-def read_tree(serialize: Serialize, text: str) -> EngineTree:
+def read_tree(text: str, serialize: Serialize = serialize) -> EngineTree:
     """Return the tree of a text of SELECTs; several statements, or none, are not an error.
 
     Raises SqlSyntaxError at the offset where DuckDB's parser failed, and UnsupportedSqlError for

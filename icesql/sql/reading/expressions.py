@@ -6,8 +6,7 @@ DuckDB's tree has no parentheses: a node gets them back if its parent has a high
 from __future__ import annotations
 
 import re
-from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from sqlglot import exp
@@ -74,6 +73,12 @@ _ONE_AMOUNT: Final = re.compile(
 class ExpressionReader(TypeReader):
     """Reads expressions; see ``queries.read_query``."""
 
+    # Methods of ``QueryReader`` and ``CallReader``.
+    query_of: Callable[[Node], exp.Expr]
+    function: Callable[[Node], exp.Expr]
+    window: Callable[[Node], exp.Expr]
+    lambda_of: Callable[..., exp.Expr]
+
     def __init__(self, *given: Any) -> None:
         super().__init__(*given)
         # Operands that were read before their operator.
@@ -81,22 +86,6 @@ class ExpressionReader(TypeReader):
         self._read_before_check = 0
         # The parameters of the enclosing lambdas.
         self.variables: list[set[str]] = []
-
-    @abstractmethod
-    def query_of(self, found: Node) -> exp.Expr:
-        """See ``QueryReader``."""
-
-    @abstractmethod
-    def function(self, found: Node) -> exp.Expr:
-        """See ``CallReader``."""
-
-    @abstractmethod
-    def window(self, found: Node) -> exp.Expr:
-        """See ``CallReader``."""
-
-    @abstractmethod
-    def lambda_of(self, found: Node, *, takes_arrow: bool = True) -> exp.Expr:
-        """See ``CallReader``."""
 
     def is_variable(self, name: str) -> bool:
         """True if a name is a parameter of an enclosing lambda."""

@@ -7,8 +7,7 @@ from typing import Any, TypeAlias
 from icesql.sql.acceptance import Accepts
 from icesql.sql.lexer import CLOSING, OPENING, tokens_in
 from icesql.sql.parser.depth import place_nodes
-from icesql.sql.reading.door import serialize
-from icesql.sql.reading.engine_tree import EngineTree, read_tree
+from icesql.sql.reading.engine_tree import EngineTree
 from icesql.sql.reading.queries import QueryReader
 from icesql.sql.sources import Segment, joined
 from icesql.sql.trees import exp
@@ -35,11 +34,6 @@ def read_linked(tree: EngineTree) -> tuple[exp.Expr, list[Pair]]:
     made = reader.query_of(tree.statements[0])
     place_nodes(made, list(tokens_in(tree.text)))
     return made, reader.pairs
-
-
-def read_again(text: str) -> EngineTree:
-    """Parse a text into a new tree, which the caller may change."""
-    return read_tree(serialize, text)
 
 
 def with_brackets(text: str, start: int, end: int) -> tuple[int, int]:

@@ -20,7 +20,6 @@ from icesql.sql.keywords import RESERVED
 from icesql.sql.lexer import CLOSING, NAME, NUMBER, OPENING, TEXT, WORD, Token
 from icesql.sql.parser.travel.clauses import Travels
 from icesql.sql.positions import syntax_error
-from icesql.sql.reading.door import serialize
 from icesql.sql.reading.engine_tree import EngineTree, read_tree
 from icesql.sql.reading.queries import read_query
 from icesql.sql.sources import Segment, Sources, edited, joined
@@ -72,7 +71,7 @@ def read_text(text: EngineText, travels: Travels, accepts: Accepts) -> tuple[Eng
 def begins_query(text: EngineText) -> bool:
     """True if the text is a valid beginning: DuckDB's parser finds no error before its end."""
     try:
-        read_tree(serialize, f"{text.text}\n)")  # on a line of its own: the last may be a comment
+        read_tree(f"{text.text}\n)")  # on a line of its own: the last may be a comment
     except SqlSyntaxError as error:
         return error.offset is not None and error.offset > len(text.text)
     except UnsupportedSqlError:
@@ -83,7 +82,7 @@ def begins_query(text: EngineText) -> bool:
 def _parsed(text: EngineText) -> EngineTree:
     places = text.sources
     try:
-        engine_tree = read_tree(serialize, text.text)
+        engine_tree = read_tree(text.text)
     except (SqlSyntaxError, UnsupportedSqlError) as error:
         if error.offset is not None:
             error.offset = places.original(error.offset)

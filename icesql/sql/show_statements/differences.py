@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from icesql.sql.cursor import TokenCursor
 from icesql.sql.lexer import WORD, Token, is_name
 from icesql.sql.positions import syntax_error
 
@@ -37,22 +38,18 @@ def is_summary(tokens: Sequence[Token], index: int) -> bool:
 
 def check_compared(tokens: Sequence[Token]) -> None:
     """Raise SqlSyntaxError for tokens that start with DIFF or BLAME but are not such a query."""
-    word, place = tokens[0].word, end_of_name(tokens, 1)
+    words, word, place = TokenCursor(tokens, ""), tokens[0].word, end_of_name(tokens, 1)
     if place == 1:
-        at = tokens[1].start if len(tokens) > 1 else tokens[0].stop
-        raise syntax_error(f"{word} takes a table", at, ("a table",))
-    if word == "DIFF" and (place >= len(tokens) or tokens[place].word != "BETWEEN"):
-        at = tokens[place].start if place < len(tokens) else tokens[-1].stop
-        raise syntax_error("DIFF t BETWEEN a AND b compares two states", at, ("BETWEEN",))
+        raise syntax_error(f"{word} takes a table", words.offset(1), ("a table",))
+    if word == "DIFF" and words.word(place) != "BETWEEN":
+        what = "DIFF t BETWEEN a AND b compares two states"
+        raise syntax_error(what, words.offset(place), ("BETWEEN",))
 
 
 def _is_query(tokens: Sequence[Token], index: int) -> bool:
     place = end_of_name(tokens, index + 1)
-    if place == index + 1:
-        return False
-    if tokens[index].word == "BLAME":
-        return True
-    return place < len(tokens) and tokens[place].word == "BETWEEN"
+    compares = [each.word for each in tokens[place : place + 1]] == ["BETWEEN"]
+    return place > index + 1 and (compares or tokens[index].word == "BLAME")
 
 
 def end_of_name(tokens: Sequence[Token], index: int) -> int:

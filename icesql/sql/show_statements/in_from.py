@@ -10,6 +10,7 @@ from typing import Final
 
 from msgspec import Struct
 
+from icesql.sql.keywords import word_set
 from icesql.sql.lexer import CLOSING, OPENING, Token, closing, outer
 from icesql.sql.positions import unsupported
 from icesql.sql.show_statements.differences import is_summary
@@ -93,10 +94,7 @@ UNREAD: Final = "('\ue000values\ue000')"
 _PIVOTS: Final = ("PIVOT", "PIVOT_WIDER")
 _KEPT: Final = ("VIEW", "MACRO", "FUNCTION")
 _QUERIES: Final = (*ROWS_WORDS, *_PIVOTS)
-_AFTER: Final = (
-    "ORDER", "LIMIT", "OFFSET", "UNION", "EXCEPT", "INTERSECT", "WHERE", "HAVING", "QUALIFY",
-    "WINDOW",
-)  # fmt: skip
+_AFTER: Final = word_set("ORDER LIMIT OFFSET UNION EXCEPT INTERSECT WHERE HAVING QUALIFY WINDOW")
 _ENDS: Final = ("USING", "GROUP", *_AFTER)
 
 

@@ -55,21 +55,24 @@ def read_create(
     if unless and replace:
         raise syntax_error("OR REPLACE and IF NOT EXISTS exclude each other", words.here)
     table = read_name(words)
-    if words.comes("LIKE") or words.comes("( LIKE"):
-        return _like(words, table, unless, replace)
+    like: TableName | None = None
     columns: tuple[ColumnDefinition, ...] = ()
-    if words.peek() == "(" and words.peek(1) not in QUERY_WORDS:
+    if words.comes("LIKE") or words.comes("( LIKE"):
+        like = _like(words)
+    elif words.peek() == "(" and words.peek(1) not in QUERY_WORDS:
         columns = tuple(words.bracketed(read_column))
-    clauses = Clauses()
-    while words.token is not None and words.peek() not in ("AS", "SELECT", "FROM", "("):
+    clauses, at = Clauses(), words.here
+    while words.token is not None and (like or words.peek() not in ("AS", "SELECT", "FROM", "(")):
         _read_clause(words, clauses)
+    if like and (clauses.partitioning or clauses.ordering):
+        raise unsupported("another layout with LIKE", at, "ALTER TABLE … SET PARTITIONED BY")
     query = None
     if words.token is not None:
         words.skip("AS")
         if words.token is None:
             raise words.unexpected("a query")
         query = words.parse.any_query(words.rest)
-    if not columns and query is None:
+    if not (columns or query or like):
         raise words.unexpected("(", "AS")
     return CreateTable(
         table,
@@ -81,11 +84,12 @@ def read_create(
         query,
         unless,
         replace,
+        like,
     )
 
 
-def _like(words: TokenCursor, table: TableName, unless: bool, replace: bool) -> CreateTable:
-    """Read ``LIKE s [TBLPROPERTIES …] [LOCATION …]``, or ``(LIKE s INCLUDING PROPERTIES)``."""
+def _like(words: TokenCursor) -> TableName:
+    """Read ``LIKE s``, or ``(LIKE s INCLUDING PROPERTIES)``."""
     in_brackets = words.skip("(")
     words.need("LIKE")
     like = read_name(words)
@@ -95,21 +99,7 @@ def _like(words: TokenCursor, table: TableName, unless: bool, replace: bool) -> 
         elif words.peek() == "EXCLUDING":
             raise unsupported("EXCLUDING PROPERTIES", words.here, "list the columns")
         words.need(")")
-    clauses = Clauses()
-    at = words.here
-    while words.token is not None:
-        _read_clause(words, clauses)
-    if clauses.partitioning or clauses.ordering:
-        raise unsupported("another layout with LIKE", at, "ALTER TABLE … SET PARTITIONED BY")
-    properties = tuple(clauses.properties)
-    return CreateTable(
-        table,
-        properties=properties,
-        location=clauses.location,
-        if_not_exists=unless,
-        or_replace=replace,
-        like=like,
-    )
+    return like
 
 
 class Clauses(Struct):

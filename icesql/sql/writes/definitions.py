@@ -94,11 +94,9 @@ def read_type(words: TokenCursor) -> TypeName:
     arguments: tuple[int | str, ...] = ()
     if name in _STRUCTS:
         fields = _inside(words, lambda: read_column(words, colon=True))
-    elif name in _LISTS:
+    elif name in (*_LISTS, "MAP"):
         fields = _inside(words, lambda: _unnamed(words))
-    elif name == "MAP":
-        fields = _inside(words, lambda: _unnamed(words))
-        if len(fields) != 2:
+        if name == "MAP" and len(fields) != 2:
             raise syntax_error(
                 "a MAP has a type of keys and one of values", at, ("MAP<key, value>",)
             )

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from msgspec import Struct
-
 from icesql.sql.cursor import TokenCursor
+from icesql.sql.keywords import word_set
 from icesql.sql.lexer import Token
 from icesql.sql.positions import syntax_error, unsupported
 from icesql.sql.sources import spliced
@@ -37,20 +36,13 @@ def read_partition(words: TokenCursor) -> tuple[PartitionValue, ...]:
     return tuple(words.bracketed(entry))
 
 
-class Replacing(Struct, frozen=True):
-    """The two queries of ``INSERT INTO t REPLACE WHERE condition query``."""
-
-    rows: Query
-    query: Query
-
-
 def read_replaced(
     words: TokenCursor, table: TableName, after_table: int, *, by_name: bool
-) -> Replacing:
-    """Read the condition and the query, from the word WHERE on.
+) -> tuple[Query, Query]:
+    """Read the condition and the query of REPLACE WHERE, from the word WHERE on.
 
-    The rows to delete are selected by a query as in DELETE. The query of the new rows has the
-    condition as an additional column, so that a row that does not satisfy it is found.
+    The rows to delete are selected by the first query, as in DELETE. The second, of the new rows,
+    has the condition as an additional column, so that a row that does not satisfy it is found.
     """
     words.need("WHERE")
     start = words.here
@@ -73,7 +65,7 @@ def read_replaced(
     first, end = words.token.start, words.tokens[-1].stop
     begin = f"SELECT *, ({condition}) FROM (SELECT * FROM {name} WHERE false {union} ("
     around = [(first, first, begin), (end, end, f")) AS {alias}")]
-    return Replacing(gone, words.parse.composed(*spliced(sql, first, end, around)))
+    return gone, words.parse.composed(*spliced(sql, first, end, around))
 
 
 def _last_name(words: TokenCursor, table: TableName) -> str:
@@ -116,7 +108,6 @@ def _is_query(words: TokenCursor) -> bool:
     return words.peek(ahead) in ROWS_WORDS and before not in _BEFORE_SUBQUERY
 
 
-_BEFORE_SUBQUERY = (
-    "IN", "EXISTS", "ANY", "ALL", "SOME", "AND", "OR", "NOT", "=", "<", ">", "<=", ">=", "<>", "!=",
-    "+", "-", "*", "/", "LIKE", "BETWEEN", "IS", "ARRAY",
-)  # fmt: skip
+_BEFORE_SUBQUERY = word_set(
+    "IN EXISTS ANY ALL SOME AND OR NOT = < > <= >= <> != + - * / LIKE BETWEEN IS ARRAY"
+)

@@ -17,7 +17,6 @@ from icesql.sql.writes.alter.layout import read_layout
 from icesql.sql.writes.alter.refs import read_ref_change, read_ref_in_table
 from icesql.sql.writes.changes.delete import read_delete, read_truncate
 from icesql.sql.writes.changes.update import read_update
-from icesql.sql.writes.copies import is_copy_from
 from icesql.sql.writes.create import read_create, read_drop
 from icesql.sql.writes.definitions import read_keys, read_name, read_properties
 from icesql.sql.writes.procedures.call import read_call
@@ -81,7 +80,7 @@ def read_write(tokens: Sequence[Token], parse: Parse) -> Write | None:
         case "INSERT":
             return read_insert(words)
         case "COPY":
-            return read_copy_from(words) if is_copy_from(tokens) else None
+            return read_copy_from(words)
         case "DELETE":
             return read_delete(words)
         case "UPDATE":

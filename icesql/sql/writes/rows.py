@@ -106,8 +106,8 @@ def read_insert(words: TokenCursor) -> Insert:
             )
         words.index += 1
         refuse_endings(words.rest)
-        made = read_replaced(words, table, after_table, by_name=by_name)
-        return Insert(table, made.query, None, by_name, replaced=made.rows)
+        gone, query = read_replaced(words, table, after_table, by_name=by_name)
+        return Insert(table, query, None, by_name, replaced=gone)
     if words.peek() == "DEFAULT":
         raise unsupported("DEFAULT VALUES", words.here, "name the columns that have no default")
     if words.peek() not in (*ROWS_WORDS, "PIVOT", "UNPIVOT"):

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from typing import Any
 
 from icesql.errors import Error
-from icesql.sql.reading.door import serialize
 from icesql.sql.reading.engine_tree import read_tree
 from icesql.sql.reading.keys import ANY, EXPRESSIONS, NODES
 
@@ -35,7 +34,7 @@ def _seen(texts: list[str]) -> dict[str, dict[str, list[Any]]]:
     found: dict[str, dict[str, list[Any]]] = defaultdict(lambda: defaultdict(list))
     for text in texts:
         try:
-            statements = read_tree(serialize, text).statements
+            statements = read_tree(text).statements
         except Error:
             continue
         for node in _nodes(statements):

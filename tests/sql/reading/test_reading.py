@@ -14,7 +14,6 @@ from sqlglot import exp
 from icesql.errors import Error, UnsupportedSqlError
 from icesql.sql.acceptance import Accepts
 from icesql.sql.parse import parse
-from icesql.sql.reading.door import serialize
 from icesql.sql.reading.engine_tree import read_tree
 from icesql.sql.reading.queries import read_query
 from icesql.sql.sources import Segment, Sources, joined
@@ -36,7 +35,7 @@ def whole(text: str) -> Sources:
 
 def tree_of(text: str) -> exp.Expr:
     """The tree of a text that is all from the user."""
-    return read_query(read_tree(serialize, text), whole(text), Accepts())[0]
+    return read_query(read_tree(text), whole(text), Accepts())[0]
 
 
 def _plain(value: Any) -> Any:
@@ -76,11 +75,11 @@ def test_what_is_written_of_the_tree_is_what_duckdb_read(texts: list[str]) -> No
     compared, others = 0, {}
     for text in texts:
         try:
-            read = read_tree(serialize, text)
+            read = read_tree(text)
             tree = tree_of(text)
         except Error:
             continue  # icesql's own syntax, or refused by name
-        again = read_tree(serialize, tree.sql(dialect="duckdb"))
+        again = read_tree(tree.sql(dialect="duckdb"))
         compared += 1
         found = _differences(_plain(read.statements[0]), _plain(again.statements[0]))
         if found:
@@ -99,7 +98,7 @@ def test_what_has_no_node_is_refused_by_name(sql: str, problem: str) -> None:
 
 def test_a_key_or_value_that_is_not_known_is_refused() -> None:
     text = "SELECT sum(a) FROM t"
-    tree = read_tree(serialize, text)
+    tree = read_tree(text)
     (call,) = tree.statements[0]["select_list"]
     for key, value in (("a_new_key", True), ("type", "A_NEW_TYPE"), ("export_state", True)):
         changed = {**call, key: value}
@@ -114,7 +113,7 @@ def test_a_key_or_value_that_is_not_known_is_refused() -> None:
 
 def test_a_tree_without_a_key_is_refused_by_name() -> None:
     text = "SELECT a FROM t"
-    tree = read_tree(serialize, text)
+    tree = read_tree(text)
     statement = {key: each for key, each in tree.statements[0].items() if key != "qualify"}
     with pytest.raises(UnsupportedSqlError, match="without qualify"):
         read_query(type(tree)(text, (statement,)), whole(text), Accepts())

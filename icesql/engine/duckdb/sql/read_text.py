@@ -19,8 +19,8 @@ from icesql.query.column_types import ColumnTypes
 from icesql.query.names import SelectScope, select_scopes
 from icesql.quoting import quoted
 from icesql.sql.positions import unsupported
-from icesql.sql.reading.engine_tree import NOWHERE, parse
-from icesql.sql.reading.linked import read_again, read_linked, with_brackets
+from icesql.sql.reading.engine_tree import NOWHERE, parse, read_tree
+from icesql.sql.reading.linked import read_linked, with_brackets
 from icesql.sql.trees import exp
 from icesql.sql.user_text import is_named
 
@@ -164,7 +164,7 @@ class TextReading:
 
     def _names(self) -> Iterator[Change]:
         """Aliases for changed columns without a name, so that they keep their old names."""
-        before = list(read_again(self._sql).walk())
+        before = list(read_tree(self._sql).walk())
         for scope in self._scopes:
             for node in scope.select.expressions:
                 found = self._found.get(id(node))
@@ -207,7 +207,7 @@ def are_same(one: Any, other: Any) -> bool:
 
 def expression(text: str, **parts: Expression) -> Expression:
     """The parsed expression ``text``, with the names in it replaced by ``parts``."""
-    (select,) = read_again(_template(text)).statements
+    (select,) = read_tree(_template(text)).statements
     made: Expression = dict(select["select_list"][0])
     stack: list[Any] = [made]
     while stack:

@@ -15,7 +15,6 @@ from icesql.query.pushdown.computed.expression import OPAQUE, Expression, call, 
 from icesql.sql.acceptance import SESSION_CALLS
 from icesql.sql.parser.literal_list import MARK, held
 from icesql.sql.reading.data_types import DUCKDB_NAMES
-from icesql.sql.reading.door import serialize
 from icesql.sql.reading.engine_tree import engine_node, read_tree
 
 Node = Mapping[str, Any]
@@ -111,7 +110,7 @@ def expression_of_text(node: exp.Expr) -> Expression:
             else:
                 twin.replace(named)
     try:
-        tree = read_tree(serialize, f"SELECT {copy.sql(dialect='duckdb')}")
+        tree = read_tree(f"SELECT {copy.sql(dialect='duckdb')}")
         (selected,) = tree.statements[0]["select_list"]
     except (Error, SqlglotError, ValueError, LookupError):
         return OPAQUE

@@ -13,6 +13,8 @@ from typing import Final
 from sqlglot.dialects.dialect import Dialect
 from sqlglot.tokens import Token, TokenType
 
+from icesql.sql.parser.releases.newest import respelt
+
 _PAIR: Final = r"\\u(?P<high>[dD][89abAB][0-9a-fA-F]{2})\\u(?P<low>[dD][c-fC-F][0-9a-fA-F]{2})"
 _HEX: Final = "[0-9a-fA-F]"
 _SPARK: Final = re.compile(
@@ -37,8 +39,7 @@ def with_escapes(tokens: Sequence[Token], sql: str, dialect: Dialect) -> list[To
     for token in tokens:
         raw = sql[token.start : token.end + 1]
         if token.token_type == TokenType.STRING and "\\" in raw and raw[0] in ("'", '"'):
-            text, place = unescaped(raw[1:-1], dialect), (token.start, token.end)
-            token = Token(token.token_type, text, token.line, token.col, *place, token.comments)
+            token = respelt(token, token.token_type, unescaped(raw[1:-1], dialect))
         made.append(token)
     return made
 

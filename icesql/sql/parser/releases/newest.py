@@ -42,6 +42,11 @@ def as_newest(tokens: list[Token], dialect: Dialect) -> tuple[list[Token], Mend]
     return tokens, mend
 
 
+def respelt(token: Token, kind: TokenType, text: str) -> Token:
+    """Return another token at the place of this one."""
+    return Token(kind, text, token.line, token.col, token.start, token.end, token.comments)
+
+
 def _both(first: Mend, second: Mend) -> Mend:
     return lambda tree: second(first(tree))
 
@@ -59,19 +64,21 @@ def _not_like(tokens: list[Token]) -> list[Token]:
             if _keeps_not(made[at - 1].text):
                 continue
             kind = TokenType.ANY if word == TokenType.ALL else TokenType.ALL
-            given = made[at]
-            made[at] = Token(
-                kind, kind.name, given.line, given.col, given.start, given.end, given.comments
-            )
+            made[at] = respelt(made[at], kind, kind.name)
     return made
 
 
+def _found(sql: str, *kinds: type[exp.Expr]) -> exp.Expr:
+    """Return the first node of a kind that this release reads in a text."""
+    (tree,) = Dialect().parse(sql)
+    return next(tree.find_all(*kinds)) if tree is not None else exp.Null()
+
+
 @functools.cache
-def _keeps_not(like: str) -> bool:
+def _keeps_not(word: str) -> bool:
     """True if trees record NOT in the LIKE or ILIKE node, not in a Not node around it."""
-    (tree,) = Dialect().parse(f"SELECT a NOT {like} ALL ('b')")
-    found = tree.find(exp.Like, exp.ILike) if tree is not None else None
-    return found is not None and bool(found.args.get("negate"))
+    found = _found(f"SELECT a NOT {word} ALL ('b')", exp.Like, exp.ILike)
+    return bool(found.args.get("negate"))
 
 
 def prepare_to_write(tree: Any) -> None:
@@ -101,9 +108,7 @@ _COMPARISONS: Final = (
 @functools.cache
 def ranks_is() -> bool:
     """True if this release follows the dialect in choosing the operand of IS."""
-    (tree,) = Dialect().parse("SELECT a = b IS NULL")
-    found = tree.find(exp.Is) if tree is not None else None
-    return found is not None and not isinstance(found.parent, exp.EQ)
+    return not isinstance(_found("SELECT a = b IS NULL", exp.Is).parent, exp.EQ)
 
 
 def check_is(tree: Any) -> Any:
@@ -157,6 +162,5 @@ def as_keys(tree: Any) -> Any:
 
 @functools.cache
 def _keeps_commas() -> bool:
-    (tree,) = Dialect().parse("SELECT 1 FROM t GROUP BY a, GROUPING SETS ((b), (c))")
-    group = tree.find(exp.Group) if tree is not None else None
-    return group is not None and not group.args.get("grouping_sets")
+    group = _found("SELECT 1 FROM t GROUP BY a, GROUPING SETS ((b), (c))", exp.Group)
+    return not group.args.get("grouping_sets")

@@ -12,6 +12,7 @@ from typing import Final
 from sqlglot import exp
 from sqlglot.tokens import Token, TokenType
 
+from icesql.sql.parser.releases.newest import respelt
 from icesql.sql.positions import unsupported
 
 # DuckDB's ``a <-> b``, the distance between two lists.
@@ -44,9 +45,7 @@ def as_products(tokens: Sequence[Token]) -> list[Token]:
     made = []
     for index, token in enumerate(tokens):
         if token.token_type == TokenType.MOD and not _is_percentage(tokens, index):
-            token = Token(
-                _PRODUCT, token.text, token.line, token.col, token.start, token.end, token.comments
-            )
+            token = respelt(token, _PRODUCT, token.text)
         elif token.token_type == _PRODUCT:
             hint = "write list_distance(a, b), or install sqlglot 30.20 or newer"
             raise unsupported(f"{token.text} beside %", token.start, hint)

@@ -13,16 +13,16 @@ from typing import Any, Final
 from msgspec import Struct
 
 from icesql.errors import UnsupportedSqlError
+from icesql.sql.keywords import word_set
 from icesql.sql.lexer import Token
 from icesql.sql.positions import unsupported
 from icesql.sql.trees import exp
 
 # Every clause contains one of these words.
-STARTS: Final = frozenset({
-    "FOR", "SYSTEM_VERSION", "SYSTEM_TIME", "TIMESTAMP", "VERSION", "SNAPSHOT", "AS", "AT",
-    "BEFORE", "CHANGES", "END", "@", "WITH", "TABLE_CHANGES", "TABLE", "APPENDS", "VERSIONS",
-    "SETTINGS", "DIFF", "BLAME",
-})  # fmt: skip
+STARTS: Final = word_set(
+    "FOR SYSTEM_VERSION SYSTEM_TIME TIMESTAMP VERSION SNAPSHOT AS AT BEFORE CHANGES END @ WITH "
+    "TABLE_CHANGES TABLE APPENDS VERSIONS SETTINGS DIFF BLAME"
+)
 
 ReadValue = Callable[[Sequence[Token]], tuple[Any, int]]
 
@@ -49,7 +49,8 @@ class Travels(Struct, frozen=True):
             if clause is not None:
                 _give(node, clause)
         if left:
-            raise unsupported(MISPLACED, min(each.meta["start"] for each in left.values()))
+            first = min(left.values(), key=lambda clause: int(clause.meta["start"]))
+            raise _misplaced_on(first.meta.get("inside", ""), first.meta["start"])
 
 
 MISPLACED: Final = "a time-travel clause at this place"
@@ -83,7 +84,7 @@ def _give(node: exp.Expr, clause: exp.Version) -> None:
             raise unsupported(TWO, start)
         owner.set("version", clause)
         return
-    raise misplaced_on(type(owner).__name__.upper(), start)
+    raise _misplaced_on(type(owner).__name__.upper(), start)
 
 
 _KINDS: Final = {
@@ -92,7 +93,7 @@ _KINDS: Final = {
 }  # fmt: skip
 
 
-def misplaced_on(kind: str, start: int) -> UnsupportedSqlError:
+def _misplaced_on(kind: str, start: int) -> UnsupportedSqlError:
     """Return the error for a clause at ``start`` on something that is not a table.
 
     ``kind`` is its node or its first word.

@@ -17,7 +17,7 @@ from icesql.sql.lexer import (
     is_name,
     outer,
 )
-from icesql.sql.parser.travel.clauses import STARTS, TWO, ReadValue, misplaced_on
+from icesql.sql.parser.travel.clauses import STARTS, TWO, ReadValue
 from icesql.sql.parser.travel.phrases import (
     BEFORE_TEXT,
     BRANCH_KINDS,
@@ -162,7 +162,7 @@ class TravelCutter(TokenCursor):
             self._keep_clause(clause, place, place, end, end)
         else:  # no word of the clause is in the text
             at = self.tokens[place - 1].stop
-            clause.meta.update(start=at, end=at, text="", has_parameter=False)
+            clause.meta.update(start=at, end=at, text="")
             self._put(clause, at)
         return end
 
@@ -273,9 +273,10 @@ class TravelCutter(TokenCursor):
     ) -> None:
         tokens = self.tokens
         start, stop = tokens[index].start, tokens[end - 1].stop
-        text = self.sql[tokens[first].start : tokens[last - 1].stop].strip()
+        # A text with a parameter does not tell its value.
+        told = clause.find(exp.Placeholder, exp.Parameter) is None
+        text = self.sql[tokens[first].start : tokens[last - 1].stop].strip() if told else ""
         clause.meta.update(start=start, end=stop, text=text)
-        clause.meta["has_parameter"] = bool(clause.find(exp.Placeholder, exp.Parameter))
         self._put(clause, start)
 
     def _put(self, clause: exp.Version, start: int) -> None:
@@ -285,7 +286,9 @@ class TravelCutter(TokenCursor):
         name = self.kept[place]
         if place < 0 or not is_name(name):  # parentheses without an alias
             in_from = name.word in (*_BEFORE_TABLES, "LATERAL")
-            raise misplaced_on(self.kept[place + 2].word if in_from else "", start)
+            clause.meta["inside"] = self.kept[place + 2].word if in_from else ""
+            self.clauses[~start] = clause  # no name has this offset
+            return
         if name.start in self.clauses:
             raise unsupported(TWO, start)
         if name.word == "CHANGES":

@@ -20,7 +20,9 @@ from icesql.sql.writes.statements import (
     TypeName,
 )
 
-_NO_TYPE: Final = TypeName("")
+_PLAIN: Final = {
+    "DROP NOT NULL": "optional", "SET NOT NULL": "required", "DROP DEFAULT": "default",
+}  # fmt: skip
 
 
 def read_column_changes(words: TokenCursor) -> tuple[ColumnChange, ...] | None:
@@ -108,15 +110,12 @@ def _alter(words: TokenCursor) -> ColumnChange:
     at = words.here
     if words.skip("TYPE") or words.skip("SET DATA TYPE"):
         return ColumnChange("type", path, ColumnDefinition(path[-1], read_type(words)))
-    if words.skip("DROP NOT NULL"):
-        return ColumnChange("optional", path)
-    if words.skip("SET NOT NULL"):
-        return ColumnChange("required", path)
-    if words.skip("DROP DEFAULT"):
-        return ColumnChange("default", path)
+    for phrase, kind in _PLAIN.items():
+        if words.skip(phrase):
+            return ColumnChange(kind, path)
     if words.skip("SET DEFAULT"):
         query = constant_query(words, words.until())
-        shape = ColumnDefinition(path[-1], _NO_TYPE, default=query, offset=at)
+        shape = ColumnDefinition(path[-1], TypeName(""), default=query, offset=at)
         return ColumnChange("default", path, shape)
     if words.skip("COMMENT"):
         return ColumnChange("comment", path, text=words.text())

@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from typing import Final
 
+from icesql.sql.keywords import word_set
 from icesql.sql.lexer import CLOSING, OPENING, Token, phrase
 from icesql.sql.positions import syntax_error, unsupported
 from icesql.sql.statement import Query
 from icesql.sql.trees import exp, parts_of
 
 # Clauses that may follow WHERE only in a query.
-BEHIND_WHERE: Final = (
-    "UNION", "EXCEPT", "INTERSECT", "MINUS", "GROUP", "HAVING", "WINDOW", "QUALIFY", "ORDER",
-    "SORT", "CLUSTER", "DISTRIBUTE", "LIMIT", "OFFSET", "FETCH", "FOR",
-)  # fmt: skip
+BEHIND_WHERE: Final = word_set(
+    "UNION EXCEPT INTERSECT MINUS GROUP HAVING WINDOW QUALIFY ORDER SORT CLUSTER DISTRIBUTE LIMIT "
+    "OFFSET FETCH FOR"
+)
 RETURNING: Final = (
     "the rows of a commit are in SELECT * FROM t CHANGES FROM VERSION n, the snapshot before it"
 )

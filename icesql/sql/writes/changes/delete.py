@@ -25,10 +25,9 @@ def read_delete(words: TokenCursor) -> Delete:
     at = words.here
     table = read_target(words)
     after = words.index
-    words.until("WHERE", "USING", "RETURNING")
+    between = words.until("WHERE", "USING", "RETURNING")
     if words.peek() == "RETURNING":
         raise unsupported("DELETE … RETURNING", words.here, RETURNING)
-    between = words.tokens[after : words.index]
     if words.token is None and not between:
         return Delete(table)
     if words.peek() not in ("WHERE", "USING"):

@@ -33,9 +33,7 @@ def read_update(words: TokenCursor) -> Update:
     """
     first = words.index
     table = read_target(words)
-    after = words.index
-    words.until("SET")
-    alias = alias_of(words.tokens[after : words.index], "SET")
+    alias = alias_of(words.until("SET"), "SET")
     named = words.tokens[first : words.index]
     words.need("SET")
     assigned = words.listed(lambda: _read_assignment(words))

@@ -26,6 +26,14 @@ def span_of(tokens: Sequence[Token]) -> Span:
     return tokens[0].start, tokens[-1].stop
 
 
+def until(words: TokenCursor, *stops: str) -> Sequence[Token]:
+    """Read up to one of these words outside brackets and CASE."""
+    rest = words.rest
+    count = before_word(rest, *stops)
+    words.index += count
+    return rest[:count]
+
+
 def read_clauses(tokens: Sequence[Token], sql: str) -> tuple[MergeClause, ...]:
     """Read the clauses of a statement; the first token is the first WHEN.
 
@@ -85,12 +93,10 @@ def _clause(words: TokenCursor) -> MergeClause:
 
 
 def _condition(words: TokenCursor) -> Span:
-    rest = words.rest
-    until = before_word(rest, "THEN")
-    words.index += until
-    if until == 0:
+    tokens = until(words, "THEN")
+    if not tokens:
         raise words.unexpected("a condition")
-    return span_of(rest[:until])
+    return span_of(tokens)
 
 
 def _star(words: TokenCursor) -> str:

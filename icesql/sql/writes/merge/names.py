@@ -31,7 +31,7 @@ class Part(Struct, frozen=True):
 class Sides(Struct, frozen=True):
     """The names of the table and the source, unquoted and as written in SQL.
 
-    ``source_parts`` is the whole name of a source without an alias.
+    ``source_parts`` is the whole name of a source without an alias, in lower case.
     """
 
     target: str
@@ -83,7 +83,7 @@ def part_edits(
                 )
             continue
         length = len(sides.source_parts)
-        if length > 1 and parts[:length] == [name.lower() for name in sides.source_parts]:
+        if length > 1 and tuple(parts[:length]) == sides.source_parts:
             last = each.parts[length - 1].meta.get("start")
             if last is not None:
                 yield place, text.place(int(last)), ""
@@ -101,9 +101,9 @@ def taken_path(node: exp.Expr, part: Part, sides: Sides) -> tuple[str, ...]:
         return ()
     names = tuple(str(name.name) for name in node.parts)
     lower = tuple(name.lower() for name in names)
-    for whole in ((sides.source,), sides.source_parts):
+    for whole in ((sides.source.lower(),), sides.source_parts):
         length = len(whole)
-        if 0 < length < len(names) and lower[:length] == tuple(each.lower() for each in whole):
+        if 0 < length < len(names) and lower[:length] == whole:
             return names[length:]
     return () if lower[0] == sides.target.lower() and len(names) > 1 else names
 
@@ -119,9 +119,10 @@ def source_columns(
         skipped = 1 if len(names) > 1 and names[0].lower() == sides.source.lower() else 0
         if not skipped and part.kind != NOT_MATCHED:
             continue
-        whole = [name.lower() for name in sides.source_parts]
-        if not skipped and whole and [name.lower() for name in names[: len(whole)]] == whole:
-            skipped = len(whole)
+        length = len(sides.source_parts)
+        first = tuple(name.lower() for name in names[:length])
+        if not skipped and first == sides.source_parts:
+            skipped = length
         start = each.parts[skipped].meta.get("start") if skipped < len(names) else None
         if start is not None:
             yield names[skipped], text.place(int(start))

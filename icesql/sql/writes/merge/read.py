@@ -13,8 +13,8 @@ from icesql.sql.lexer import Token
 from icesql.sql.positions import syntax_error, unsupported
 from icesql.sql.statement import Query
 from icesql.sql.trees import parts_of
-from icesql.sql.writes.changes.conditions import before_word, plain_words
-from icesql.sql.writes.merge.clauses import read_clauses, span_of
+from icesql.sql.writes.changes.conditions import plain_words
+from icesql.sql.writes.merge.clauses import read_clauses, span_of, until
 from icesql.sql.writes.merge.composed import Composer, Span
 from icesql.sql.writes.merge.names import (
     Part,
@@ -60,7 +60,7 @@ def read_merge(tokens: Sequence[Token], parse: Parse) -> Merge:
     words.need("INTO")
     table, target = _target(words)
     words.need("USING")
-    source_tokens = _until(words, "ON", "USING", "WHEN")
+    source_tokens = until(words, "ON", "USING", "WHEN")
     if not source_tokens:
         raise words.unexpected("a table", "a query in brackets")
     composer = Composer(sql, under=parse.sources)
@@ -100,9 +100,7 @@ def read_merge(tokens: Sequence[Token], parse: Parse) -> Merge:
         if named.lower() in (name.lower(), name.rpartition(".")[2].lower()):
             raise AmbiguousTableError(named, offset=item.this.meta.get("start"))
         _check_names(skeleton, source)
-    sides = Sides(
-        name, written_name(name, target, sql), named, source_word, _plain_name(source.tree, source)
-    )
+    sides = Sides(name, written_name(name, target, sql), named, source_word, _plain_name(source))
     edits: list[tuple[int, int, str]] = []
     used: list[tuple[str, int]] = []
     taken: list[tuple[Span, tuple[str, ...]]] = []
@@ -146,18 +144,11 @@ def _target(words: TokenCursor) -> tuple[TableName, Sequence[Token]]:
     return table, words.tokens[start : words.index]
 
 
-def _until(words: TokenCursor, *stops: str) -> Sequence[Token]:
-    rest = words.rest
-    count = before_word(rest, *stops)
-    words.index += count
-    return rest[:count]
-
-
 def _on(words: TokenCursor) -> tuple[Sequence[Token], bool]:
     uses_columns = words.skip("USING")
     if not uses_columns:
         words.need("ON")
-    tokens = _until(words, "WHEN")
+    tokens = until(words, "WHEN")
     if not tokens:
         raise words.unexpected("columns in brackets" if uses_columns else "a condition")
     if uses_columns and (tokens[0].text != "(" or tokens[-1].text != ")"):
@@ -201,13 +192,13 @@ def _joined(tree: exp.Expr, count: int, on: Sequence[Token]) -> tuple[exp.Expr, 
     raise unsupported("a MERGE with more than conditions and values", on[0])
 
 
-def _plain_name(tree: exp.Expr, source: Query) -> tuple[str, ...]:
-    """Return the name of the source if it is a table without an alias; () otherwise."""
-    item = _item(tree)
+def _plain_name(source: Query) -> tuple[str, ...]:
+    """Return the name of the source, in lower case, if it is a table without an alias, or ()."""
+    item = _item(source.tree)
     if not isinstance(item, exp.Table) or not source.references:
         return ()
-    parts = source.references[-1].parts
-    return parts if parts[-1].lower() == item.alias_or_name.lower() else ()
+    parts = tuple(each.lower() for each in source.references[-1].parts)
+    return parts if parts[-1] == item.alias_or_name.lower() else ()
 
 
 def _check_names(skeleton: Query, source: Query) -> None:

@@ -29,17 +29,13 @@ def read_sort_text(text: str) -> SortText:
     if words.comes("HILBERT ("):
         raise ProgrammingError("hilbert(…) is not here; zorder(…) keeps neighbours together, too")
     if words.comes("ZORDER ("):
-        return SortText(z_columns=_z_columns(words))
+        words.index += 1
+        names = words.bracketed(TokenCursor.column)
+        if words.token is not None:
+            raise ProgrammingError(
+                "zorder(…) has to be alone in sort_order: no other column comes before or after it"
+            )
+        return SortText(z_columns=tuple(names))
     terms = read_ordering(words)
     words.end()
     return SortText(terms)
-
-
-def _z_columns(words: TokenCursor) -> tuple[str, ...]:
-    words.index += 1
-    names = words.bracketed(TokenCursor.column)
-    if words.token is not None:
-        raise ProgrammingError(
-            "zorder(…) has to be alone in sort_order: no other column comes before or after it"
-        )
-    return tuple(names)
