@@ -143,9 +143,7 @@ def _iceberg_tables(tree: exp.Expr) -> Iterator[exp.Table]:
                 visible = visible | {(name,)}
         if isinstance(node, exp.Table):
             is_function = isinstance(node.this, exp.Func)
-            if isinstance(node.this, exp.Identifier) and (
-                tuple(part.name.lower() for part in node.parts) in visible
-            ):
+            if isinstance(node.this, exp.Identifier) and _written(node) in visible:
                 refuse_travel(node, f'the WITH query "{node.name}"')
             elif isinstance(node.this, exp.Values):
                 pass
@@ -154,6 +152,10 @@ def _iceberg_tables(tree: exp.Expr) -> Iterator[exp.Table]:
             else:
                 refuse_travel(node, f"{function_name(node.this)}()")
         stack.extend((child, visible) for child in node.iter_expressions() if child is not clause)
+
+
+def _written(table: exp.Table) -> tuple[str, ...]:
+    return tuple(part.name.lower() for part in table.parts)
 
 
 def _travel(
