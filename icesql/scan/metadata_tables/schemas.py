@@ -43,109 +43,127 @@ _ROW_IDS: Final = 1_500_000_000
 
 _Columns = Mapping[str, t.IcebergType | str]
 
-_INT_TO_LONG: Final = "map<int, long>"
-_INT_TO_BINARY: Final = "map<int, binary>"
-_FIXED: Final[Mapping[str, _Columns]] = {
-    "history": {
-        "made_current_at": t.TIMESTAMPTZ,
-        "snapshot_id": t.LONG,
-        "parent_id": t.LONG,
-        "is_current_ancestor": t.BOOLEAN,
-    },
-    "snapshots": {
-        "committed_at": t.TIMESTAMPTZ,
-        "snapshot_id": t.LONG,
-        "parent_id": t.LONG,
-        "operation": t.STRING,
-        "manifest_list": t.STRING,
-        "summary": "map<string, string>",
-    },
-    "refs": {
-        "name": t.STRING,
-        "type": t.STRING,
-        "snapshot_id": t.LONG,
-        "max_reference_age_in_ms": t.LONG,
-        "min_snapshots_to_keep": t.INTEGER,
-        "max_snapshot_age_in_ms": t.LONG,
-    },
-    "metadata_log_entries": {
-        "timestamp": t.TIMESTAMPTZ,
-        "file": t.STRING,
-        "latest_snapshot_id": t.LONG,
-        "latest_schema_id": t.INTEGER,
-        "latest_sequence_number": t.LONG,
-    },
-    "manifests": {
-        "content": t.INTEGER,
-        "path": t.STRING,
-        "length": t.LONG,
-        "partition_spec_id": t.INTEGER,
-        "added_snapshot_id": t.LONG,
-        "added_data_files_count": t.INTEGER,
-        "existing_data_files_count": t.INTEGER,
-        "deleted_data_files_count": t.INTEGER,
-        "added_delete_files_count": t.INTEGER,
-        "existing_delete_files_count": t.INTEGER,
-        "deleted_delete_files_count": t.INTEGER,
-        "partition_summaries": "list of summaries",
-    },
-    "iceberg_snapshots": {
-        "sequence_number": t.LONG,
-        "snapshot_id": t.LONG,
-        "timestamp_ms": t.TIMESTAMP,
-        "manifest_list": t.STRING,
-    },
-    "iceberg_metadata": {
-        "manifest_path": t.STRING,
-        "manifest_sequence_number": t.LONG,
-        "manifest_content": t.STRING,
-        "status": t.STRING,
-        "content": t.STRING,
-        "file_path": t.STRING,
-        "file_format": t.STRING,
-        "record_count": t.LONG,
-    },
+
+def _listed(columns: str) -> _Columns:
+    """Columns by name, written as one a line: the name and, as metadata spells it, the type."""
+    return dict(line.split(None, 1) for line in columns.strip().splitlines())
+
+
+_FIXED: Final = {
+    "history": _listed("""
+        made_current_at timestamptz
+        snapshot_id long
+        parent_id long
+        is_current_ancestor boolean
+    """),
+    "snapshots": _listed("""
+        committed_at timestamptz
+        snapshot_id long
+        parent_id long
+        operation string
+        manifest_list string
+        summary map<string, string>
+    """),
+    "refs": _listed("""
+        name string
+        type string
+        snapshot_id long
+        max_reference_age_in_ms long
+        min_snapshots_to_keep int
+        max_snapshot_age_in_ms long
+    """),
+    "metadata_log_entries": _listed("""
+        timestamp timestamptz
+        file string
+        latest_snapshot_id long
+        latest_schema_id int
+        latest_sequence_number long
+    """),
+    "manifests": _listed("""
+        content int
+        path string
+        length long
+        partition_spec_id int
+        added_snapshot_id long
+        added_data_files_count int
+        existing_data_files_count int
+        deleted_data_files_count int
+        added_delete_files_count int
+        existing_delete_files_count int
+        deleted_delete_files_count int
+        partition_summaries list of summaries
+    """),
+    "iceberg_snapshots": _listed("""
+        sequence_number long
+        snapshot_id long
+        timestamp_ms timestamp
+        manifest_list string
+    """),
+    "iceberg_metadata": _listed("""
+        manifest_path string
+        manifest_sequence_number long
+        manifest_content string
+        status string
+        content string
+        file_path string
+        file_format string
+        record_count long
+    """),
 }
 _ALL_MANIFESTS: Final = {
     **_FIXED["manifests"],
-    "reference_snapshot_id": t.LONG,
-    "key_metadata": t.BINARY,
+    "reference_snapshot_id": "long",
+    "key_metadata": "binary",
 }
-_BEFORE_PARTITION: Final[_Columns] = {
-    "content": t.INTEGER,
-    "file_path": t.STRING,
-    "file_format": t.STRING,
-    "spec_id": t.INTEGER,
-}
-_AFTER_PARTITION: Final[_Columns] = {
-    "record_count": t.LONG,
-    "file_size_in_bytes": t.LONG,
-    "column_sizes": _INT_TO_LONG,
-    "value_counts": _INT_TO_LONG,
-    "null_value_counts": _INT_TO_LONG,
-    "nan_value_counts": _INT_TO_LONG,
-    "lower_bounds": _INT_TO_BINARY,
-    "upper_bounds": _INT_TO_BINARY,
-    "key_metadata": t.BINARY,
-    "split_offsets": "list<long>",
-    "equality_ids": "list<int>",
-    "sort_order_id": t.INTEGER,
-    "first_row_id": t.LONG,
-    "referenced_data_file": t.STRING,
-    "content_offset": t.LONG,
-    "content_size_in_bytes": t.LONG,
-}
-_PARTITION_COUNTS: Final[_Columns] = {
-    "record_count": t.LONG,
-    "file_count": t.INTEGER,
-    "total_data_file_size_in_bytes": t.LONG,
-    "position_delete_record_count": t.LONG,
-    "position_delete_file_count": t.INTEGER,
-    "equality_delete_record_count": t.LONG,
-    "equality_delete_file_count": t.INTEGER,
-    "last_updated_at": t.TIMESTAMPTZ,
-    "last_updated_snapshot_id": t.LONG,
-}
+_SUMMARY: Final = _listed("""
+    contains_null boolean
+    contains_nan boolean
+    lower_bound string
+    upper_bound string
+""")
+_OF_ENTRY: Final = _listed("""
+    status int
+    snapshot_id long
+    sequence_number long
+    file_sequence_number long
+""")
+_BEFORE_PARTITION: Final = _listed("""
+    content int
+    file_path string
+    file_format string
+    spec_id int
+""")
+_AFTER_PARTITION: Final = _listed("""
+    record_count long
+    file_size_in_bytes long
+    column_sizes map<int, long>
+    value_counts map<int, long>
+    null_value_counts map<int, long>
+    nan_value_counts map<int, long>
+    lower_bounds map<int, binary>
+    upper_bounds map<int, binary>
+    key_metadata binary
+    split_offsets list<long>
+    equality_ids list<int>
+    sort_order_id int
+    first_row_id long
+    referenced_data_file string
+    content_offset long
+    content_size_in_bytes long
+""")
+_OF_DELETE_FILE: Final = {"spec_id": "int", "delete_file_path": "string"}
+_PLACE_OF_VECTOR: Final = {"content_offset": "long", "content_size_in_bytes": "long"}
+_PARTITION_COUNTS: Final = _listed("""
+    record_count long
+    file_count int
+    total_data_file_size_in_bytes long
+    position_delete_record_count long
+    position_delete_file_count int
+    equality_delete_record_count long
+    equality_delete_file_count int
+    last_updated_at timestamptz
+    last_updated_snapshot_id long
+""")
 
 
 def metadata_schema(name: str, metadata: TableMetadata) -> Schema:
@@ -156,42 +174,27 @@ def metadata_schema(name: str, metadata: TableMetadata) -> Schema:
     ids = count(_FIRST_ID)
     partition = united_partition_type(metadata)
     parted: _Columns = {"partition": partition} if partition.fields else {}
+    file = {**_BEFORE_PARTITION, **parted, **_AFTER_PARTITION}
     columns: _Columns
     if name in FILE_TABLES:
-        file = {**_BEFORE_PARTITION, **parted, **_AFTER_PARTITION}
         columns = {**file, "readable_metrics": metrics_type(metadata.schema, ids)}
     elif name in ("entries", "all_entries"):
-        file = {**_BEFORE_PARTITION, **parted, **_AFTER_PARTITION}
         columns = {
-            "status": t.INTEGER,
-            "snapshot_id": t.LONG,
-            "sequence_number": t.LONG,
-            "file_sequence_number": t.LONG,
+            **_OF_ENTRY,
             "data_file": t.StructType(tuple(_fields(file, ids))),
             "readable_metrics": metrics_type(metadata.schema, ids),
         }
     elif name == "partitions":
-        spec: _Columns = {**parted, "spec_id": t.INTEGER} if parted else {}
+        spec: _Columns = {**parted, "spec_id": "int"} if parted else {}
         columns = {**spec, **_PARTITION_COUNTS}
     elif name == "position_deletes":
-        columns = _position_deletes(metadata, parted)
+        row = _renumbered(metadata.schema.struct)
+        columns = {"file_path": "string", "pos": "long", "row": row, **parted, **_OF_DELETE_FILE}
+        if metadata.format_version >= 3:
+            columns = {**columns, **_PLACE_OF_VECTOR}
     else:
         columns = _ALL_MANIFESTS if name == "all_manifests" else _FIXED[name]
     return Schema(tuple(_fields(columns, ids)))
-
-
-def _position_deletes(metadata: TableMetadata, parted: _Columns) -> _Columns:
-    columns: dict[str, t.IcebergType | str] = {
-        "file_path": t.STRING,
-        "pos": t.LONG,
-        "row": _renumbered(metadata.schema.struct),
-        **parted,
-        "spec_id": t.INTEGER,
-        "delete_file_path": t.STRING,
-    }
-    if metadata.format_version >= 3:
-        columns |= {"content_offset": t.LONG, "content_size_in_bytes": t.LONG}
-    return columns
 
 
 def stored_row(row: t.IcebergType) -> t.IcebergType:
@@ -218,15 +221,13 @@ def _fields(columns: _Columns, ids: Iterator[int]) -> Iterator[t.NestedField]:
 
 def _type(kind: str, ids: Iterator[int]) -> t.IcebergType:
     if kind == "list of summaries":
-        children: _Columns = {
-            "contains_null": t.BOOLEAN,
-            "contains_nan": t.BOOLEAN,
-            "lower_bound": t.STRING,
-            "upper_bound": t.STRING,
-        }
-        return t.ListType(next(ids), t.StructType(tuple(_fields(children, ids))))
+        return t.ListType(next(ids), t.StructType(tuple(_fields(_SUMMARY, ids))))
     outer, _, inner = kind.removesuffix(">").partition("<")
-    parts = [t.parse_primitive(each.strip()) for each in inner.split(",")]
-    if outer == "list":
-        return t.ListType(next(ids), parts[0])
-    return t.MapType(next(ids), parts[0], next(ids), parts[1])
+    parts = [t.parse_primitive(each.strip()) for each in (inner or outer).split(",")]
+    match outer:
+        case "list":
+            return t.ListType(next(ids), parts[0])
+        case "map":
+            return t.MapType(next(ids), parts[0], next(ids), parts[1])
+        case _:
+            return parts[0]
