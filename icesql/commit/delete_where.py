@@ -21,12 +21,12 @@ from icesql.commit.validation.checks import validate
 from icesql.commit.validation.since import Since
 from icesql.commit.validation.validation import Validation, unchanged
 from icesql.context import QueryContext
-from icesql.errors import CommitConflictError, CorruptFileError
+from icesql.errors import CommitConflictError
 from icesql.iceberg.expressions.predicate import ALWAYS_TRUE, Predicate
 from icesql.iceberg.expressions.projection import strict
 from icesql.iceberg.manifest.data_file import DataFile
 from icesql.iceberg.manifest.entries import ManifestEntries
-from icesql.iceberg.manifest.manifest import ManifestContent, ManifestFile
+from icesql.iceberg.manifest.manifest import ManifestContent
 from icesql.iceberg.metadata.snapshot import Snapshot
 from icesql.iceberg.metadata.table_metadata import MAIN
 from icesql.scan.manifest_reader import ManifestReader
@@ -34,7 +34,7 @@ from icesql.scan.pruning.manifest_evaluator import manifest_may_match
 from icesql.scan.pruning.metrics_evaluator import metrics_mask
 from icesql.scan.pruning.partition_evaluator import partition_mask
 from icesql.scan.pruning.strict_evaluator import strict_mask
-from icesql.scan.spec_scan import SpecScan
+from icesql.scan.spec_scan import SpecScan, SpecScans
 
 
 class MatchedFiles(Struct, frozen=True):
@@ -54,20 +54,7 @@ def matched_files(
     """
     if snapshot is None:
         return MatchedFiles()
-    metadata = table.metadata
-    specs: dict[int, SpecScan] = {}
-
-    def spec_of(manifest: ManifestFile) -> SpecScan:
-        number = manifest.partition_spec_id
-        if number not in specs:
-            spec = metadata.specs.get(number)
-            if spec is None:
-                raise CorruptFileError(
-                    manifest.manifest_path, f"the table has no partition spec {number}"
-                )
-            specs[number] = SpecScan(spec, predicate, metadata.schema, metadata)
-        return specs[number]
-
+    specs = SpecScans(predicate, table.metadata.schema, table.metadata)
     reader = ManifestReader(table, query)
     manifests = [
         each
@@ -77,12 +64,12 @@ def matched_files(
     kept = [
         each
         for each in manifests
-        if manifest_may_match(each, spec_of(each).predicate, spec_of(each).types_by_id)
+        if manifest_may_match(each, specs.of(each).predicate, specs.of(each).types_by_id)
     ]
     whole: list[DataFile] = []
     partly: list[str] = []
     for manifest, entries in reader.entries_of(kept):
-        spec = spec_of(manifest)
+        spec = specs.of(manifest)
         concerned = _concerned(table, entries, predicate, spec)
         sure = _surely(table, entries, predicate, spec, concerned)
         whole += [entries.data_file(index) for index in concerned if index in sure]

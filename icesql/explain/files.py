@@ -11,10 +11,8 @@ from icesql.iceberg.expressions.predicate import ALWAYS_FALSE, ALWAYS_TRUE
 from icesql.iceberg.expressions.render import render_partition_value
 from icesql.iceberg.manifest.entries import ManifestEntries
 from icesql.iceberg.manifest.manifest import ManifestContent, ManifestFile
-from icesql.iceberg.partitioning import PartitionSpec
-from icesql.iceberg.types import IcebergType
 from icesql.scan.manifest_reader import ManifestReader
-from icesql.scan.spec_scan import SpecScan
+from icesql.scan.spec_scan import SpecScan, SpecScans
 
 if TYPE_CHECKING:
     from icesql.context import QueryContext
@@ -89,16 +87,8 @@ def explained_manifests(
     scan = plan.scan
     if scan.snapshot is None or plan.metadata is not None or plan.changes is not None:
         return
-    reader = ManifestReader(scan.table, query)
-    specs: dict[int, SpecScan] = {}
-
-    def spec_of(manifest: ManifestFile) -> tuple[PartitionSpec, Sequence[IcebergType]]:
-        number = manifest.partition_spec_id
-        if number not in specs:
-            metadata = scan.table.metadata
-            specs[number] = SpecScan(metadata.specs[number], ALWAYS_TRUE, scan.schema, metadata)
-        return specs[number].spec, specs[number].types
-
+    specs = SpecScans(ALWAYS_TRUE, scan.schema, scan.table.metadata)
+    reader = ManifestReader(scan.table, query, specs.typed)
     skipped = {(each.kind, each.path): each for each in plan.skipped}
     tasks = {task.data_file.path: task for task in plan.files}
     data = [
@@ -107,7 +97,7 @@ def explained_manifests(
         if each.content is ManifestContent.DATA and each.has_live_files
     ]
     opened = [each for each in data if open_all or ("manifest", each.manifest_path) not in skipped]
-    entries_of = reader.entries_of(opened, spec_of)
+    entries_of = reader.entries_of(opened)
     for manifest in data:
         record = skipped.get(("manifest", manifest.manifest_path))
         if record is not None and not open_all:
@@ -118,7 +108,7 @@ def explained_manifests(
             ExplainedFile(
                 entries,
                 index,
-                _partition_text(specs[manifest.partition_spec_id], entries.partition[index]),
+                _partition_text(specs.of(manifest), entries.partition[index]),
                 _decision(plan, record or skipped.get(("file", path)), path in tasks),
                 tasks.get(path),
             )

@@ -22,10 +22,11 @@ from icesql.iceberg.bounds import Decode, bound_decoder, decode_bounds
 from icesql.iceberg.manifest.entries import ManifestEntries
 from icesql.iceberg.manifest.manifest import ManifestContent, ManifestFile
 from icesql.iceberg.manifest.partition_values import UNSTORED
+from icesql.iceberg.partitioning import partition_types
 from icesql.iceberg.schema import Schema
 from icesql.iceberg.types import DoubleType, FloatType
 from icesql.scan.manifest_reader import ManifestReader
-from icesql.scan.spec_scan import source_schema, typed_specs
+from icesql.scan.spec_scan import source_schema
 from icesql.write.locations import partition_path
 
 Place = tuple[int, tuple[Any, ...]]
@@ -128,10 +129,10 @@ def place_text(table: Table, place: Place) -> str:
     """A partition as in folder names, such as ``day=2026-01-02/region=eu``."""
     spec_id, values = place
     metadata = table.metadata
-    spec, types = typed_specs(metadata)[spec_id]
+    spec = metadata.specs[spec_id]
     schema: Schema = source_schema(spec, metadata.schema, metadata)
     stored = tuple(None if value is UNSTORED else value for value in values)
-    return partition_path(spec, schema, types, stored)
+    return partition_path(spec, schema, partition_types(spec, schema), stored)
 
 
 class _Wanted(Struct, frozen=True):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cached_property, partial
+from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
@@ -12,6 +12,7 @@ from icesql.catalog.table import Table
 from icesql.context import Progress, QueryContext
 from icesql.errors import CorruptFileError, UnsupportedTableError
 from icesql.iceberg.avro.container import AvroFile
+from icesql.iceberg.expressions.predicate import ALWAYS_TRUE
 from icesql.iceberg.manifest.entries import FilterColumns, ManifestEntries
 from icesql.iceberg.manifest.manifest import (
     ManifestContent,
@@ -25,7 +26,7 @@ from icesql.iceberg.manifest.manifest import (
 from icesql.iceberg.metadata.snapshot import Snapshot
 from icesql.iceberg.partitioning import PartitionSpec
 from icesql.iceberg.types import IcebergType
-from icesql.scan.spec_scan import typed_specs
+from icesql.scan.spec_scan import SpecScans, TypedSpec
 from icesql.storage.cache import kept
 from icesql.storage.open import MANIFEST_LIST_BYTES, most_of_manifest
 
@@ -50,14 +51,16 @@ if TYPE_CHECKING:
 
 # The values of each entry that a filter needs: (map, field id); None for all.
 WantedOf = Callable[[], "frozenset[tuple[str, int]] | None"]
-SpecOf = Callable[[ManifestFile], tuple[PartitionSpec, Sequence[IcebergType]]]
+SpecOf = Callable[[ManifestFile], TypedSpec]
 
 
 class ManifestReader:
     """The manifests of one table for one statement; the storage's cache keeps decoded ones."""
 
-    def __init__(self, table: Table, query: QueryContext) -> None:
+    def __init__(self, table: Table, query: QueryContext, spec_of: SpecOf | None = None) -> None:
         self._table, self._storage, self._query = table, table.storage, query
+        metadata = table.metadata
+        self._spec_of = spec_of or SpecScans(ALWAYS_TRUE, metadata.schema, metadata).typed
         self._list: str | None = None
         self._disk: tuple[ColumnsOnDisk, frozenset[tuple[str, int]]] | None = None
 
@@ -109,18 +112,6 @@ class ManifestReader:
             # A session that commits often would fill its cache with lists that are not read again.
             storage.cache.remove(storage.cache_key("manifest list", head))
 
-    @cached_property
-    def _specs(self) -> dict[int, tuple[PartitionSpec, tuple[IcebergType, ...]]]:
-        return typed_specs(self._table.metadata)
-
-    def _spec_of(self, manifest: ManifestFile) -> tuple[PartitionSpec, Sequence[IcebergType]]:
-        number = manifest.partition_spec_id
-        if number not in self._specs:
-            raise CorruptFileError(
-                manifest.manifest_path, f"the table has no partition spec {number}"
-            )
-        return self._specs[number]
-
     def live(
         self, manifests: Iterable[ManifestFile], content: ManifestContent | None = None
     ) -> Iterator[tuple[ManifestEntries, int]]:
@@ -140,19 +131,18 @@ class ManifestReader:
                     yield entries, index
 
     def entries_of(
-        self, manifests: Sequence[ManifestFile], spec_of: SpecOf | None = None
+        self, manifests: Sequence[ManifestFile]
     ) -> Iterator[tuple[ManifestFile, ManifestEntries]]:
         """Each manifest with its entries, in the order given, read on iteration.
 
-        ``spec_of`` is needed for partition values of the types of another schema. Raises
-        UnsupportedTableError for an encrypted manifest, CorruptFileError for a spec that the table
-        does not have, QueryCancelledError between two manifests.
+        Raises UnsupportedTableError for an encrypted manifest, CorruptFileError for a spec that the
+        table does not have, QueryCancelledError between two manifests.
         """
-        found = self.filtered_entries_of(manifests, spec_of or self._spec_of, None)
+        found = self.filtered_entries_of(manifests, None)
         return cast("Iterator[tuple[ManifestFile, ManifestEntries]]", found)
 
     def filtered_entries_of(
-        self, manifests: Sequence[ManifestFile], spec_of: SpecOf, wanted_of: WantedOf | None
+        self, manifests: Sequence[ManifestFile], wanted_of: WantedOf | None
     ) -> Iterator[tuple[ManifestFile, FilterColumns]]:
         """Like ``entries_of``; of data manifests only the values a filter needs, where that pays.
 
@@ -161,7 +151,7 @@ class ManifestReader:
         for done, (manifest, read) in enumerate(self._ahead(manifests)):
             self._query.check()
             wanted = None if wanted_of is None else wanted_of()
-            yield manifest, self._entries(manifest, read, spec_of, wanted)
+            yield manifest, self._entries(manifest, read, wanted)
             self._query.report(Progress("planning", done + 1, len(manifests)))
         if self._disk is not None:
             self._disk[0].write()
@@ -247,12 +237,11 @@ class ManifestReader:
         self,
         manifest: ManifestFile,
         read: Callable[[], bytes],
-        spec_of: SpecOf,
         wanted: frozenset[tuple[str, int]] | None,
     ) -> FilterColumns:
         """The entries, or with ``wanted`` these values of them where that pays."""
         self._refuse_encrypted(manifest)
-        spec, types = spec_of(manifest)
+        spec, types = self._spec_of(manifest)
         cache, key = self._storage.cache, self._manifest_key(manifest)
         # The same manifest read by another schema may have partition values of other types.
         key = None if key is None else (*key, tuple(types))

@@ -21,8 +21,6 @@ from icesql.iceberg.expressions.predicate import (
 from icesql.iceberg.manifest.data_file import DataFile, FileContent
 from icesql.iceberg.manifest.entries import FilterColumns, ManifestEntries
 from icesql.iceberg.manifest.manifest import ManifestContent, ManifestFile
-from icesql.iceberg.partitioning import PartitionSpec
-from icesql.iceberg.types import IcebergType
 from icesql.scan.manifest_reader import ManifestReader, WantedOf
 from icesql.scan.plan import NeededFiles, ScanPlan, SkipRecord, Survivors, scan_context
 from icesql.scan.report import ScanCounts
@@ -175,8 +173,8 @@ class _Walk:
         self._prunes = query.settings.prune
         self._filter = _trusted(scan) if self._prunes else ALWAYS_TRUE
         self._conditions = _trusted_conditions(scan) if self._prunes else ()
-        self._manifests = ManifestReader(scan.table, query)
         self._specs = SpecScans(self._filter, scan.schema, scan.table.metadata)
+        self._manifests = ManifestReader(scan.table, query, self._specs.typed)
         self._delete_manifests: list[ManifestFile] = []
         self._places: set[str] = set()  # the live data files
         self.repeated: dict[str, None] = {}  # those that are listed more than once
@@ -199,12 +197,10 @@ class _Walk:
             data_manifests = self._satisfying(data_manifests)
         self._delete_manifests = [each for each in self._delete_manifests if self._is_live(each)]
         rows_wanted = self._rows_wanted()
-        walk = self._manifests.filtered_entries_of(
-            data_manifests, self._spec_of, self._wanted(data_manifests)
-        )
+        walk = self._manifests.filtered_entries_of(data_manifests, self._wanted(data_manifests))
         for manifest, columns in walk:
             self.counts.scanned_data_manifests += 1
-            spec = self._spec(manifest)
+            spec = self._specs.of(manifest)
             matching = self._matching_files(columns, spec)
             if rows_wanted is not None:
                 matching, rows_wanted = _until(rows_wanted, matching, columns.record_count)
@@ -246,20 +242,6 @@ class _Walk:
 
     # ------------------------------------------------------------------ manifests
 
-    def _spec_of(self, manifest: ManifestFile) -> tuple[PartitionSpec, Sequence[IcebergType]]:
-        spec = self._spec(manifest)
-        return spec.spec, spec.types
-
-    def _spec(self, manifest: ManifestFile) -> SpecScan:
-        try:
-            return self._specs[manifest.partition_spec_id]
-        except KeyError as error:
-            raise CorruptFileError(
-                manifest.manifest_path,
-                f"written by partition spec {manifest.partition_spec_id}, "
-                "which the table's metadata does not have",
-            ) from error
-
     def _is_live(self, manifest: ManifestFile) -> bool:
         return not self._prunes or manifest.has_live_files
 
@@ -267,7 +249,7 @@ class _Walk:
         """Whether a manifest has live files that may match; counts it when it does not."""
         if not self._is_live(manifest):
             return False
-        spec = self._spec(manifest)
+        spec = self._specs.of(manifest)
         if spec.predicate is ALWAYS_TRUE:
             return True
         from icesql.scan.pruning.manifest_evaluator import manifest_may_match
@@ -289,7 +271,7 @@ class _Walk:
         from icesql.scan.pruning.file_conditions import ValueRange, passing, summary_ranges
 
         ranges, unknown = (
-            [summary_ranges(m, self._spec(m)) for m in manifests],
+            [summary_ranges(m, self._specs.of(m)) for m in manifests],
             ValueRange(nans=True),
         )
         kept, ruled_out = passing(
@@ -434,13 +416,13 @@ class _Walk:
 
     def _delete_files(self, manifests: Sequence[ManifestFile]) -> Iterator[DataFile]:
         counts = self.counts
-        for manifest, entries in self._manifests.entries_of(manifests, self._spec_of):
+        for manifest, entries in self._manifests.entries_of(manifests):
             counts.scanned_delete_manifests += 1
             live = kept = _live(entries)
             if not self.scan.all_deletes:
                 # Deletes reach no further than the partition they are in, unless their spec has
                 # none; then there is no predicate either.
-                kept = self._in_partition(entries, live, self._spec(manifest), "delete")
+                kept = self._in_partition(entries, live, self._specs.of(manifest), "delete")
                 if self._filter is not ALWAYS_TRUE:
                     kept = self._with_matching_keys(entries, kept)
             counts.skipped_delete_files += len(live) - len(kept)

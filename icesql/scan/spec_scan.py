@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
+from icesql.errors import CorruptFileError
 from icesql.iceberg.expressions.predicate import ALWAYS_TRUE, Predicate
+from icesql.iceberg.manifest.manifest import ManifestFile
 from icesql.iceberg.metadata.table_metadata import TableMetadata
 from icesql.iceberg.partitioning import PartitionSpec, partition_types
 from icesql.iceberg.schema import Schema
 from icesql.iceberg.types import IcebergType, NestedField
 from icesql.scan.pruning.residual import ResidualEvaluator
+
+TypedSpec = tuple[PartitionSpec, Sequence[IcebergType]]
 
 
 class SpecScan:
@@ -46,6 +50,22 @@ class SpecScans(dict[int, SpecScan]):
         found = self[spec_id] = SpecScan(spec, self._filter, self._schema, self._metadata)
         return found
 
+    def of(self, manifest: ManifestFile) -> SpecScan:
+        """The scan of a manifest's spec. Raises CorruptFileError for an unknown one."""
+        try:
+            return self[manifest.partition_spec_id]
+        except KeyError as error:
+            raise CorruptFileError(
+                manifest.manifest_path,
+                f"written by partition spec {manifest.partition_spec_id}, "
+                "which the table's metadata does not have",
+            ) from error
+
+    def typed(self, manifest: ManifestFile) -> TypedSpec:
+        """The spec of a manifest with the types of its partition values. Raises as ``of`` does."""
+        found = self.of(manifest)
+        return found.spec, found.types
+
 
 def _projected(row_filter: Predicate, spec: PartitionSpec, schema: Schema) -> Predicate:
     if row_filter is ALWAYS_TRUE or not spec.fields:
@@ -53,16 +73,6 @@ def _projected(row_filter: Predicate, spec: PartitionSpec, schema: Schema) -> Pr
     from icesql.iceberg.expressions.projection import inclusive
 
     return inclusive(row_filter, spec, schema)
-
-
-def typed_specs(
-    metadata: TableMetadata,
-) -> dict[int, tuple[PartitionSpec, tuple[IcebergType, ...]]]:
-    """Every partition spec of a table by its id, with the types of its partition values."""
-    return {
-        spec_id: (spec, partition_types(spec, source_schema(spec, metadata.schema, metadata)))
-        for spec_id, spec in metadata.specs.items()
-    }
 
 
 def source_schema(spec: PartitionSpec, schema: Schema, metadata: TableMetadata) -> Schema:

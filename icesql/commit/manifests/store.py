@@ -51,7 +51,7 @@ class ManifestStore:
 
     def __init__(self, table: Table, snapshot_id: int, own: OwnFiles, query: QueryContext) -> None:
         self.snapshot_id, self._own = snapshot_id, own
-        self._reader = ManifestReader(table, query)
+        self._reader = ManifestReader(table, query, lambda each: self.spec(each.partition_spec_id))
         self._unique, self._numbers = str(uuid.uuid4()), count()
         self._bytes_per_entry: float = _GUESSED_BYTES
         self._live: dict[ManifestFile, tuple[Carried, ...]] = {}
@@ -90,7 +90,7 @@ class ManifestStore:
         self, manifests: Sequence[ManifestFile]
     ) -> Iterator[tuple[ManifestFile, ManifestEntries]]:
         """Each manifest with its entries, inherited values filled in."""
-        return self._reader.entries_of(manifests, lambda each: self.spec(each.partition_spec_id))
+        return self._reader.entries_of(manifests)
 
     def existing(
         self, manifests: Sequence[ManifestFile]

@@ -40,9 +40,8 @@ class FileRows:
 
     def live(self, manifests: Sequence[ManifestFile]) -> Iterator[Row]:
         """The files that are part of a table."""
-        for _, entries in self._walk.entries_of(manifests):
-            live = entries.live
-            yield from (self._row(entries, i) for i in range(entries.count) if live[i])
+        for entries, index in self._walk.live(manifests):
+            yield self._row(entries, index)
 
     def all(self, manifests: Sequence[ManifestFile]) -> Iterator[Row]:
         """Every entry, those of deleted files too."""

@@ -53,7 +53,7 @@ def _row(manifest: ManifestFile, walk: ManifestWalk, ids: Sequence[int]) -> Row:
         manifest.deleted_files_count,
     )
     is_data = manifest.content is ManifestContent.DATA
-    spec = walk.spec_scan(manifest.partition_spec_id, manifest.manifest_path)
+    spec = walk.specs.of(manifest)
     return (
         int(manifest.content),
         redact_urls(manifest.manifest_path),

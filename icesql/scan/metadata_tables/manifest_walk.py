@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from icesql.context import QueryContext
-from icesql.errors import CorruptFileError
 from icesql.iceberg.expressions.predicate import ALWAYS_TRUE
 from icesql.iceberg.manifest.entries import ManifestEntries
 from icesql.iceberg.manifest.manifest import ManifestContent, ManifestFile
 from icesql.iceberg.manifest.partition_values import UNSTORED
-from icesql.iceberg.metadata.snapshot import Snapshot
 from icesql.scan.manifest_reader import ManifestReader
-from icesql.scan.spec_scan import SpecScan, SpecScans
+from icesql.scan.spec_scan import SpecScans
 from icesql.scan.table_scan import TableScan
 
 _KINDS: Final = {
@@ -24,7 +21,7 @@ _KINDS: Final = {
 _BOTH: Final = frozenset(ManifestContent)
 
 
-class ManifestWalk:
+class ManifestWalk(ManifestReader):
     """Reads the manifests of one snapshot, or of all, once each.
 
     A filter on fields of ``partition`` skips manifests by their summaries; rows are filtered by the
@@ -32,15 +29,10 @@ class ManifestWalk:
     """
 
     def __init__(self, scan: TableScan, name: str, query: QueryContext) -> None:
-        self._scan, self._query = scan, query
-        self._manifests = ManifestReader(scan.table, query)
-        self._kinds = _KINDS.get(name.removeprefix("all_"), _BOTH)
         metadata = scan.table.metadata
-        self._specs = SpecScans(ALWAYS_TRUE, metadata.schema, metadata)
-
-    def manifests_of(self, snapshot: Snapshot) -> tuple[ManifestFile, ...]:
-        """The manifests of a snapshot in the order of its list."""
-        return self._manifests.manifests_of(snapshot)
+        self.specs = SpecScans(ALWAYS_TRUE, metadata.schema, metadata)
+        super().__init__(scan.table, query, self.specs.typed)
+        self._scan, self._kinds = scan, _KINDS.get(name.removeprefix("all_"), _BOTH)
 
     def manifests(self) -> list[ManifestFile]:
         """The manifests of the scan's snapshot that may have rows."""
@@ -56,12 +48,6 @@ class ManifestWalk:
                 found.setdefault(each.manifest_path, each)
         return self._wanted(found.values())
 
-    def entries_of(
-        self, manifests: Sequence[ManifestFile]
-    ) -> Iterator[tuple[ManifestFile, ManifestEntries]]:
-        """Each manifest with its entries."""
-        return self._manifests.entries_of(manifests)
-
     def partition_of(self, entries: ManifestEntries, index: int) -> dict[int, Any]:
         """The partition values of an entry by partition field id, without those not stored."""
         fields = self._scan.table.metadata.specs[entries.spec_id].fields
@@ -70,15 +56,6 @@ class ManifestWalk:
             for each, value in zip(fields, entries.partition[index], strict=False)
             if value is not UNSTORED
         }
-
-    def spec_scan(self, spec_id: int, path: str) -> SpecScan:
-        """The scan of a spec of the table. Raises CorruptFileError for another spec."""
-        try:
-            return self._specs[spec_id]
-        except KeyError as error:
-            raise CorruptFileError(
-                path, f"partition spec {spec_id}, which the table's metadata does not have"
-            ) from error
 
     def _wanted(self, manifests: Any) -> list[ManifestFile]:
         kept = [each for each in manifests if each.content in self._kinds]
@@ -89,9 +66,5 @@ class ManifestWalk:
         return [
             each
             for each in kept
-            if manifest_may_match(
-                each,
-                self._scan.row_filter,
-                self.spec_scan(each.partition_spec_id, each.manifest_path).types_by_id,
-            )
+            if manifest_may_match(each, self._scan.row_filter, self.specs.of(each).types_by_id)
         ]

@@ -46,16 +46,13 @@ def partitions(
     """
     fields = [each.field_id for each in united_partition_type(metadata).fields]
     found: dict[tuple[Any, ...], _Partition] = {}
-    for _, entries in walk.entries_of(manifests):
-        live = entries.live
-        for index in range(entries.count):
-            if live[index]:
-                values = walk.partition_of(entries, index)
-                width = len(metadata.specs[entries.spec_id].fields)
-                key = (width, *(_key(values.get(each)) for each in fields))
-                if key not in found:
-                    found[key] = _Partition(values, entries.spec_id)
-                _add(found[key], entries, index, metadata)
+    for entries, index in walk.live(manifests):
+        values = walk.partition_of(entries, index)
+        width = len(metadata.specs[entries.spec_id].fields)
+        key = (width, *(_key(values.get(each)) for each in fields))
+        if key not in found:
+            found[key] = _Partition(values, entries.spec_id)
+        _add(found[key], entries, index, metadata)
     for each in found.values():
         spec = (each.values, each.spec_id) if fields else ()
         updated = None if each.updated_ms is None else each.updated_ms * 1000

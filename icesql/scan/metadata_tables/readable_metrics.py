@@ -7,12 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from decimal import Decimal
-from typing import Any
+from typing import Any, Final
 
 from icesql.iceberg import types as t
 from icesql.iceberg.bounds import decode_bound
 from icesql.iceberg.manifest.data_file import DataFile
+from icesql.iceberg.manifest.schema import BOUND_MAPS, COUNT_MAPS
 from icesql.iceberg.schema import Schema
+
+_METRICS: Final = (*COUNT_MAPS.values(), *BOUND_MAPS.values())
 
 
 def metrics_type(schema: Schema, ids: Iterator[int]) -> t.StructType:
@@ -22,23 +25,16 @@ def metrics_type(schema: Schema, ids: Iterator[int]) -> t.StructType:
     """
     return t.StructType(
         tuple(
-            t.NestedField(
-                next(ids),
-                name,
-                t.StructType(
-                    (
-                        t.NestedField(next(ids), "column_size", t.LONG),
-                        t.NestedField(next(ids), "value_count", t.LONG),
-                        t.NestedField(next(ids), "null_value_count", t.LONG),
-                        t.NestedField(next(ids), "nan_value_count", t.LONG),
-                        t.NestedField(next(ids), "lower_bound", leaf.type),
-                        t.NestedField(next(ids), "upper_bound", leaf.type),
-                    )
-                ),
-            )
+            t.NestedField(next(ids), name, t.StructType(tuple(_metrics(leaf.type, ids))))
             for name, leaf in _leaves(schema)
         )
     )
+
+
+def _metrics(value_type: t.IcebergType, ids: Iterator[int]) -> Iterator[t.NestedField]:
+    for name in _METRICS:
+        kind = value_type if name.endswith("bounds") else t.LONG
+        yield t.NestedField(next(ids), name.removesuffix("s"), kind)
 
 
 def metrics_reader(schema: Schema, struct: t.StructType) -> Callable[[DataFile], dict[int, Any]]:
@@ -52,18 +48,12 @@ def metrics_reader(schema: Schema, struct: t.StructType) -> Callable[[DataFile],
     ]
 
     def read(file: DataFile) -> dict[int, Any]:
-        maps: tuple[Mapping[int, Any], ...] = (
-            file.column_sizes or {},
-            file.value_counts or {},
-            file.null_value_counts or {},
-            file.nan_value_counts or {},
-        )
-        lower, upper = file.lower_bounds or {}, file.upper_bounds or {}
+        maps: list[Mapping[int, Any]] = [getattr(file, name) or {} for name in _METRICS]
         found: dict[int, Any] = {}
         for field_id, ids, leaf in columns:
-            values = [each.get(leaf.field_id) for each in maps]
-            values += [_bound(each.get(leaf.field_id), leaf.type) for each in (lower, upper)]
-            found[field_id] = dict(zip(ids, values, strict=True))
+            *counts, lower, upper = (each.get(leaf.field_id) for each in maps)
+            bounds = [_bound(each, leaf.type) for each in (lower, upper)]
+            found[field_id] = dict(zip(ids, counts + bounds, strict=True))
         return found
 
     return read

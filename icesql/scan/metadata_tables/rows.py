@@ -9,7 +9,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from icesql.context import QueryContext
-from icesql.iceberg.manifest.data_file import DataFile
+from icesql.iceberg.manifest.data_file import DataFile, FileContent
 from icesql.iceberg.schema import Schema
 from icesql.scan.metadata_tables import file_rows, history_rows, manifest_rows, partition_rows
 from icesql.scan.metadata_tables.manifest_walk import ManifestWalk
@@ -105,8 +105,7 @@ def _whole_rows(
 
 
 def _position_deletes(walk: ManifestWalk) -> Iterable[PositionDeleteFile]:
-    for _, entries in walk.entries_of(walk.manifests()):
-        for index in range(entries.count):
-            if entries.live[index] and entries.content[index] == 1:
-                partition = walk.partition_of(entries, index)
-                yield PositionDeleteFile(entries.data_file(index), partition)
+    for entries, index in walk.live(walk.manifests()):
+        if entries.content[index] == FileContent.POSITION_DELETES:
+            partition = walk.partition_of(entries, index)
+            yield PositionDeleteFile(entries.data_file(index), partition)
