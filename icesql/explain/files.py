@@ -88,7 +88,7 @@ def explained_manifests(
     if scan.snapshot is None or plan.metadata is not None or plan.changes is not None:
         return
     specs = SpecScans(ALWAYS_TRUE, scan.schema, scan.table.metadata)
-    reader = ManifestReader(scan.table, query, specs.typed)
+    reader = ManifestReader(scan.table, query, specs.form_of)
     skipped = {(each.kind, each.path): each for each in plan.skipped}
     tasks = {task.data_file.path: task for task in plan.files}
     data = [

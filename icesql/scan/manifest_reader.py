@@ -23,10 +23,9 @@ from icesql.iceberg.manifest.manifest import (
     read_manifest_file,
     snapshot_manifests,
 )
+from icesql.iceberg.manifest.partition_values import PartitionForm
 from icesql.iceberg.metadata.snapshot import Snapshot
-from icesql.iceberg.partitioning import PartitionSpec
-from icesql.iceberg.types import IcebergType
-from icesql.scan.spec_scan import SpecScans, TypedSpec
+from icesql.scan.spec_scan import SpecScans
 from icesql.storage.cache import kept
 from icesql.storage.open import MANIFEST_LIST_BYTES, most_of_manifest
 
@@ -51,16 +50,16 @@ if TYPE_CHECKING:
 
 # The values of each entry that a filter needs: (map, field id); None for all.
 WantedOf = Callable[[], "frozenset[tuple[str, int]] | None"]
-SpecOf = Callable[[ManifestFile], TypedSpec]
+FormOf = Callable[[ManifestFile], PartitionForm]
 
 
 class ManifestReader:
     """The manifests of one table for one statement; the storage's cache keeps decoded ones."""
 
-    def __init__(self, table: Table, query: QueryContext, spec_of: SpecOf | None = None) -> None:
+    def __init__(self, table: Table, query: QueryContext, form_of: FormOf | None = None) -> None:
         self._table, self._storage, self._query = table, table.storage, query
         metadata = table.metadata
-        self._spec_of = spec_of or SpecScans(ALWAYS_TRUE, metadata.schema, metadata).typed
+        self._form_of = form_of or SpecScans(ALWAYS_TRUE, metadata.schema, metadata).form_of
         self._list: str | None = None
         self._disk: tuple[ColumnsOnDisk, frozenset[tuple[str, int]]] | None = None
 
@@ -241,10 +240,10 @@ class ManifestReader:
     ) -> FilterColumns:
         """The entries, or with ``wanted`` these values of them where that pays."""
         self._refuse_encrypted(manifest)
-        spec, types = self._spec_of(manifest)
+        form = self._form_of(manifest)
         cache, key = self._storage.cache, self._manifest_key(manifest)
         # The same manifest read by another schema may have partition values of other types.
-        key = None if key is None else (*key, tuple(types))
+        key = None if key is None else (*key, form.types)
         whole: ManifestEntries | None = None if cache is None else cache.get(key)
         if whole is not None:
             return whole
@@ -259,28 +258,19 @@ class ManifestReader:
             if len(wanted | narrow.wanted) <= _MOST_WANTED:
                 wanted |= narrow.wanted
         elif wanted is not None:
-            stored = self._stored(manifest, read, wanted, spec, types)
+            stored = self._stored(manifest, read, wanted, form)
             if stored is not None:
                 self._keep_narrow(key, stored)
                 return stored
         data = read() if narrow is None else narrow.file
 
         def decode() -> FilterColumns:
-            path, fields = self._storage.location(manifest.manifest_path), _partition_fields(spec)
+            path = self._storage.location(manifest.manifest_path)
             if wanted is None and isinstance(data, bytes):
-                return decode_manifest(
-                    data, manifest, path=path, partition_types=types, partition_fields=fields
-                )
+                return decode_manifest(data, manifest, path=path, form=form)
             from icesql.iceberg.manifest.filtered_manifest import decode_for_filter
 
-            return decode_for_filter(
-                data,
-                manifest,
-                wanted or frozenset(),
-                path=path,
-                partition_types=types,
-                partition_fields=fields,
-            )
+            return decode_for_filter(data, manifest, wanted or frozenset(), path=path, form=form)
 
         found = self._decode(manifest, data, decode)
         if isinstance(found, ManifestEntries):
@@ -302,8 +292,7 @@ class ManifestReader:
         manifest: ManifestFile,
         read: Callable[[], bytes],
         wanted: frozenset[tuple[str, int]],
-        spec: PartitionSpec,
-        types: Sequence[IcebergType],
+        form: PartitionForm,
     ) -> NarrowEntries | None:
         """The columns on disk of a manifest that another process has read."""
         if self._list is None:
@@ -320,14 +309,8 @@ class ManifestReader:
             return None
         from icesql.iceberg.manifest.filtered_manifest import from_stored
 
-        return from_stored(
-            stored,
-            read,
-            manifest,
-            path=self._storage.location(path),
-            partition_types=types,
-            partition_fields=_partition_fields(spec),
-        )
+        location = self._storage.location(path)
+        return from_stored(stored, read, manifest, path=location, form=form)
 
     def _store(self, manifest: ManifestFile, found: NarrowEntries) -> None:
         if self._disk is not None and self._disk[1] == found.wanted:
@@ -366,7 +349,3 @@ class ManifestReader:
     def _manifest_key(self, manifest: ManifestFile) -> tuple[Any, ...] | None:
         # Entries inherit values from ``manifest``, so it is part of the key.
         return self._storage.cache_key("manifest", manifest.manifest_path, manifest)
-
-
-def _partition_fields(spec: PartitionSpec) -> tuple[tuple[int, str], ...]:
-    return tuple((each.field_id, each.name) for each in spec.fields)

@@ -174,7 +174,7 @@ class _Walk:
         self._filter = _trusted(scan) if self._prunes else ALWAYS_TRUE
         self._conditions = _trusted_conditions(scan) if self._prunes else ()
         self._specs = SpecScans(self._filter, scan.schema, scan.table.metadata)
-        self._manifests = ManifestReader(scan.table, query, self._specs.typed)
+        self._manifests = ManifestReader(scan.table, query, self._specs.form_of)
         self._delete_manifests: list[ManifestFile] = []
         self._places: set[str] = set()  # the live data files
         self.repeated: dict[str, None] = {}  # those that are listed more than once

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from icesql.errors import CorruptFileError
 from icesql.iceberg.expressions.predicate import ALWAYS_TRUE, Predicate
 from icesql.iceberg.manifest.manifest import ManifestFile
+from icesql.iceberg.manifest.partition_values import PartitionForm
 from icesql.iceberg.metadata.table_metadata import TableMetadata
 from icesql.iceberg.partitioning import PartitionSpec, partition_types
 from icesql.iceberg.schema import Schema
 from icesql.iceberg.types import IcebergType, NestedField
 from icesql.scan.pruning.residual import ResidualEvaluator
-
-TypedSpec = tuple[PartitionSpec, Sequence[IcebergType]]
 
 
 class SpecScan:
@@ -61,10 +60,10 @@ class SpecScans(dict[int, SpecScan]):
                 "which the table's metadata does not have",
             ) from error
 
-    def typed(self, manifest: ManifestFile) -> TypedSpec:
-        """The spec of a manifest with the types of its partition values. Raises as ``of`` does."""
+    def form_of(self, manifest: ManifestFile) -> PartitionForm:
+        """The form of partition values in a manifest. Raises as ``of`` does."""
         found = self.of(manifest)
-        return found.spec, found.types
+        return PartitionForm.of(found.spec, found.types)
 
 
 def _projected(row_filter: Predicate, spec: PartitionSpec, schema: Schema) -> Predicate:

@@ -13,6 +13,7 @@ from icesql.errors import repr_name
 from icesql.iceberg.avro.container import AvroFile
 from icesql.iceberg.manifest import compiled_walk as manifest_decoder
 from icesql.iceberg.manifest import walk_source as manifest_walk
+from icesql.iceberg.manifest.partition_values import PartitionForm
 from icesql.iceberg.types import LONG, STRING
 from tests.iceberg import manifest_files
 from tests.security.conftest import Canary
@@ -198,7 +199,7 @@ def source_of(schema: Any, monkeypatch: pytest.MonkeyPatch) -> str:
     manifest_decoder._compiled.cache_clear()
     header = {"avro.schema": json.dumps(schema).encode()}
     file = AvroFile(path="m", metadata=header, data=b"", blocks=())
-    manifest_decoder.read_manifest(file, (STRING, LONG))
+    manifest_decoder.read_manifest(file, PartitionForm((STRING, LONG)))
     (source,) = sources
     return source
 

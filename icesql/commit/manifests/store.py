@@ -18,6 +18,7 @@ from icesql.errors import CommitConflictError
 from icesql.iceberg.manifest.data_file import DataFile
 from icesql.iceberg.manifest.entries import ADDED, DELETED, EXISTING, ManifestEntries
 from icesql.iceberg.manifest.manifest import ManifestContent, ManifestFile
+from icesql.iceberg.manifest.partition_values import PartitionForm
 from icesql.iceberg.manifest.writing.container import manifest_codec
 from icesql.iceberg.manifest.writing.list_writer import ListHeader, write_manifest_list
 from icesql.iceberg.manifest.writing.manifest_writer import (
@@ -51,7 +52,7 @@ class ManifestStore:
 
     def __init__(self, table: Table, snapshot_id: int, own: OwnFiles, query: QueryContext) -> None:
         self.snapshot_id, self._own = snapshot_id, own
-        self._reader = ManifestReader(table, query, lambda each: self.spec(each.partition_spec_id))
+        self._reader = ManifestReader(table, query, self._form_of)
         self._unique, self._numbers = str(uuid.uuid4()), count()
         self._bytes_per_entry: float = _GUESSED_BYTES
         self._live: dict[ManifestFile, tuple[Carried, ...]] = {}
@@ -123,6 +124,9 @@ class ManifestStore:
             sources = source_schema(spec, self.metadata.schema, self.metadata)
             self._specs[spec_id] = spec, partition_types(spec, sources)
         return self._specs[spec_id]
+
+    def _form_of(self, manifest: ManifestFile) -> PartitionForm:
+        return PartitionForm.of(*self.spec(manifest.partition_spec_id))
 
     def _counted(self, manifest: ManifestFile) -> ManifestFile:
         """The manifest, with counts read from it if a list of format version 1 has none."""

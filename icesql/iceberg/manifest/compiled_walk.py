@@ -19,7 +19,7 @@ from icesql.iceberg.avro.values import BadAvro
 from icesql.iceberg.manifest import schema as known
 from icesql.iceberg.manifest.columns import ManifestColumns
 from icesql.iceberg.manifest.entries import EncodedArrays, EncodedMaps, Kind, PlainMaps
-from icesql.iceberg.manifest.partition_values import UNSTORED, PartitionFields, partition_converter
+from icesql.iceberg.manifest.partition_values import UNSTORED, PartitionForm, partition_converter
 from icesql.iceberg.manifest.walk_source import WalkLines
 from icesql.iceberg.metadata.json_fields import Malformed
 from icesql.iceberg.types import IcebergType
@@ -40,14 +40,10 @@ class _Offsets:
         self.arrays: dict[str, dict[int, int]] = {}
 
 
-def read_manifest(
-    file: AvroFile,
-    partition_types: Sequence[IcebergType],
-    partition_fields: PartitionFields = None,
-) -> ManifestColumns:
+def read_manifest(file: AvroFile, form: PartitionForm) -> ManifestColumns:
     """The columns of a manifest. Raises CorruptFileError."""
     try:
-        walk, maps = _compiled(file.schema, tuple(partition_types), partition_fields)
+        walk, maps = _compiled(file.schema, form)
     except (Malformed, OddSchema) as error:
         raise CorruptFileError(file.path, f"not a manifest: {error}") from error
     offsets = _Offsets(maps)
@@ -68,31 +64,26 @@ def read_manifest(
         column.extend([None] * (count - len(column)))
     columns.content.extend([0] * (count - len(columns.content)))
     columns.record_count.extend([-1] * (count - len(columns.record_count)))
-    unstored = (UNSTORED,) * len(partition_types)
+    unstored = (UNSTORED,) * len(form.types)
     columns.partition.extend([unstored] * (count - len(columns.partition)))
     return columns
 
 
 @lru_cache(maxsize=64)
-def _compiled(
-    schema: bytes, types: tuple[IcebergType, ...], spec: PartitionFields
-) -> tuple[Walk, dict[str, bool]]:
-    generator = _WalkGenerator(types, spec)
+def _compiled(schema: bytes, form: PartitionForm) -> tuple[Walk, dict[str, bool]]:
+    generator = _WalkGenerator(form)
     generator.entry(parse_avro_schema(schema))
     return generator.compile(), generator.maps
 
 
 def read_partitions(
-    file: AvroFile,
-    encoded: Sequence[bytes],
-    partition_types: Sequence[IcebergType],
-    partition_fields: PartitionFields = None,
+    file: AvroFile, encoded: Sequence[bytes], form: PartitionForm
 ) -> list[tuple[Any, ...]]:
     """The partitions in the encoded partition records of a manifest, each kind decoded once.
 
     Raises as ``read_manifest`` does.
     """
-    walk = _partition_walk(file.schema, tuple(partition_types), partition_fields)
+    walk = _partition_walk(file.schema, form)
     kinds = list(dict.fromkeys(encoded))
     data = b"".join(kinds)
     columns = ManifestColumns([], [], [], [], [], [], [], [], [], [])
@@ -102,9 +93,9 @@ def read_partitions(
 
 
 @lru_cache(maxsize=64)
-def _partition_walk(schema: bytes, types: tuple[IcebergType, ...], spec: PartitionFields) -> Walk:
+def _partition_walk(schema: bytes, form: PartitionForm) -> Walk:
     data_file = known.entry_fields(parse_avro_schema(schema))[known.DATA_FILE]
-    generator = _WalkGenerator(types, spec)
+    generator = _WalkGenerator(form)
     generator.optional_partition(known.file_fields(data_file.node)[known.PARTITION].node)
     return generator.compile()
 
@@ -112,9 +103,9 @@ def _partition_walk(schema: bytes, types: tuple[IcebergType, ...], spec: Partiti
 class _WalkGenerator(WalkLines):
     """The lines of a walk over manifest entries; ``maps`` says which maps are left encoded."""
 
-    def __init__(self, types: tuple[IcebergType, ...], spec: PartitionFields) -> None:
+    def __init__(self, form: PartitionForm) -> None:
         super().__init__()
-        self.types, self.spec = types, spec
+        self.form = form
         self.maps: dict[str, bool] = {}
 
     # ------------------------------------------------------------------ records
@@ -167,14 +158,14 @@ class _WalkGenerator(WalkLines):
 
     def optional_partition(self, node: AvroNode) -> None:
         append = self.appender("partition")
-        none = self.constant((UNSTORED,) * len(self.types))
+        none = self.constant((UNSTORED,) * len(self.form.types))
         self.record(node, self.partition, f"v = {none}")
         self.add(f"{append}(v)")
 
     def partition(self, record: AvroNode) -> None:
-        stored = known.partition_fields(record, self.spec, len(self.types))
+        stored = known.partition_fields(record, self.form.fields, len(self.form.types))
         variable: dict[int, str] = {}
-        type_of = {id(each): type_ for each, type_ in zip(stored, self.types, strict=True)}
+        type_of = {id(each): type_ for each, type_ in zip(stored, self.form.types, strict=True)}
         for position, each in enumerate(record.fields):
             if id(each) not in type_of:
                 self.skip(each.node)

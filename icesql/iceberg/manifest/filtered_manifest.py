@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from icesql.iceberg.avro.container import AvroFile
 from icesql.iceberg.manifest.compiled_walk import read_manifest
@@ -16,9 +16,8 @@ from icesql.iceberg.manifest.manifest import (
     open_manifest,
 )
 from icesql.iceberg.manifest.narrow_entries import NarrowEntries, narrow_columns
-from icesql.iceberg.manifest.partition_values import PartitionFields
+from icesql.iceberg.manifest.partition_values import PartitionForm
 from icesql.iceberg.manifest.stored_columns import unpacked
-from icesql.iceberg.types import IcebergType
 
 
 def decode_for_filter(
@@ -27,8 +26,7 @@ def decode_for_filter(
     wanted: frozenset[Wanted],
     *,
     path: str,
-    partition_types: Sequence[IcebergType],
-    partition_fields: PartitionFields = None,
+    form: PartitionForm,
 ) -> ManifestEntries | NarrowEntries:
     """Decode a manifest, of a data manifest only the bounds that a filter needs where that pays.
 
@@ -38,28 +36,16 @@ def decode_for_filter(
     if isinstance(data, AvroFile):
         file, size = data, None
     else:
-        file, size = (
-            open_manifest(data, manifest, path, partition_types, partition_fields),
-            len(data),
-        )
+        file, size = open_manifest(data, manifest, path, form), len(data)
     # A file of another length may be another manifest; only all entries show who wrote it.
     is_listed = size is None or manifest.manifest_length in (None, size)
     if manifest.content is ManifestContent.DATA and is_listed:
         columns = narrow_columns(file, wanted)
         if columns is not None:
             lengths = [*map(len, columns.pop("entry"))]
-            size = len(file.data)
-            return NarrowEntries(
-                lambda: file,
-                lengths,
-                columns,
-                size,
-                manifest,
-                path,
-                partition_types,
-                partition_fields,
-            )
-    found = read_manifest(file, partition_types, partition_fields)
+            held = len(file.data)
+            return NarrowEntries(lambda: file, lengths, columns, held, manifest, path, form)
+    found = read_manifest(file, form)
     check_entries(found, manifest, size, path)
     return inherit(found, manifest, path)
 
@@ -70,8 +56,7 @@ def from_stored(
     manifest: ManifestFile,
     *,
     path: str,
-    partition_types: Sequence[IcebergType],
-    partition_fields: PartitionFields = None,
+    form: PartitionForm,
 ) -> NarrowEntries | None:
     """As ``decode_for_filter`` gave them when they were stored; ``read`` reads the manifest.
 
@@ -83,8 +68,6 @@ def from_stored(
         return None
 
     def file() -> AvroFile:
-        return open_manifest(read(), manifest, path, partition_types, partition_fields)
+        return open_manifest(read(), manifest, path, form)
 
-    return NarrowEntries(
-        file, *found, len(stored), manifest, path, partition_types, partition_fields
-    )
+    return NarrowEntries(file, *found, len(stored), manifest, path, form)

@@ -19,13 +19,12 @@ from icesql.iceberg.avro.values import BadAvro, compile_reader
 from icesql.iceberg.manifest.columns import ManifestColumns
 from icesql.iceberg.manifest.compiled_walk import read_manifest
 from icesql.iceberg.manifest.entries import ADDED, DELETED, EXISTING, ManifestEntries
-from icesql.iceberg.manifest.partition_values import PartitionFields
+from icesql.iceberg.manifest.partition_values import PartitionForm
 from icesql.iceberg.manifest.reader import as_written
 from icesql.iceberg.manifest.schema import by_field_id
 from icesql.iceberg.metadata.json_fields import Malformed
 from icesql.iceberg.metadata.property_numbers import of_file, whole_number
 from icesql.iceberg.metadata.snapshot import Snapshot, has_files
-from icesql.iceberg.types import IcebergType
 
 if TYPE_CHECKING:
     from icesql.iceberg.manifest.narrow_entries import NarrowEntries
@@ -273,34 +272,25 @@ def decode_manifest(
     manifest: ManifestFile,
     *,
     path: str,
-    partition_types: Sequence[IcebergType],
-    partition_fields: PartitionFields = None,
+    form: PartitionForm,
 ) -> ManifestEntries:
     """The entries of a manifest, with the values they inherit from the manifest list.
 
-    ``partition_types`` has the type of each field of the manifest's spec (``partition_types`` of
-    ``iceberg.partitioning``); with ``partition_fields``, the id and name of each, the values are
-    found by these, else by position, and UNSTORED marks one that is missing. Raises
-    CorruptFileError naming ``path``, UnsupportedTableError when it is encrypted.
+    ``form`` is that of the manifest's spec. Raises CorruptFileError naming ``path``,
+    UnsupportedTableError when it is encrypted.
     """
-    file = open_manifest(data, manifest, path, partition_types, partition_fields)
-    columns = read_manifest(file, partition_types, partition_fields)
+    file = open_manifest(data, manifest, path, form)
+    columns = read_manifest(file, form)
     check_entries(columns, manifest, len(data), path)
     return inherit(columns, manifest, path)
 
 
-def open_manifest(
-    data: bytes,
-    manifest: ManifestFile,
-    path: str,
-    types: Sequence[IcebergType],
-    spec: PartitionFields,
-) -> AvroFile:
+def open_manifest(data: bytes, manifest: ManifestFile, path: str, form: PartitionForm) -> AvroFile:
     """The blocks of a manifest, with the schema they were written by.
 
     Raises as ``decode_manifest`` does.
     """
-    return as_written(read_manifest_file(data, path), types, spec, manifest.counts)
+    return as_written(read_manifest_file(data, path), form, manifest.counts)
 
 
 def read_manifest_file(data: bytes, path: str) -> AvroFile:

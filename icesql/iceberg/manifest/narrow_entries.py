@@ -27,12 +27,11 @@ from icesql.iceberg.manifest.entry_shape import (
     whole_value,
 )
 from icesql.iceberg.manifest.manifest import ManifestFile, check_count, first_row_ids, inherit
-from icesql.iceberg.manifest.partition_values import PartitionFields
+from icesql.iceberg.manifest.partition_values import PartitionForm
 from icesql.iceberg.manifest.schema import BOUND_MAPS
 from icesql.iceberg.manifest.stored_columns import packed
 from icesql.iceberg.metadata.json_fields import Malformed
 from icesql.iceberg.metadata.property_numbers import of_file
-from icesql.iceberg.types import IcebergType
 
 # A table whose entries have more shapes than this is not worth the trouble.
 _MOST_SHAPES: Final = 10
@@ -59,12 +58,10 @@ class NarrowEntries:
         size: int,
         manifest: ManifestFile,
         path: str,
-        types: Sequence[IcebergType],
-        spec: PartitionFields,
+        form: PartitionForm,
     ) -> None:
         check_count(manifest, len(lengths), path)
-        self._open, self._manifest, self._path = file, manifest, path
-        self._types, self._spec = types, spec
+        self._open, self._manifest, self._path, self._form = file, manifest, path, form
         self._lengths, self.kept_bytes = lengths, size
         self.status = [each[0] >> 1 for each in columns["status"]]
         self.count = len(self.status)
@@ -106,7 +103,7 @@ class NarrowEntries:
     @cached_property
     def partition(self) -> list[tuple[Any, ...]]:
         """The partition of each file."""
-        return read_partitions(self.file, self._columns["partition"], self._types, self._spec)
+        return read_partitions(self.file, self._columns["partition"], self._form)
 
     def values_of(self, name: str, field_id: int) -> list[Any]:
         """The count or bound of one column in every file, by the name of its map."""
@@ -122,7 +119,7 @@ class NarrowEntries:
         return self._decode(self.file)
 
     def _decode(self, file: AvroFile) -> ManifestEntries:
-        return inherit(read_manifest(file, self._types, self._spec), self._manifest, self._path)
+        return inherit(read_manifest(file, self._form), self._manifest, self._path)
 
     def narrowed_to(self, indexes: Sequence[int]) -> tuple[ManifestEntries, Sequence[int]]:
         """Some of the entries alone, fully decoded."""

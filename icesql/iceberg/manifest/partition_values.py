@@ -2,20 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from decimal import Decimal
 from enum import Enum
 from typing import Any, Final
+
+from msgspec import Struct
 
 from icesql.iceberg import types as t
 from icesql.iceberg.avro.schema import AvroNode
 from icesql.iceberg.avro.values import BadAvro
 from icesql.iceberg.bounds import NANOS_PER_DAY, decode_decimal
 from icesql.iceberg.decimals import scaled
+from icesql.iceberg.partitioning import PartitionSpec
 
 Convert = Callable[[Any], Any]
-# The id and the name of each field of a spec; None: match by position.
-PartitionFields = tuple[tuple[int, str], ...] | None
+
+
+class PartitionForm(Struct, frozen=True):
+    """The types of the partition values of a spec, and the id and the name of each of its fields.
+
+    ``types`` are ``partition_types`` of ``iceberg.partitioning``. With ``fields`` the values in a
+    manifest are found by these, and UNSTORED marks one that is missing; with None by position.
+    """
+
+    types: tuple[t.IcebergType, ...] = ()
+    fields: tuple[tuple[int, str], ...] | None = None
+
+    @classmethod
+    def of(cls, spec: PartitionSpec, types: Sequence[t.IcebergType]) -> PartitionForm:
+        """The form of a spec with partition values of these types."""
+        return cls(tuple(types), tuple((each.field_id, each.name) for each in spec.fields))
 
 
 class Unstored(Enum):

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from icesql.errors import CorruptFileError
 from icesql.iceberg.avro.container import AvroFile
 from icesql.iceberg.manifest.compiled_walk import read_manifest
-from icesql.iceberg.manifest.partition_values import PartitionFields
+from icesql.iceberg.manifest.partition_values import PartitionForm
 from icesql.iceberg.metadata.json_fields import Malformed, load_json
 from icesql.iceberg.types import FixedType, IcebergType, UUIDType
 
@@ -26,12 +26,7 @@ Counts = Sequence[tuple[int | None, int | None]]
 Facts = tuple[list[str], list[tuple[Any, ...]], list[tuple[int, int, int]]]
 
 
-def as_written(
-    file: AvroFile,
-    partition_types: Sequence[IcebergType],
-    spec: PartitionFields,
-    counts: Counts,
-) -> AvroFile:
+def as_written(file: AvroFile, form: PartitionForm, counts: Counts) -> AvroFile:
     """The file with the schema that its bytes were written by: with or without lengths.
 
     By it every entry is valid and the ``counts`` of the manifest list match. Raises
@@ -40,8 +35,8 @@ def as_written(
     other = _with_lengths(file)
     if other is None:
         return file
-    plain = _fitting(file, partition_types, spec, counts)
-    lengthy = _fitting(other, partition_types, spec, counts)
+    plain = _fitting(file, form, counts)
+    lengthy = _fitting(other, form, counts)
     if plain is None and lengthy is None:
         raise CorruptFileError(
             file.path,
@@ -57,12 +52,10 @@ def as_written(
     return file if lengthy is None else other
 
 
-def _fitting(
-    file: AvroFile, types: Sequence[IcebergType], spec: PartitionFields, counts: Counts
-) -> Facts | None:
+def _fitting(file: AvroFile, form: PartitionForm, counts: Counts) -> Facts | None:
     """Decode the entries by this schema; None if they do not fit it, or not the listed counts."""
     try:
-        found = read_manifest(file, types, spec)
+        found = read_manifest(file, form)
     except CorruptFileError:
         return None
     rows = [*zip(found.status, found.record_count, found.file_size_in_bytes, strict=True)]
@@ -71,7 +64,7 @@ def _fitting(
     if "" in found.path or not {0, 1, 2}.issuperset(found.content):
         return None
     for values in found.partition:
-        for value, type in zip(values, types, strict=True):
+        for value, type in zip(values, form.types, strict=True):
             if isinstance(value, bytes) and len(value) != _length(type, value):
                 return None
     for status, (files, records) in enumerate(counts):

@@ -31,7 +31,7 @@ class ManifestWalk(ManifestReader):
     def __init__(self, scan: TableScan, name: str, query: QueryContext) -> None:
         metadata = scan.table.metadata
         self.specs = SpecScans(ALWAYS_TRUE, metadata.schema, metadata)
-        super().__init__(scan.table, query, self.specs.typed)
+        super().__init__(scan.table, query, self.specs.form_of)
         self._scan, self._kinds = scan, _KINDS.get(name.removeprefix("all_"), _BOTH)
 
     def manifests(self) -> list[ManifestFile]:

@@ -19,6 +19,7 @@ from icesql.errors import CorruptFileError
 from icesql.iceberg.avro.container import AvroFile, read_avro_file
 from icesql.iceberg.manifest.columns import ManifestColumns
 from icesql.iceberg.manifest.compiled_walk import read_manifest
+from icesql.iceberg.manifest.partition_values import PartitionForm
 from icesql.iceberg.types import UNKNOWN, IcebergType
 from tests.iceberg.manifest.fastavro_reference import read_with_fastavro
 from tests.iceberg.manifest_files import (
@@ -55,7 +56,7 @@ def plain(columns: ManifestColumns, field_ids: range = range(6)) -> Node:
 
 def assert_same(data: bytes, types: tuple[IcebergType, ...] = (), **more: Any) -> ManifestColumns:
     file = read_avro_file(data, "m")
-    walked = read_manifest(file, types)
+    walked = read_manifest(file, PartitionForm(tuple(types)))
     expected = plain(read_with_fastavro(data, types), **more)
     assert plain(walked, **more) == expected
     return walked
@@ -232,7 +233,7 @@ def test_what_is_no_schema_of_a_manifest_is_refused(change: Any) -> None:
     change(schema["fields"][-1]["type"]["fields"])
     header = {"avro.schema": json.dumps(schema).encode()}
     with pytest.raises(CorruptFileError, match="m: not a manifest: "):
-        read_manifest(AvroFile("m", header, b"", ()), ())
+        read_manifest(AvroFile("m", header, b"", ()), PartitionForm())
 
 
 @pytest.mark.parametrize(
@@ -259,7 +260,7 @@ def test_values_of_another_type_are_damage(name: str, type_: Any, value: Any, pr
     row["data_file"][name] = value
     file = read_avro_file(write_avro(schema, [row]), "m")
     with pytest.raises(CorruptFileError, match=f"bad Avro block: {problem}"):
-        read_manifest(file, ())
+        read_manifest(file, PartitionForm())
 
 
 def test_decoded_files_travel_without_the_manifest() -> None:
@@ -301,7 +302,7 @@ def test_many_fields_are_found_as_one_is(columns: int, files: int) -> None:
         for ids in [rng.sample(range(columns), columns - rng.randrange(30))]
     ]
     data = write_manifest(rows)
-    many = read_manifest(read_avro_file(data, "m"), ()).maps
+    many = read_manifest(read_avro_file(data, "m"), PartitionForm()).maps
     asked = rng.sample(range(columns + 2), min(columns, 100))
     for name in ("value_counts", "lower_bounds"):
         for field_id in asked:
@@ -316,7 +317,9 @@ def test_many_fields_are_found_as_one_is(columns: int, files: int) -> None:
 def test_a_predicate_on_every_column_of_a_wide_table_takes_linear_time() -> None:
     columns = 5_000
     bounds = dict.fromkeys(range(1, columns + 1), b"\x00\x00\x00\x01")
-    read = read_manifest(read_avro_file(write_manifest([entry("f", lower_bounds=bounds)]), "m"), ())
+    read = read_manifest(
+        read_avro_file(write_manifest([entry("f", lower_bounds=bounds)]), "m"), PartitionForm()
+    )
     before = time.process_time()
     for field_id in range(1, columns + 1):
         assert read.maps["lower_bounds"].values_of(field_id) == [b"\0\0\0\1"]

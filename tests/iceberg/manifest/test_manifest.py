@@ -22,6 +22,7 @@ from icesql.iceberg.manifest.manifest import (
     decode_manifest_list,
     snapshot_manifests,
 )
+from icesql.iceberg.manifest.partition_values import PartitionForm
 from icesql.iceberg.metadata.snapshot import Snapshot
 from icesql.iceberg.metadata.table_metadata import parse_metadata
 from icesql.iceberg.partitioning import partition_types
@@ -52,9 +53,9 @@ MANIFEST = ManifestFile("s3://b/m.avro", sequence_number=5, added_snapshot_id=77
 
 
 def decode(
-    data: bytes, manifest: ManifestFile = MANIFEST, types: tuple[Any, ...] = (), **more: Any
+    data: bytes, manifest: ManifestFile = MANIFEST, types: tuple[Any, ...] = (), fields: Any = None
 ) -> ManifestEntries:
-    return decode_manifest(data, manifest, path="m.avro", partition_types=types, **more)
+    return decode_manifest(data, manifest, path="m.avro", form=PartitionForm(types, fields))
 
 
 # ------------------------------------------------------------------ manifest lists
@@ -181,13 +182,12 @@ class Manifest(Stage):
         """The partition has values of these types, each behind the id of its field where it is known."""
         cut = [each.rpartition(":") for each in types]
         known = [(int(number), kind) for number, _, kind in cut if number]
-        more: Any = {"partition_fields": tuple(known)} if known else {}
         manifest = ManifestFile("m", **self.given)
         data, kinds = (
             write_manifest(self.rows, *self.fields),
             tuple(type_of(each[2]) for each in cut),
         )
-        self.decoded = decode(data, manifest, kinds, **more)
+        self.decoded = decode(data, manifest, kinds, tuple(known) or None)
         assert len(self.decoded) == self.decoded.count == len(self.rows)
 
     def has(self, name: str, text: str) -> None:
@@ -285,13 +285,10 @@ HIGH = (b"\x01\x02\x80", b"\x06\x80\xff", b"\xff\xff\xff", b"ab\xc3")
 def test_a_fixed_value_with_a_length_is_not_read_as_another_one(value: bytes) -> None:
     data = fixed_manifest(value, lengths=True)
     counted = ManifestFile("m", added_files_count=1, added_rows_count=1, existing_files_count=0)
-    spec = {"types": (FixedType(3),), "partition_fields": ((1000, "p"),)}
-    found = decode(data, counted, **spec)
+    form = PartitionForm((FixedType(3),), ((1000, "p"),))
+    found = decode_manifest(data, counted, path="m", form=form)
     assert (found.partition, found.record_count) == ([(value,)], [1])
-    narrow = decode_for_filter(
-        data, counted, frozenset(), path="m", partition_types=spec["types"],
-        partition_fields=spec["partition_fields"],
-    )  # fmt: skip
+    narrow = decode_for_filter(data, counted, frozenset(), path="m", form=form)
     assert (narrow.partition, narrow.record_count) == ([(value,)], [1])
 
 
@@ -460,8 +457,7 @@ def test_every_manifest_of_the_corpus_decodes(corpus: Path) -> None:
                 local(manifest.manifest_path).read_bytes(),
                 manifest,
                 path=manifest.manifest_path,
-                partition_types=partition_types(spec, metadata.file_schema),
-                partition_fields=tuple((each.field_id, each.name) for each in spec.fields),
+                form=PartitionForm.of(spec, partition_types(spec, metadata.file_schema)),
             )
             for index in range(entries.count):
                 assert len(entries.data_file(index).partition) == len(spec.fields)

@@ -19,6 +19,7 @@ from icesql.iceberg.manifest.entries import FilterColumns, ManifestEntries
 from icesql.iceberg.manifest.filtered_manifest import decode_for_filter
 from icesql.iceberg.manifest.manifest import ManifestFile, decode_manifest
 from icesql.iceberg.manifest.narrow_entries import NarrowEntries, _shapes
+from icesql.iceberg.manifest.partition_values import PartitionForm
 from icesql.iceberg.types import UNKNOWN
 from tests.iceberg.manifest.test_compiled_walk import BOUNDS, COUNTS, ENTRIES, LONGS, PARTITION
 from tests.iceberg.manifest_files import data_file_fields, entry, entry_schema, write_avro
@@ -68,8 +69,8 @@ def files_of(entries: ManifestEntries) -> list[Node]:
 def decoded(
     data: bytes, listed: ManifestFile, types: tuple[Any, ...] = TYPES
 ) -> tuple[ManifestEntries, ManifestEntries | NarrowEntries]:
-    whole = decode_manifest(data, listed, path="m", partition_types=types)
-    narrow = decode_for_filter(data, listed, WANTED, path="m", partition_types=types)
+    whole = decode_manifest(data, listed, path="m", form=PartitionForm(types))
+    narrow = decode_for_filter(data, listed, WANTED, path="m", form=PartitionForm(types))
     return whole, narrow
 
 
@@ -209,7 +210,7 @@ def test_damaged_bytes_say_the_same_or_fail(seed: int) -> None:
     rng = random.Random(seed)
     rows = [likely_entry(index, rng, fields=4) for index in range(12)]
     data = write_avro(SCHEMA, rows, codec="null", block_bytes=1 << 16)
-    good = decode_for_filter(data, listed(data), WANTED, path="m", partition_types=TYPES)
+    good = decode_for_filter(data, listed(data), WANTED, path="m", form=PartitionForm(TYPES))
     assert isinstance(good, NarrowEntries)
     begin = data.index(b"s3://") - 40
     narrow = 0
@@ -234,11 +235,11 @@ def test_blocks_of_counted_bytes_are_read_for_the_filter_too() -> None:
     file = narrow.file
     counted = b"".join(_with_counted_blocks(file.data[begin:end]) for begin, end in _spans(narrow))
     other = replace(file, data=counted, blocks=((3, len(counted), 0),))
-    found = decode_for_filter(other, listed(data), WANTED, path="m", partition_types=TYPES)
+    found = decode_for_filter(other, listed(data), WANTED, path="m", form=PartitionForm(TYPES))
     assert isinstance(found, NarrowEntries)
     assert columns_of(found) == columns_of(whole)
     assert files_of(found.narrowed_to(range(3))[0]) == files_of(whole)
-    walked = read_manifest(other, TYPES).maps["column_sizes"]
+    walked = read_manifest(other, PartitionForm(TYPES)).maps["column_sizes"]
     assert [walked[index] for index in range(3)] == [
         whole.maps["column_sizes"][index] for index in range(3)
     ]
@@ -254,7 +255,7 @@ def test_a_block_that_lies_about_its_bytes_is_read_by_its_items(size: int) -> No
         _with_counted_blocks(narrow.file.data[begin:end], size) for begin, end in _spans(narrow)
     )
     file = replace(narrow.file, data=lies, blocks=((2, len(lies), 0),))
-    assert read_manifest(file, TYPES).path == whole.path
+    assert read_manifest(file, PartitionForm(TYPES)).path == whole.path
 
 
 def _spans(narrow: NarrowEntries) -> list[tuple[int, int]]:
@@ -298,7 +299,7 @@ def test_every_manifest_of_the_corpus_says_the_same(corpus: Path) -> None:
         record = next(each for each in entry_fields if each.name == "data_file").node
         partition = next(each for each in record.fields if each.name == "partition").node
         types = (UNKNOWN,) * len(partition.fields)
-        if set(read_manifest(file, types).content) - {0}:
+        if set(read_manifest(file, PartitionForm(types)).content) - {0}:
             continue  # deletes
         for first_row_id in (None, 1 << 40):
             given = ManifestFile(

@@ -19,7 +19,7 @@ from icesql.errors import CorruptFileError
 from icesql.iceberg.avro.container import read_avro_file
 from icesql.iceberg.manifest.compiled_walk import read_manifest
 from icesql.iceberg.manifest.manifest import ManifestFile, decode_manifest, decode_manifest_list
-from icesql.iceberg.manifest.partition_values import UNSTORED
+from icesql.iceberg.manifest.partition_values import UNSTORED, PartitionForm
 from icesql.iceberg.types import BINARY, DOUBLE, LONG, STRING
 from tests.iceberg.manifest_files import (
     IDS,
@@ -196,7 +196,7 @@ def manifests(draw: Any) -> tuple[list[Node], bytes]:
 def test_what_was_written_is_read(made: tuple[list[Node], bytes]) -> None:
     rows, data = made
     file = read_avro_file(data, "m")
-    found = read_manifest(file, TYPES, SPEC)
+    found = read_manifest(file, PartitionForm(TYPES, SPEC))
     files = [row["data_file"] for row in rows]
     assert found.path == [each["file_path"] for each in files]
     assert found.status == [row["status"] for row in rows]
@@ -271,9 +271,7 @@ def test_a_schema_where_everything_may_be_null_is_read() -> None:
         partition={"a": 1, "b_x2Fc": "t", "d": None, "e": None},
     )
     data = write_avro(schema, [row, entry("b", partition=None)])
-    found = decode_manifest(
-        data, ManifestFile("m"), path="m", partition_types=TYPES, partition_fields=SPEC
-    )
+    found = decode_manifest(data, ManifestFile("m"), path="m", form=PartitionForm(TYPES, SPEC))
     assert found.path == ["a", "b"]
     assert found.record_count == [-1, 10]  # below zero: unknown
     assert found.content == [0, 0]
@@ -288,7 +286,9 @@ def test_null_where_a_file_would_be_lost_is_corrupt(name: str) -> None:
     row = entry("a")
     (row if name in row else row["data_file"])[name] = None
     with pytest.raises(CorruptFileError):
-        decode_manifest(write_avro(schema, [row]), ManifestFile("m"), path="m", partition_types=())
+        decode_manifest(
+            write_avro(schema, [row]), ManifestFile("m"), path="m", form=PartitionForm()
+        )
 
 
 @pytest.mark.parametrize("nullable", [False, True])
@@ -324,7 +324,7 @@ def test_a_null_summary_leaves_its_manifest_unsummarised() -> None:
 
 def _partition(data: bytes, types: Any = TYPES[:2], spec: Any = SPEC[:2]) -> Any:
     return decode_manifest(
-        data, ManifestFile("m"), path="m", partition_types=types, partition_fields=spec
+        data, ManifestFile("m"), path="m", form=PartitionForm(types, spec)
     ).partition[0]
 
 
@@ -374,5 +374,5 @@ def test_optional_wraps_keep_the_pairs_of_other_writers() -> None:
     row["data_file"]["value_counts"] = [*(pairs({1: 5, 2: None}) or ()), None]
     data = write_avro(entry_schema(fields), [row])
     assert list(fastavro.reader(io.BytesIO(data)))
-    found = decode_manifest(data, ManifestFile("m"), path="m", partition_types=())
+    found = decode_manifest(data, ManifestFile("m"), path="m", form=PartitionForm())
     assert dict(found.maps["value_counts"][0] or {}) == {1: 5}

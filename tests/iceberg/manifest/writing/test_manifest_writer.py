@@ -19,6 +19,7 @@ from icesql.iceberg.manifest.manifest import (
     decode_manifest,
     decode_manifest_list,
 )
+from icesql.iceberg.manifest.partition_values import PartitionForm
 from icesql.iceberg.manifest.writing.list_writer import ListHeader, write_manifest_list
 from icesql.iceberg.manifest.writing.manifest_writer import (
     UNASSIGNED,
@@ -70,7 +71,7 @@ def form(version=2, spec=BUCKET, content=ManifestContent.DATA):
 def read(data, manifest, spec=BUCKET):
     types = partition_types(spec, SCHEMA)
     names = tuple((each.field_id, each.name) for each in spec.fields)
-    return decode_manifest(data, manifest, path="x", partition_types=types, partition_fields=names)
+    return decode_manifest(data, manifest, path="x", form=PartitionForm(types, names))
 
 
 def header(data):
