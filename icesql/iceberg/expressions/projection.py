@@ -117,123 +117,60 @@ def _inclusive_transform(
             return Leaf(leaf.operation, target)
         case Identity():
             return Leaf(leaf.operation, target, leaf.literal)
-        case Bucket():
-            return _equality(leaf, target, transform, source_type)
-        case Truncate() if isinstance(source_type, t.StringType | t.BinaryType):
-            return _inclusive_text(leaf, target, transform, source_type)
-        case Truncate():
-            return _inclusive_number(leaf, target, transform, source_type)
-        case TimeTransform():
-            return _inclusive_time(leaf, target, transform, source_type)
-        case _:
+        case Bucket() if leaf.operation not in (Operation.EQ, Operation.IN):
             return None
+        case _:
+            return _inclusive_value(leaf, target, transform, source_type)
 
 
-def _equality(
+def _inclusive_value(
     leaf: Leaf, target: Term, transform: Transform, source_type: t.IcebergType
 ) -> Predicate | None:
-    """EQ and IN through any transform: equal values have equal partitions."""
-    match leaf.operation:
-        case Operation.EQ:
-            return Leaf(Operation.EQ, target, transform.apply(leaf.literal, source_type))
-        case Operation.IN:
-            return _one_of(target, (transform.apply(each, source_type) for each in leaf.literal))
-        case _:
-            return None
+    """A comparison through a transform that makes one value of many: by rounding, or a hash."""
 
+    def applied(value: Any, steps: int = 0) -> Any:
+        return transform.apply(_step(value, steps, source_type), source_type)
 
-def _inclusive_text(
-    leaf: Leaf, target: Term, transform: Truncate, source_type: t.IcebergType
-) -> Predicate | None:
-    literal = leaf.literal
-    match leaf.operation:
-        case Operation.LT | Operation.LT_EQ:
-            return Leaf(Operation.LT_EQ, target, literal[: transform.width])
-        case Operation.GT | Operation.GT_EQ:
-            return Leaf(Operation.GT_EQ, target, literal[: transform.width])
-        case Operation.STARTS_WITH if len(literal) == transform.width:
-            return Leaf(Operation.EQ, target, literal)
-        case Operation.STARTS_WITH if len(literal) < transform.width:
-            return Leaf(Operation.STARTS_WITH, target, literal)
-        case Operation.STARTS_WITH:
-            # The whole partition value is T(p) then; STARTS_WITH is how Java spells it.
-            return Leaf(Operation.STARTS_WITH, target, literal[: transform.width])
-        case Operation.NOT_STARTS_WITH if len(literal) == transform.width:
-            return Leaf(Operation.NOT_EQ, target, literal)
-        case Operation.NOT_STARTS_WITH if len(literal) < transform.width:
-            return Leaf(Operation.NOT_STARTS_WITH, target, literal)
-        case _:
-            return _equality(leaf, target, transform, source_type)
-
-
-def _inclusive_number(
-    leaf: Leaf, target: Term, transform: Truncate, source_type: t.IcebergType
-) -> Predicate | None:
-    def truncated(steps: int) -> Any:
-        return transform.apply(_step(leaf.literal, steps, source_type), source_type)
-
+    operation, literal = leaf.operation, leaf.literal
+    # Writers up to Iceberg 0.10 rounded toward zero, one too high before 1970, so the projection
+    # takes both values there. Days of dates were always right.
+    corrects = isinstance(transform, TimeTransform) and not (
+        transform.unit == "day" and isinstance(source_type, t.DateType)
+    )
     wrapped = _wrapped_above(transform, source_type)
-    match leaf.operation:
+    match operation:
         case Operation.LT | Operation.LT_EQ:
-            found = Leaf(
-                Operation.LT_EQ, target, truncated(-1 if leaf.operation is Operation.LT else 0)
-            )
+            bound = applied(literal, -1 if operation is Operation.LT else 0)
+            found = Leaf(Operation.LT_EQ, target, bound + 1 if corrects and bound < 0 else bound)
             # Java wraps around where truncation goes below the least value: those rows lie in a
             # partition above all others.
             return found if wrapped is None else found | Leaf(Operation.GT, target, wrapped)
-        case Operation.GT:
-            return Leaf(Operation.GT_EQ, target, truncated(1))
-        case Operation.GT_EQ:
-            return Leaf(Operation.GT_EQ, target, truncated(0))
+        case Operation.GT | Operation.GT_EQ:
+            steps = 1 if operation is Operation.GT else 0
+            return Leaf(Operation.GT_EQ, target, applied(literal, steps))
         case Operation.EQ | Operation.IN:
-            literals = leaf.literal if leaf.operation is Operation.IN else (leaf.literal,)
-            found_values = [transform.apply(each, source_type) for each in literals]
-            if wrapped is not None and min(found_values, default=0) < _least_value(source_type):
+            values = set(map(applied, literal if operation is Operation.IN else (literal,)))
+            if wrapped is not None and min(values, default=0) < _least_value(source_type):
                 return None
-            return _one_of(target, found_values)
+            if corrects:
+                values |= {each + 1 for each in values if each < 0}
+            return _one_of(target, values)
+        case Operation.STARTS_WITH | Operation.NOT_STARTS_WITH if isinstance(transform, Truncate):
+            return _inclusive_prefix(operation, target, literal, transform.width)
         case _:
             return None
 
 
-def _inclusive_time(
-    leaf: Leaf, target: Term, transform: TimeTransform, source_type: t.IcebergType
+def _inclusive_prefix(
+    operation: Operation, target: Term, prefix: str, width: int
 ) -> Predicate | None:
-    # Writers up to Iceberg 0.10 rounded toward zero, one too high before 1970, so the projection
-    # takes both values there. Days of dates were always right.
-    corrects = _was_rounded_to_zero(transform, source_type)
-
-    def project(steps: int) -> int:
-        value: int = transform.apply(leaf.literal + steps, source_type)
-        return value
-
-    match leaf.operation:
-        case Operation.LT | Operation.LT_EQ:
-            unit = project(-1 if leaf.operation is Operation.LT else 0)
-            return Leaf(Operation.LT_EQ, target, unit + (corrects and unit < 0))
-        case Operation.GT:
-            return Leaf(Operation.GT_EQ, target, project(1))
-        case Operation.GT_EQ:
-            return Leaf(Operation.GT_EQ, target, project(0))
-        case Operation.EQ | Operation.IN:
-            literals = leaf.literal if leaf.operation is Operation.IN else (leaf.literal,)
-            return _one_of(target, _units(literals, transform, source_type))
-        case _:
-            return None
-
-
-def _units(
-    literals: Iterable[int], transform: TimeTransform, source_type: t.IcebergType
-) -> Iterator[int]:
-    """The units of the literals, with the next one where old writers rounded up."""
-    for each in literals:
-        unit = transform.apply(each, source_type)
-        yield unit
-        if unit < 0 and _was_rounded_to_zero(transform, source_type):
-            yield unit + 1
-
-
-def _was_rounded_to_zero(transform: TimeTransform, source_type: t.IcebergType) -> bool:
-    return not (transform.unit == "day" and isinstance(source_type, t.DateType))
+    if len(prefix) == width:
+        is_equal = operation is Operation.STARTS_WITH
+        return Leaf(Operation.EQ if is_equal else Operation.NOT_EQ, target, prefix)
+    if operation is Operation.NOT_STARTS_WITH and len(prefix) > width:
+        return None
+    # Of a longer prefix, the whole partition value is T(p); STARTS_WITH is how Java spells it.
+    return Leaf(operation, target, prefix[:width])
 
 
 # ------------------------------------------------------------------ strict
@@ -267,7 +204,12 @@ def _one_of(term: Term, values: Iterable[Any]) -> Predicate:
 
 
 def _step(value: Any, units: int, value_type: t.IcebergType) -> Any:
-    """``value`` moved by the smallest units of its type; may leave the type's range."""
+    """``value`` moved by the smallest units of its type, which text and bytes do not have.
+
+    It may leave the type's range.
+    """
+    if not units or isinstance(value_type, t.StringType | t.BinaryType):
+        return value
     if isinstance(value_type, t.DecimalType):
         return scaled(unscaled(value, value_type.scale) + units, value_type.scale)
     return value + units
@@ -278,15 +220,14 @@ def _least_value(source_type: t.IcebergType) -> int:
     return -(2**31) if isinstance(source_type, t.IntegerType) else -(2**63)
 
 
-def _wrapped_above(transform: Truncate, source_type: t.IcebergType) -> int | None:
+def _wrapped_above(transform: Transform, source_type: t.IcebergType) -> int | None:
     """The greatest proper partition value, if Java's truncation of the least value wraps.
 
     None when it cannot wrap: decimals, and widths that divide the least value.
     """
-    if (
-        not isinstance(source_type, t.IntegerType | t.LongType)
-        or not _least_value(source_type) % transform.width
-    ):
+    if not isinstance(source_type, t.IntegerType | t.LongType):
         return None
-    greatest = -_least_value(source_type) - 1
-    return greatest - greatest % transform.width
+    least = _least_value(source_type)
+    if not isinstance(transform, Truncate) or not least % transform.width:
+        return None
+    return -least - 1 - (-least - 1) % transform.width
