@@ -11,7 +11,7 @@ from icesql.iceberg import types as t
 from icesql.iceberg.bounds import MICROS_PER_DAY, NANOS_PER_DAY
 
 NANO_TIMESTAMPS: Final = (t.TimestampNanoType, t.TimestamptzNanoType)
-_ZONED: Final = (t.TimestamptzType, t.TimestamptzNanoType)
+ZONED: Final = (t.TimestamptzType, t.TimestamptzNanoType)
 
 
 def civil_from_days(days: int) -> tuple[int, int, int]:
@@ -55,12 +55,19 @@ def time_text(units: int, digits: int) -> str:
     return f"{text}.{fraction:0{digits}}".rstrip("0") if fraction else text
 
 
+def units_per_day(value_type: t.IcebergType) -> int:
+    """How many units of a date or timestamp type a day has."""
+    if isinstance(value_type, t.DateType):
+        return 1
+    return NANOS_PER_DAY if isinstance(value_type, NANO_TIMESTAMPS) else MICROS_PER_DAY
+
+
 def timestamp_text(value: int, value_type: t.IcebergType, *, separator: str = " ") -> str:
     """A timestamp as ISO text, "+00:00" behind it when the type has a zone."""
-    nanos = isinstance(value_type, NANO_TIMESTAMPS)
-    days, units = divmod(value, NANOS_PER_DAY if nanos else MICROS_PER_DAY)
-    zone = "+00:00" if isinstance(value_type, _ZONED) else ""
-    return f"{date_text(days)}{separator}{time_text(units, 9 if nanos else 6)}{zone}"
+    days, units = divmod(value, units_per_day(value_type))
+    digits = 9 if isinstance(value_type, NANO_TIMESTAMPS) else 6
+    zone = "+00:00" if isinstance(value_type, ZONED) else ""
+    return f"{date_text(days)}{separator}{time_text(units, digits)}{zone}"
 
 
 def java_time(micros: int) -> str:

@@ -12,6 +12,8 @@ from decimal import Decimal, InvalidOperation
 from typing import Any, Final
 
 from icesql.iceberg import types as t
+from icesql.iceberg.bounds import NANOS_PER_DAY
+from icesql.iceberg.calendar import NANO_TIMESTAMPS, ZONED
 from icesql.iceberg.metadata.json_fields import Malformed, as_int, as_list, as_object, as_text
 
 _EPOCH: Final = date(1970, 1, 1).toordinal()
@@ -20,7 +22,6 @@ _TIMESTAMP: Final = (
     r"([+-]?\d{4,6}-\d{2}-\d{2})T(\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?)(Z|[+-]\d{2}:\d{2})?"
 )
 _UUID: Final = r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
-_NANOS_PER_DAY: Final = 86_400_000_000_000
 
 
 def parse_single_value(type: t.IcebergType, json: Any) -> Any:
@@ -47,14 +48,9 @@ def parse_single_value(type: t.IcebergType, json: Any) -> Any:
             return _days(type, as_text(json, "default of date"))
         case t.TimeType():
             return _time_nanos(type, as_text(json, "default of time")) // 1000
-        case t.TimestampType():
-            return _timestamp_nanos(type, json, zoned=False) // 1000
-        case t.TimestamptzType():
-            return _timestamp_nanos(type, json, zoned=True) // 1000
-        case t.TimestampNanoType():
-            return _timestamp_nanos(type, json, zoned=False)
-        case t.TimestamptzNanoType():
-            return _timestamp_nanos(type, json, zoned=True)
+        case t.AnyTimestamp():
+            nanos = _timestamp_nanos(type, json)
+            return nanos if isinstance(type, NANO_TIMESTAMPS) else nanos // 1000
         case t.StringType():
             return as_text(json, "default of string")
         case t.UUIDType():
@@ -141,18 +137,16 @@ def _time_nanos(type: t.IcebergType, text: str) -> int:
     return ((hour * 60 + minute) * 60 + second) * 1_000_000_000 + nanos
 
 
-def _timestamp_nanos(type: t.IcebergType, json: Any, *, zoned: bool) -> int:
+def _timestamp_nanos(type: t.AnyTimestamp, json: Any) -> int:
     text = as_text(json, f"default of {type}")
-    found = re.fullmatch(_TIMESTAMP, text)
+    found, zoned = re.fullmatch(_TIMESTAMP, text), isinstance(type, ZONED)
     if not found or (found[3] is not None) != zoned:
         raise _wrong(type, text)
-    nanos = _days(type, found[1]) * _NANOS_PER_DAY + _time_nanos(type, found[2])
+    nanos = _days(type, found[1]) * NANOS_PER_DAY + _time_nanos(type, found[2])
     if zoned and found[3] != "Z":
         ahead = _time_nanos(type, found[3][1:])
         nanos += ahead if found[3][0] == "-" else -ahead
-    if not -(1 << 63) <= nanos < 1 << 63 and isinstance(
-        type, t.TimestampNanoType | t.TimestamptzNanoType
-    ):
+    if not -(1 << 63) <= nanos < 1 << 63 and isinstance(type, NANO_TIMESTAMPS):
         raise _wrong(type, text)
     return nanos
 

@@ -14,13 +14,12 @@ from typing import Any, ClassVar, Final
 from msgspec import Struct
 
 from icesql.iceberg import types as t
-from icesql.iceberg.bounds import MICROS_PER_DAY, NANOS_PER_DAY
 from icesql.iceberg.calendar import (
-    NANO_TIMESTAMPS,
     civil_from_days,
     date_text,
     java_time,
     timestamp_text,
+    units_per_day,
     year_text,
 )
 from icesql.iceberg.decimals import java_float, scaled, unscaled
@@ -251,13 +250,10 @@ class TimeTransform(Transform, frozen=True):
             return None
         if not self.accepts(source_type):
             raise ValueError(f"{self.unit} cannot take {source_type}")
-        if isinstance(source_type, t.DateType):
-            days = value
-        else:
-            per_day = NANOS_PER_DAY if isinstance(source_type, NANO_TIMESTAMPS) else MICROS_PER_DAY
-            if self.unit == "hour":
-                return value // (per_day // 24)
-            days = value // per_day
+        per_day = units_per_day(source_type)
+        if self.unit == "hour":
+            return value // (per_day // 24)
+        days = value // per_day
         if self.unit == "day":
             return days
         year, month, _ = civil_from_days(days)

@@ -19,7 +19,7 @@ from functools import reduce
 from typing import Any
 from uuid import UUID
 
-from icesql.iceberg.expressions.literals import EpochMicros, NanoTimestamp
+from icesql.iceberg.expressions.literals import NanoTimestamp
 from icesql.iceberg.expressions.predicate import (
     ALWAYS_FALSE,
     ALWAYS_TRUE,
@@ -51,7 +51,7 @@ KINDS: dict[str, Callable[[str], Any]] = {
     "date": date.fromisoformat,
     "time": time.fromisoformat,
     "datetime": datetime.fromisoformat,
-    "EpochMicros": lambda text: EpochMicros(int(text), zoned=False),
+    "EpochMicros": lambda text: NanoTimestamp(int(text) * 1000, zoned=False),
     "NanoTimestamp": lambda text: NanoTimestamp(int(text), zoned=False),
 }
 

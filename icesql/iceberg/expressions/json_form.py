@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from datetime import date, datetime, timedelta
 from typing import Any, Final, cast
 
 from icesql.iceberg import types as t
+from icesql.iceberg.calendar import days_from_civil, units_per_day
 from icesql.iceberg.expressions.predicate import (
     ALWAYS_FALSE,
     ALWAYS_TRUE,
@@ -46,8 +46,8 @@ _SPELLINGS: Final = {
     Operation.NOT_STARTS_WITH: "not-starts-with",
 }
 _OPERATIONS: Final = {spelling: operation for operation, spelling in _SPELLINGS.items()}
-_EPOCH: Final = datetime(1970, 1, 1)
-_EPOCH_DAY: Final = _EPOCH.toordinal()
+# Java reads the years from 1 to 9999.
+_FIRST_DAY, _LAST_DAY = days_from_civil(1, 1, 1), days_from_civil(9999, 12, 31)
 
 
 class _NoForm(Exception):
@@ -63,9 +63,9 @@ def predicate_json(predicate: Predicate, schema: Schema) -> Any:
     """
     match predicate:
         case And(left, right):
-            return _both(predicate_json(left, schema), predicate_json(right, schema))
+            return _joined("and", predicate_json(left, schema), predicate_json(right, schema))
         case Or(left, right):
-            return _either(predicate_json(left, schema), predicate_json(right, schema))
+            return _joined("or", predicate_json(left, schema), predicate_json(right, schema))
         case Leaf():
             try:
                 return _leaf_json(predicate, schema)
@@ -105,20 +105,13 @@ def parse_predicate(json: Any, schema: Schema) -> Predicate:
 # ---------------------------------------------------------------------- to JSON
 
 
-def _both(left: Any, right: Any) -> Any:
-    if left is True or right is False:
+def _joined(kind: str, left: Any, right: Any) -> Any:
+    neutral = kind == "and"
+    if left is neutral or right is (not neutral):
         return right
-    if right is True or left is False:
+    if right is neutral or left is (not neutral):
         return left
-    return {"type": "and", "left": left, "right": right}
-
-
-def _either(left: Any, right: Any) -> Any:
-    if left is True or right is False:
-        return left
-    if right is True or left is False:
-        return right
-    return {"type": "or", "left": left, "right": right}
+    return {"type": kind, "left": left, "right": right}
 
 
 def _leaf_json(leaf: Leaf, schema: Schema) -> Any:
@@ -148,7 +141,7 @@ def _leaf_json(leaf: Leaf, schema: Schema) -> Any:
     if t.is_floating(type) and leaf.literal == 0:
         match operation:
             case Operation.EQ:
-                return _both(one(Operation.GT_EQ, -0.0), one(Operation.LT_EQ, 0.0))
+                return _joined("and", one(Operation.GT_EQ, -0.0), one(Operation.LT_EQ, 0.0))
             case Operation.GT_EQ | Operation.LT:
                 return one(operation, -0.0)
             case Operation.LT_EQ | Operation.GT:
@@ -161,7 +154,7 @@ def _leaf_json(leaf: Leaf, schema: Schema) -> Any:
 def value_json(type: t.IcebergType, value: Any) -> Any:
     """A value in the internal form of a primitive type as a JSON single value."""
     match type:
-        case t.BooleanType() | t.DecimalType() | t.UUIDType():
+        case t.BooleanType() | t.DecimalType() | t.UUIDType() | t.TimeType():
             return single_value_json(type, value)
         case t.IntegerType() | t.LongType():
             if not -(1 << 63) <= value < 1 << 63:
@@ -177,37 +170,12 @@ def value_json(type: t.IcebergType, value: Any) -> Any:
             except (UnicodeEncodeError, AttributeError) as error:
                 raise _NoForm from error
             return value
-        case t.DateType():
-            return _day(value)
-        case t.TimeType():
-            return _instant(value * 1000, 6)[11:]
-        case t.TimestampType():
-            return _instant(value * 1000, 6)
-        case t.TimestamptzType():
-            return _instant(value * 1000, 6) + "+00:00"
-        case t.TimestampNanoType():
-            return _instant(value, 9)
-        case t.TimestamptzNanoType():
-            return _instant(value, 9) + "+00:00"
+        case t.DateType() | t.AnyTimestamp():
+            if not _FIRST_DAY <= value // units_per_day(type) <= _LAST_DAY:
+                raise _NoForm
+            return single_value_json(type, value)
         case _:
             raise _NoForm
-
-
-def _day(days: int) -> str:
-    try:
-        found = date.fromordinal(days + _EPOCH_DAY)
-    except (ValueError, OverflowError) as error:
-        raise _NoForm from error
-    return found.isoformat()
-
-
-def _instant(nanos: int, digits: int) -> str:
-    seconds, rest = divmod(nanos, 1_000_000_000)
-    try:
-        whole = _EPOCH + timedelta(seconds=seconds)
-    except (ValueError, OverflowError) as error:
-        raise _NoForm from error
-    return f"{whole.isoformat()}.{rest:09d}"[: 20 + digits]
 
 
 # ---------------------------------------------------------------------- from JSON

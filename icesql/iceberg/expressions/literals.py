@@ -38,8 +38,8 @@ from uuid import UUID
 from msgspec import Struct
 
 from icesql.iceberg import types as t
-from icesql.iceberg.bounds import MICROS_PER_DAY
-from icesql.iceberg.calendar import days_from_civil
+from icesql.iceberg.bounds import MICROS_PER_DAY, NANOS_PER_DAY
+from icesql.iceberg.calendar import ZONED, days_from_civil, units_per_day
 from icesql.iceberg.decimals import scaled
 from icesql.iceberg.expressions.predicate import (
     ALWAYS_FALSE,
@@ -57,18 +57,11 @@ from icesql.iceberg.expressions.predicate import (
 _WIDEST_ZONE: Final = 18 * 3_600_000_000
 
 
-class EpochMicros(Struct, frozen=True):
-    """A timestamp in µs since 1970-01-01, for values that ``datetime`` cannot hold.
-
-    ``zoned``: ``value`` is an instant (UTC); else it counts on a clock without zone.
-    """
-
-    value: int
-    zoned: bool
-
-
 class NanoTimestamp(Struct, frozen=True):
-    """A timestamp in ns since 1970-01-01; ``zoned`` as for EpochMicros."""
+    """A timestamp in ns since 1970-01-01, for values that ``datetime`` cannot hold.
+
+    ``zoned``: it is an instant (UTC); else it counts on a clock without zone.
+    """
 
     epoch_ns: int
     zoned: bool
@@ -76,12 +69,12 @@ class NanoTimestamp(Struct, frozen=True):
 
 def temporal(operation: Operation, term: Term, column_type: t.IcebergType, value: Any) -> Predicate:
     """A comparison of a date or timestamp column: both sides are placed on one line of ns."""
-    unit = _NANOS_PER_UNIT[type(column_type)]
+    unit = NANOS_PER_DAY // units_per_day(column_type)
     instant = _instant(value)
     if instant is None:
         return Leaf(Operation.NOT_NULL, term)
     nanos, zoned = instant
-    needs_zone = zoned != isinstance(column_type, t.TimestamptzType | t.TimestamptzNanoType)
+    needs_zone = zoned != isinstance(column_type, ZONED)
     spread = _WIDEST_ZONE * 1000 if needs_zone else 0
     return on_grid(
         operation,
@@ -93,22 +86,11 @@ def temporal(operation: Operation, term: Term, column_type: t.IcebergType, value
     )
 
 
-_NANOS_PER_UNIT: Final[dict[type[t.IcebergType], int]] = {
-    t.DateType: MICROS_PER_DAY * 1000,
-    t.TimestampType: 1000,
-    t.TimestamptzType: 1000,
-    t.TimestampNanoType: 1,
-    t.TimestamptzNanoType: 1,
-}
-
-
 def _instant(value: Any) -> tuple[int, bool] | None:
     """A date or timestamp as ns since 1970-01-01 and whether it has a zone."""
     match value:
         case NanoTimestamp(epoch_ns, zoned):
             return epoch_ns, zoned
-        case EpochMicros(micros, zoned):
-            return micros * 1000, zoned
         case datetime():
             zoned = value.tzinfo is not None and value.utcoffset() is not None
             # Counted from the fields: astimezone fails near the ends of datetime's range.
@@ -126,13 +108,6 @@ def _instant(value: Any) -> tuple[int, bool] | None:
             return days * MICROS_PER_DAY * 1000, False
         case _:
             return None
-
-
-def time_micros(value: Any) -> int | None:
-    """A time of day in µs; None for anything else."""
-    if not isinstance(value, time) or value.tzinfo is not None:
-        return None
-    return _micros_of_day(value)
 
 
 def _micros_of_day(value: datetime | time) -> int:
@@ -286,21 +261,17 @@ def floating(operation: Operation, term: Term, column_type: t.IcebergType, value
         return Leaf(operation, term, nearest)
     # The literal lies between two values of the column's type. Read exactly, it equals neither;
     # rounded, it equals the nearest. Each branch is what either reading allows.
-    below = nearest if nearest < value else _step(nearest, single, up=False)
-    above = nearest if nearest > value else _step(nearest, single, up=True)
     match operation:
         case Operation.LT:
+            below = nearest if nearest < value else _step(nearest, single, up=False)
             return Leaf(Operation.LT_EQ, term, below)
-        case Operation.LT_EQ:
-            return Leaf(Operation.LT_EQ, term, nearest if nearest > value else below)
         case Operation.GT:
+            above = nearest if nearest > value else _step(nearest, single, up=True)
             return Leaf(Operation.GT_EQ, term, above)
-        case Operation.GT_EQ:
-            return Leaf(Operation.GT_EQ, term, nearest if nearest < value else above)
-        case Operation.EQ:
-            return Leaf(Operation.EQ, term, nearest)
-        case _:
+        case Operation.NOT_EQ:
             return Leaf(Operation.NOT_NULL, term)
+        case _:
+            return Leaf(operation, term, nearest)
 
 
 def _converts_roughly(value: int | float | Decimal, single: bool) -> bool:
@@ -371,16 +342,13 @@ def _step(value: float, single: bool, *, up: bool) -> float:
     return stepped
 
 
-__all__ = ["EpochMicros", "NanoTimestamp", "compare"]
-
-
 def compare(operation: Operation, term: Term, column_type: t.IcebergType, value: Any) -> Predicate:
     """The predicate of ``term operation value``; ``column_type`` is the type of the term.
 
     ``value`` is None (never true in a comparison), bool, int, float, Decimal, str, bytes, date,
-    datetime, time, UUID, EpochMicros or NanoTimestamp; an iterable of them for IN and NOT_IN. It
-    is ignored for the four unary operations. NaN literals follow engines in which NaN equals
-    itself and is the greatest; that a NaN *row* satisfies ``> 1`` there is the caller's to add.
+    datetime, time, UUID or NanoTimestamp; an iterable of them for IN and NOT_IN. It is ignored for
+    the four unary operations. NaN literals follow engines in which NaN equals itself and is the
+    greatest; that a NaN *row* satisfies ``> 1`` there is the caller's to add.
     """
     match operation:
         case _ if operation in UNARY:
@@ -457,10 +425,8 @@ def _ordered(operation: Operation, term: Term, column_type: t.IcebergType, value
             return floating(operation, term, column_type, value)
         case t.DateType() | t.AnyTimestamp():
             return temporal(operation, term, column_type, value)
-        case t.TimeType():
-            micros = time_micros(value)
-            if micros is not None:
-                return Leaf(operation, term, micros)
+        case t.TimeType() if isinstance(value, time) and value.tzinfo is None:
+            return Leaf(operation, term, _micros_of_day(value))
         case t.BooleanType() if isinstance(value, bool):
             return leaf
         case t.StringType() if _is_text(value):

@@ -17,7 +17,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Final
 
 from icesql.iceberg import types as t
-from icesql.iceberg.expressions.literals import EpochMicros, compare
+from icesql.iceberg.expressions.literals import NanoTimestamp, compare
 from icesql.iceberg.expressions.predicate import (
     ALWAYS_FALSE,
     ALWAYS_TRUE,
@@ -126,9 +126,9 @@ def _compare_range(
 def _python(constant: Constant, value: Any) -> Any:
     match constant.kind:
         case Kind.DATE:
-            return EpochMicros(value * DAY, zoned=False)
+            return NanoTimestamp(value * DAY * 1000, zoned=False)
         case Kind.TIMESTAMP | Kind.TIMESTAMPTZ:
-            return EpochMicros(value, zoned=constant.kind is Kind.TIMESTAMPTZ)
+            return NanoTimestamp(value * 1000, zoned=constant.kind is Kind.TIMESTAMPTZ)
         case _:
             return value
 

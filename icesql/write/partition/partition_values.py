@@ -15,8 +15,7 @@ import pyarrow.compute as pc
 
 from icesql.errors import DataError, UnsupportedTableError
 from icesql.iceberg import types as t
-from icesql.iceberg.bounds import MICROS_PER_DAY, NANOS_PER_DAY
-from icesql.iceberg.calendar import NANO_TIMESTAMPS
+from icesql.iceberg.calendar import NANO_TIMESTAMPS, units_per_day
 from icesql.iceberg.transforms import (
     Bucket,
     Identity,
@@ -89,7 +88,7 @@ def _with_nulls(numbers: Numbers, type: pa.DataType, values: pa.Array) -> pa.Arr
 def _time_units(unit: str, type: t.IcebergType, values: pa.Array) -> pa.Array:
     numbers = _numbers(values).astype(np.int64)
     if not isinstance(type, t.DateType):
-        per_day = NANOS_PER_DAY if isinstance(type, NANO_TIMESTAMPS) else MICROS_PER_DAY
+        per_day = units_per_day(type)
         numbers = np.floor_divide(numbers, per_day // 24 if unit == "hour" else per_day)
     if unit in ("month", "year"):
         numbers = _months_or_years(unit, numbers)
