@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, field
+from msgspec.structs import asdict
 
 from icesql.iceberg.manifest.data_file import DataFile, FileContent
 from icesql.iceberg.metadata.json_fields import Malformed
@@ -17,13 +18,6 @@ from icesql.iceberg.metadata.property_numbers import of_file
 from icesql.iceberg.partitioning import PartitionSpec
 from icesql.iceberg.single_value import parse_single_value
 from icesql.iceberg.types import IcebergType, is_floating
-
-_CONTENTS: Final = {
-    "data": FileContent.DATA,
-    "position-deletes": FileContent.POSITION_DELETES,
-    "equality-deletes": FileContent.EQUALITY_DELETES,
-}
-
 
 _NO_NUMBERS: Final = ("NaN", "Infinity", "-Infinity")
 
@@ -40,7 +34,7 @@ class ContentFile(Struct, frozen=True, rename="kebab"):
 
     spec_id: int
     content: str
-    file_path: str
+    path: str = field(name="file-path")
     file_format: str
     file_size_in_bytes: int
     record_count: int
@@ -48,8 +42,8 @@ class ContentFile(Struct, frozen=True, rename="kebab"):
     column_sizes: CountMap | None = None
     nan_value_counts: CountMap | None = None
     key_metadata: str | None = None
-    split_offsets: list[int] | None = None
-    equality_ids: list[int] | None = None
+    split_offsets: tuple[int, ...] | None = None
+    equality_ids: tuple[int, ...] | None = None
     sort_order_id: int | None = None
     first_row_id: int | None = None
     referenced_data_file: str | None = None
@@ -79,30 +73,21 @@ def data_file(sent: ContentFile, spec: PartitionSpec, types: Sequence[IcebergTyp
     ``types`` are those of the fields of ``spec``. Raises Malformed.
     """
     # Java wrote FileContent's own names before 1.11.
-    content = _CONTENTS.get(sent.content.lower().replace("_", "-"))
+    content = FileContent.__members__.get(sent.content.upper().replace("-", "_"))
     if content is None:
         raise Malformed(f"{sent.content[:60]!r} is no content of a file")
     if sent.file_size_in_bytes < 0:
         raise Malformed(f"a file of {sent.file_size_in_bytes} bytes")
-    return DataFile(
-        content,
-        sent.file_path,
-        sent.file_format.upper(),
-        sent.spec_id,
-        _partition(sent.partition, spec, types),
-        of_file([sent.record_count])[0],
-        sent.file_size_in_bytes,
-        column_sizes=_counts(sent.column_sizes),
-        nan_value_counts=_counts(sent.nan_value_counts),
-        key_metadata=None if sent.key_metadata is None else sent.key_metadata.encode(),
-        split_offsets=None if sent.split_offsets is None else tuple(sent.split_offsets),
-        equality_ids=None if sent.equality_ids is None else tuple(sent.equality_ids),
-        sort_order_id=sent.sort_order_id,
-        first_row_id=sent.first_row_id,
-        referenced_data_file=sent.referenced_data_file,
-        content_offset=sent.content_offset,
-        content_size_in_bytes=sent.content_size_in_bytes,
-    )
+    read = {
+        "content": content,
+        "file_format": sent.file_format.upper(),
+        "partition": _partition(sent.partition, spec, types),
+        "record_count": of_file([sent.record_count])[0],
+        "column_sizes": _counts(sent.column_sizes),
+        "nan_value_counts": _counts(sent.nan_value_counts),
+        "key_metadata": None if sent.key_metadata is None else sent.key_metadata.encode(),
+    }
+    return DataFile(**(asdict(sent) | read))
 
 
 def _partition(

@@ -250,24 +250,22 @@ class _Tasks:
             spec = self._specs[sent.spec_id]
         except KeyError as error:
             raise self._contradiction(
-                f"the file {sent.file_path} has spec {sent.spec_id}, which the table has not"
+                f"the file {sent.path} has spec {sent.spec_id}, which the table has not"
             ) from error
         if sent.key_metadata is not None:
             raise UnsupportedTableError(
-                "encryption (a file is encrypted)", table=self._scan.table.name, path=sent.file_path
+                "encryption (a file is encrypted)", table=self._scan.table.name, path=sent.path
             )
-        if self._is_remote and is_local(sent.file_path):
-            raise self._contradiction(
-                f"the file {sent.file_path} is on this machine, the table is not"
-            )
+        if self._is_remote and is_local(sent.path):
+            raise self._contradiction(f"the file {sent.path} is on this machine, the table is not")
         try:
             return data_file(sent, spec.spec, spec.types), spec
         except Malformed as error:
-            raise self._contradiction(f"the file {sent.file_path}: {error}") from error
+            raise self._contradiction(f"the file {sent.path}: {error}") from error
 
     def _delete(self, sent: ContentFile) -> DataFile:
         """A delete file, the same object however many responses name it."""
-        key = sent.file_path, sent.content_offset
+        key = sent.path, sent.content_offset
         found = self._deletes.get(key)
         if found is None:
             found = self._deletes[key] = self._file(sent)[0]
