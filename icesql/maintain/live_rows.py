@@ -27,7 +27,7 @@ def live_rows(tasks: Sequence[FileScanTask], context: ScanContext, query: QueryC
         if is_read(task):
             total += sum(batch.num_rows for batch in read_file(task, nothing, query, relations))
             continue
-        gone = relations.position_array(task)
+        gone = relations.positions(task)
         total += task.data_file.record_count - (0 if gone is None else len(gone))
     return total
 

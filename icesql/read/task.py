@@ -119,7 +119,7 @@ class _FileReader:
         self._marks = any(
             column.field_id == DELETED.field_id for column in context.projection.fields
         )
-        self._positions = relations.position_array(task)
+        self._positions = relations.positions(task)
         self._groups: list[tuple[EqualityGroup, list[ColumnReader]]] = [
             (group, [reader(key.column) for key in group.columns])
             for group in relations.groups_for(task)

@@ -143,7 +143,7 @@ class _Files:
             self._query.check()
 
     def _positions(self, task: FileScanTask, relations: DeleteRelations) -> None:
-        positions, count = relations.positions_named(task), task.data_file.record_count
+        positions, count = relations.named(task), task.data_file.record_count
         if positions is not None and len(positions) and 0 <= count <= positions[-1]:
             raise CorruptFileError(
                 self._context.storage.location(task.data_file.path),

@@ -11,11 +11,10 @@ from collections.abc import Iterable
 from icesql.context import QueryContext
 from icesql.read.deletes.equality_keys import EqualityGroup, equality_groups
 from icesql.read.deletes.positions import PositionDeletes
-from icesql.scan.deletes.vectors import Positions
 from icesql.scan.tasks.task import FileScanTask, ScanContext
 
 
-class DeleteRelations:
+class DeleteRelations(PositionDeletes):
     """The deletes of one scan, shared by all its tasks; safe for several threads.
 
     ``tasks`` are all tasks that will be read: deletes are taken from what the planner attached.
@@ -25,23 +24,11 @@ class DeleteRelations:
         self, context: ScanContext, tasks: Iterable[FileScanTask], query: QueryContext
     ) -> None:
         tasks = tuple(tasks)
-        self.context, self.query = context, query
-        self._positions = PositionDeletes(context, tasks, query)
+        super().__init__(context, tasks, query)
         # One group per equality-id set and scope; for engines that join them themselves. A data row
         # is deleted when its key (NULL = NULL, NaN = NaN), and in a partitioned group its file's
         # partition ordinal, is in the group with a sequence number greater than the file's.
         self.equality_groups = equality_groups(context, tasks, query)
-
-    def position_array(self, task: FileScanTask) -> Positions | None:
-        """Deleted positions of the task's whole data file, sorted, distinct int64; None for none.
-
-        Raises CorruptFileError and StorageError for the delete files.
-        """
-        return self._positions.positions(task)
-
-    def positions_named(self, task: FileScanTask) -> Positions | None:
-        """The same with positions beyond the end of the file, which delete nothing."""
-        return self._positions.named(task)
 
     def groups_for(self, task: FileScanTask) -> tuple[EqualityGroup, ...]:
         """The groups that may delete rows of the task."""

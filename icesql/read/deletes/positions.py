@@ -98,14 +98,10 @@ class PositionDeletes:
                 )
             positions = read_vector(vectors[0], self._context.storage, self._context.table)
             return positions if len(positions) else None
-        parts = []
-        for delete in _position_files(task):
-            part = self._file(delete, task.data_file.path).get(task.data_file.path)
-            if part is not None:
-                parts.append(part)
-        if not parts:
-            return None
-        return _merged(parts)
+        path = task.data_file.path
+        files = (self._file(delete, path) for delete in _position_files(task))
+        parts = [loaded[path] for loaded in files if path in loaded]
+        return _merged(parts) if parts else None
 
     def _file(self, delete: DataFile, data_path: str) -> dict[str, Positions]:
         with self._lock:
@@ -115,23 +111,20 @@ class PositionDeletes:
                 self._loaded.pop(delete.path, None)
             loaded = self._loaded.get(delete.path)
             if loaded is None:
-                loaded = self._load(delete, wanted)
-                self._loaded[delete.path] = loaded
+                loaded = self._loaded[delete.path] = _by_file(self._matched(delete, wanted))
             return loaded
 
-    def _load(self, delete: DataFile, data_paths: set[str]) -> dict[str, Positions]:
+    def _matched(self, delete: DataFile, data_paths: set[str]) -> Iterator[tuple[str, Positions]]:
         matcher = _PathMatcher(data_paths, self._context)
         location = self._context.storage.location(delete.path)
-        parts: dict[str, list[Positions]] = {}
         for path, rows in self._pieces(delete):
             data_path = matcher.match(path)
             if data_path is not None:
-                parts.setdefault(data_path, []).append(rows)
+                yield data_path, rows
             elif delete.referenced_data_file is not None or "\0" in path:
                 raise CorruptFileError(
                     location, f"a position delete of {path!r}, which it should not name"
                 )
-        return {path: _merged(found) for path, found in parts.items()}
 
     def _pieces(self, delete: DataFile) -> Iterable[tuple[str, Positions]]:
         """The paths in a delete file, each once or more, and rows deleted there.
@@ -142,10 +135,7 @@ class PositionDeletes:
             return self._read_pieces(delete)
 
         def read() -> tuple[dict[str, Positions], int]:
-            parts: dict[str, list[Positions]] = {}
-            for path, rows in self._read_pieces(delete):
-                parts.setdefault(path, []).append(rows)
-            merged = {path: _merged(found) for path, found in parts.items()}
+            merged = _by_file(self._read_pieces(delete))
             return merged, sum(rows.nbytes + 2 * len(path) + 200 for path, rows in merged.items())
 
         storage = self._context.storage
@@ -153,18 +143,14 @@ class PositionDeletes:
 
     def _read_pieces(self, delete: DataFile) -> Iterator[tuple[str, Positions]]:
         location = self._context.storage.location(delete.path)
-        for paths, positions in self._batches(delete):
+        for paths, stored in stored_columns(delete, _SCHEMA, self._context):
+            if paths.null_count or stored.null_count:
+                raise CorruptFileError(location, "a position delete without path or position")
             self._query.check()
+            positions = to_numbers(stored)
             if len(positions) and positions.min() < 0:
                 raise CorruptFileError(location, f"a position delete of row {positions.min()}")
             yield from _by_path(paths, positions)
-
-    def _batches(self, delete: DataFile) -> Iterator[tuple[pa.Array, Positions]]:
-        for arrays in stored_columns(delete, _SCHEMA, self._context):
-            if any(array.null_count for array in arrays):
-                location = self._context.storage.location(delete.path)
-                raise CorruptFileError(location, "a position delete without path or position")
-            yield arrays[0], to_numbers(arrays[1])
 
 
 def stored_columns(
@@ -186,6 +172,14 @@ def stored_columns(
             yield arrays
     finally:
         opened.close()
+
+
+def _by_file(pieces: Iterable[tuple[str, Positions]]) -> dict[str, Positions]:
+    """The rows of all pieces of each file."""
+    parts: dict[str, list[Positions]] = {}
+    for path, rows in pieces:
+        parts.setdefault(path, []).append(rows)
+    return {path: _merged(found) for path, found in parts.items()}
 
 
 def _merged(parts: list[Positions]) -> Positions:

@@ -61,7 +61,7 @@ def _positions(tasks: Sequence[FileScanTask], relations: DeleteRelations) -> Arr
 
     numbers, parts = [], []
     for number, task in enumerate(tasks):
-        rows = relations.position_array(task)
+        rows = relations.positions(task)
         if rows is not None and len(rows):
             numbers.append(number)
             parts.append(rows)
