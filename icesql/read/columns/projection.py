@@ -147,9 +147,9 @@ class _Builder(Struct, frozen=True):
             case t.StructType() if pa.types.is_struct(source.type):
                 reader = self._struct_reader(type, source, name)
             case t.ListType() if is_list(source.type):
-                reader = self._list_reader(type, source, name)
+                reader = self._repeated_reader(type, source, name)
             case t.MapType() if pa.types.is_map(source.type):
-                reader = self._map_reader(type, source, name)
+                reader = self._repeated_reader(type, source, name)
             case t.StructType() | t.ListType() | t.MapType():
                 if pa.types.is_null(source.type):
                     nulls = arrow_type(type)
@@ -187,52 +187,42 @@ class _Builder(Struct, frozen=True):
                 make(len(array)) if index is None else make(array.field(index))
                 for index, make in parts
             ]
-            mask = array.is_null() if array.null_count else None
-            return _struct(children, type, mask, len(array))
+            return _struct(children, type, _mask(array), len(array))
 
         return read
 
-    def _list_reader(self, type: t.ListType, source: FileField, name: str) -> ArrayReader:
-        inner = f"{name}.element"
-        element = source.children[0]
-        if element.field_id not in (None, type.element_id):
-            raise self._wrong_id(inner, element, type.element_id)
-        convert = self.present(type.element_field, element, inner)
+    def _repeated_reader(
+        self, type: t.ListType | t.MapType, source: FileField, name: str
+    ) -> ArrayReader:
+        """The lists or maps of a file, whose parts are elements, or keys and values."""
+        converters = []
+        for child, found in zip(t.children(type), source.children, strict=True):
+            inner = f"{name}.{child.name}"
+            if found.field_id not in (None, child.field_id):
+                raise CorruptFileError(
+                    self.path,
+                    f'"{inner}" has field id {found.field_id} in the file, not {child.field_id}',
+                )
+            converters.append(self.present(child, found, inner))
         wanted = arrow_type(type)
+        made = pa.ListArray if isinstance(type, t.ListType) else pa.MapArray
 
         def read(array: pa.Array) -> pa.Array:
-            plain = _plain_list(array)
-            start, end = plain.offsets[0].as_py(), plain.offsets[-1].as_py()
-            values = convert(plain.values.slice(start, end - start))
-            return pa.ListArray.from_arrays(
-                _offsets(plain, start), values, type=wanted, mask=_mask(plain)
-            )
-
-        return read
-
-    def _map_reader(self, type: t.MapType, source: FileField, name: str) -> ArrayReader:
-        key, item = source.children
-        for child, wanted_id, word in ((key, type.key_id, "key"), (item, type.value_id, "value")):
-            if child.field_id not in (None, wanted_id):
-                raise self._wrong_id(f"{name}.{word}", child, wanted_id)
-        convert_key = self.present(type.key_field, key, f"{name}.key")
-        convert_item = self.present(type.value_field, item, f"{name}.value")
-        wanted = arrow_type(type)
-
-        def read(array: pa.Array) -> pa.Array:
+            if made is pa.ListArray:
+                array = _plain_list(array)
+                stored = [array.values]
+            else:
+                stored = [array.keys, array.items]
             start, end = array.offsets[0].as_py(), array.offsets[-1].as_py()
-            keys = convert_key(array.keys.slice(start, end - start))
-            items = convert_item(array.items.slice(start, end - start))
-            return pa.MapArray.from_arrays(
-                _offsets(array, start), keys, items, type=wanted, mask=_mask(array)
-            )
+            parts = [
+                convert(each.slice(start, end - start))
+                for convert, each in zip(converters, stored, strict=True)
+            ]
+            # Fresh offsets from zero: Arrow refuses a mask beside offsets that are a slice.
+            offsets = pc.subtract(array.offsets, pa.scalar(start, array.offsets.type))
+            return made.from_arrays(offsets, *parts, type=wanted, mask=_mask(array))
 
         return read
-
-    def _wrong_id(self, name: str, found: FileField, wanted: int) -> CorruptFileError:
-        return CorruptFileError(
-            self.path, f'"{name}" has field id {found.field_id} in the file, not {wanted}'
-        )
 
 
 def _struct(
@@ -249,11 +239,6 @@ def _plain_list(array: pa.Array) -> pa.Array:
     if pa.types.is_list(array.type):
         return array
     return array.cast(pa.list_(array.type.value_field))
-
-
-def _offsets(array: pa.Array, start: int) -> pa.Array:
-    # A fresh array from zero: Arrow refuses a mask beside offsets that are a slice.
-    return pc.subtract(array.offsets, pa.scalar(start, array.offsets.type))
 
 
 def _mask(array: pa.Array) -> pa.Array | None:
