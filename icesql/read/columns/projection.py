@@ -61,11 +61,7 @@ def column_reader(
     the stored type cannot be read as the table's. ``missing_is_null`` is for files read by a name
     mapping, which ignores required columns: a column it does not name is NULL.
     """
-    build = _Builder(constants, path, missing_is_null)
-    source = _find(column, fields)
-    if source is None:
-        return ColumnReader(column, None, None, build.absent(column, column.name))
-    return ColumnReader(column, source, build.present(column, source, column.name), None)
+    return _Builder(constants, path, missing_is_null).reader(column, fields, column.name)
 
 
 def sources(readers: Iterable[ColumnReader | None]) -> list[FileField]:
@@ -98,14 +94,17 @@ class BatchView:
             return reader(stored, self.batch.count)
 
 
-def _find(column: t.NestedField, fields: Sequence[FileField]) -> FileField | None:
-    return next((each for each in fields if each.field_id == column.field_id), None)
-
-
 class _Builder(Struct, frozen=True):
     constants: Mapping[int, Any]
     path: str
     missing_is_null: bool
+
+    def reader(self, column: t.NestedField, fields: Sequence[FileField], name: str) -> ColumnReader:
+        """The reader of a column from the one of the fields that has its id."""
+        source = next((each for each in fields if each.field_id == column.field_id), None)
+        if source is None:
+            return ColumnReader(column, None, None, self.absent(column, name))
+        return ColumnReader(column, source, self.present(column, source, name), None)
 
     def absent(self, column: t.NestedField, name: str) -> Filler:
         """The column of a file that does not store it."""
@@ -173,19 +172,14 @@ class _Builder(Struct, frozen=True):
         return reader
 
     def _struct_reader(self, type: t.StructType, source: FileField, name: str) -> ArrayReader:
-        parts: list[tuple[int | None, Callable[[Any], pa.Array]]] = []
-        for child in type.fields:
-            inner = f"{name}.{child.name}"
-            found = _find(child, source.children)
-            if found is None:
-                parts.append((None, self.absent(child, inner)))
-            else:
-                parts.append((found.index, self.present(child, found, inner)))
+        readers = [
+            self.reader(child, source.children, f"{name}.{child.name}") for child in type.fields
+        ]
 
         def read(array: pa.Array) -> pa.Array:
             children = [
-                make(len(array)) if index is None else make(array.field(index))
-                for index, make in parts
+                each(None if each.source is None else array.field(each.source.index), len(array))
+                for each in readers
             ]
             return _struct(children, type, _mask(array), len(array))
 
