@@ -11,17 +11,15 @@ import pyarrow as pa
 
 from icesql.errors import CorruptFileError
 from icesql.iceberg.avro.container import AvroBlock, AvroContainer
-from icesql.iceberg.avro.schema import without_logical_types
+from icesql.iceberg.avro.schema import OddSchema, without_logical_types
 from icesql.iceberg.avro.values import encode_varint
 from icesql.iceberg.expressions.predicate import ALWAYS_TRUE, Predicate
 from icesql.iceberg.manifest.data_file import DataFile
 from icesql.iceberg.manifest.writing.container import avro_bytes
-from icesql.iceberg.metadata.json_fields import load_json
+from icesql.iceberg.metadata.json_fields import Malformed, load_json
 from icesql.read.formats.avro_columns import (
-    BadSchema,
     avro_array,
     avro_record,
-    file_fields,
 )
 from icesql.read.formats.decode_errors import decoding
 from icesql.read.formats.file_fields import FileField, table_fields
@@ -47,11 +45,9 @@ class AvroFileReader:
     def _open(self, context: ScanContext) -> None:
         try:
             self._record = avro_record(self._container.metadata["avro.schema"])
-        except BadSchema as error:
+        except (Malformed, OddSchema) as error:
             raise CorruptFileError(self.path, f"bad Avro schema: {error}") from error
-        self.fields, self.missing_is_null = table_fields(
-            file_fields(self._record), self.path, context
-        )
+        self.fields, self.missing_is_null = table_fields(self._record.children, self.path, context)
 
     def batches(
         self,
@@ -116,8 +112,9 @@ class AvroFileReader:
     ) -> Iterator[FileBatch]:
         arrays: list[pa.Array] = []
         for each in wanted:
-            name, _, column = self._record.children[each.index]
-            arrays.append(avro_array(column, [record[name] for record in records], self.path))
+            column = self._record.children[each.index]
+            values = [record[column.name] for record in records]
+            arrays.append(avro_array(column, values, self.path))
         yield from sliced(arrays, len(records), first)
 
     def close(self) -> None:

@@ -12,10 +12,9 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 import pyarrow as pa
-from msgspec import Struct
 
 from icesql.errors import UnsupportedTableError
-from icesql.iceberg.avro.schema import AvroNode, OddSchema, parse_avro_schema
+from icesql.iceberg.avro.schema import AvroNode, parse_avro_schema
 from icesql.iceberg.metadata.json_fields import Malformed
 from icesql.read.columns.values import offsets
 from icesql.read.formats.decode_errors import decoding
@@ -32,7 +31,9 @@ _PLAIN: Final = {
     "string": pa.string(),
     "enum": pa.string(),
 }
+_UUID: Final = pa.binary(16)
 _LOGICAL: Final = {
+    ("string", "uuid"): _UUID,
     ("int", "date"): pa.date32(),
     ("int", "time-millis"): pa.time32("ms"),
     ("long", "time-micros"): pa.time64("us"),
@@ -43,82 +44,67 @@ _LOGICAL: Final = {
     ("long", "local-timestamp-micros"): pa.timestamp("us"),
     ("long", "local-timestamp-nanos"): pa.timestamp("ns"),
 }
-_NULL: Final = pa.null()
-_PAIR: Final = ["key", "value"]
 
 
-class BadSchema(ValueError):
-    """JSON that is not an Avro schema."""
+class AvroColumn(FileField, frozen=True):
+    """A field of a file with the kind of its type in the writer schema.
 
-
-class AvroColumn(Struct, frozen=True):
-    """A type of the writer schema; ``children`` as those of ``FileField``.
-
-    ``kind`` is Avro's name of it, "map-array" for arrays that spell a map, or "union" for a
-    union that is more than an optional.
+    ``kind`` is Avro's name of the type; "map-array" for Iceberg's maps with other keys than texts,
+    which are arrays of key and value, and "union" only for a union of several types.
     """
 
-    kind: str
-    type: pa.DataType
-    logical: str | None = None
-    children: tuple[tuple[str, int | None, AvroColumn], ...] = ()
+    children: tuple[AvroColumn, ...] = ()
+    kind: str = ""
 
 
 def avro_record(schema: bytes) -> AvroColumn:
-    """The columns of a writer schema (JSON). Raises BadSchema."""
-    try:
-        record = _column(parse_avro_schema(schema))
-    except (Malformed, OddSchema) as error:
-        raise BadSchema(str(error)) from error
+    """The columns of a writer schema (JSON). Raises Malformed or OddSchema."""
+    record = _column(parse_avro_schema(schema))
     if record.kind != "record":
-        raise BadSchema(f"rows are {record.kind}, not records")
+        raise Malformed(f"rows are {record.kind}, not records")
     return record
 
 
-def file_fields(record: AvroColumn) -> tuple[FileField, ...]:
-    """The fields of a record as the common tree of all formats."""
-    return tuple(
-        FileField(index, name, child.type, field_id, file_fields(child))
-        for index, (name, field_id, child) in enumerate(record.children)
-    )
-
-
-def _column(node: AvroNode) -> AvroColumn:
+def _column(
+    node: AvroNode, index: int = 0, name: str = "", field_id: int | None = None
+) -> AvroColumn:
+    kind, children = node.kind, tuple[AvroColumn, ...]()
     match node.kind:
         case "union":
-            parsed = [_column(each) for each in node.branches]
-            kind = "union" if parsed else "null"
-            return parsed[0] if len(parsed) == 1 else AvroColumn(kind, _NULL)
+            if len(node.branches) == 1:
+                return _column(node.branches[0], index, name, field_id)
+            kind, type = ("union" if node.branches else "null"), pa.null()
         case "record":
-            children = tuple((each.name, each.field_id, _column(each.node)) for each in node.fields)
-            struct = pa.struct([pa.field(name, child.type) for name, _, child in children])
-            return AvroColumn("record", struct, children=children)
+            children = tuple(
+                _column(each.node, number, each.name, each.field_id)
+                for number, each in enumerate(node.fields)
+            )
+            type = pa.struct([pa.field(each.name, each.type) for each in children])
         case "array":
-            element = _column(node.items[0])
-            if node.logical == "map" and [name for name, _, _ in element.children] == _PAIR:
-                key, value = element.children
-                type = pa.map_(key[2].type, value[2].type)
-                return AvroColumn("map-array", type, children=(key, value))
-            children = (("element", node.ids[0], element),)
-            return AvroColumn("array", pa.list_(element.type), children=children)
+            children = (_column(node.items[0], 0, "element", node.ids[0]),)
+            type = pa.list_(children[0].type)
+            pair = children[0].children
+            if node.logical == "map" and [each.name for each in pair] == ["key", "value"]:
+                kind, children, type = "map-array", pair, pa.map_(*(each.type for each in pair))
         case "map":
-            parts = AvroColumn("string", pa.string()), _column(node.items[0])
-            children = tuple(zip(_PAIR, node.ids, parts, strict=True))
-            return AvroColumn("map", pa.map_(*(each.type for each in parts)), children=children)
+            key_id, value_id = node.ids
+            key = _column(AvroNode("string"), 0, "key", key_id)
+            children = (key, _column(node.items[0], 1, "value", value_id))
+            type = pa.map_(*(each.type for each in children))
         case _:
-            return _leaf(node)
+            type = _leaf_type(node)
+    return AvroColumn(index, name, type, field_id, children=children, kind=kind)
 
 
-def _leaf(node: AvroNode) -> AvroColumn:
+def _leaf_type(node: AvroNode) -> pa.DataType:
     kind, logical = node.kind, node.logical
-    stored = pa.binary(node.size) if kind == "fixed" else _PLAIN[kind]
     if logical == "decimal" and kind in ("bytes", "fixed"):
         if not 1 <= node.precision <= 38:
-            raise BadSchema("decimal without a precision from 1 to 38")
-        return AvroColumn(kind, pa.decimal128(node.precision, node.scale), "decimal")
-    if logical == "uuid" and kind == "string":
-        return AvroColumn(kind, pa.binary(16), "uuid")
-    return AvroColumn(kind, _LOGICAL.get((kind, str(logical)), stored))
+            raise Malformed("decimal without a precision from 1 to 38")
+        return pa.decimal128(node.precision, node.scale)
+    if kind == "fixed":
+        return pa.binary(node.size)
+    return _LOGICAL.get((kind, str(logical)), _PLAIN[kind])
 
 
 def avro_array(column: AvroColumn, values: Sequence[Any], path: str) -> pa.Array:
@@ -134,7 +120,7 @@ def avro_array(column: AvroColumn, values: Sequence[Any], path: str) -> pa.Array
             return _struct(column, values, path)
         case "array":
             listed = [item for value in values for item in value or ()]
-            items = avro_array(column.children[0][2], listed, path)
+            items = avro_array(column.children[0], listed, path)
             return pa.ListArray.from_arrays(offsets(values), items, type=column.type)
         case "map" | "map-array":
             if column.kind == "map":
@@ -143,7 +129,7 @@ def avro_array(column: AvroColumn, values: Sequence[Any], path: str) -> pa.Array
                 pairs = [(each["key"], each["value"]) for value in values for each in value or ()]
             parts = (
                 avro_array(child, [pair[place] for pair in pairs], path)
-                for place, (_, _, child) in enumerate(column.children)
+                for place, child in enumerate(column.children)
             )
             return pa.MapArray.from_arrays(offsets(values), *parts, type=column.type)
         case _:
@@ -152,11 +138,11 @@ def avro_array(column: AvroColumn, values: Sequence[Any], path: str) -> pa.Array
 
 def _leaf_array(column: AvroColumn, values: Sequence[Any], path: str) -> pa.Array:
     with decoding(path):
-        if column.logical == "decimal":
+        if pa.types.is_decimal(column.type):
             return _decimals(column.type, values)
-        if column.logical == "uuid":
+        if column.kind == "string" and column.type == _UUID:
             raw = [None if value is None else uuid.UUID(value).bytes for value in values]
-            return pa.array(raw, pa.binary(16))
+            return pa.array(raw, _UUID)
         if pa.types.is_temporal(column.type):
             width = pa.int32() if column.type.bit_width == 32 else pa.int64()
             return pa.array(values, width).view(column.type)
@@ -177,8 +163,8 @@ def _struct(column: AvroColumn, values: Sequence[Any], path: str) -> pa.Array:
     if not column.children:
         return pa.array(values, column.type)
     children = [
-        avro_array(child, [None if value is None else value[name] for value in values], path)
-        for name, _, child in column.children
+        avro_array(each, [None if value is None else value[each.name] for value in values], path)
+        for each in column.children
     ]
     return pa.StructArray.from_arrays(children, fields=list(column.type), mask=_mask(values))
 
