@@ -6,6 +6,7 @@ Source: Iceberg spec, "Partition Evolution"; Java ``BaseUpdatePartitionSpec``.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -20,6 +21,9 @@ from icesql.iceberg.new_spec import (
 from icesql.iceberg.partitioning import PartitionField, PartitionSpec
 from icesql.iceberg.schema import Schema
 from icesql.iceberg.transforms import parse_transform
+
+# No field has this id.
+_NEW: Final = 0
 
 
 class SpecHistory(Struct, frozen=True):
@@ -37,13 +41,12 @@ def changed_spec(
     *,
     add: Sequence[PartitionRequest] = (),
     drop: Sequence[str | PartitionRequest] = (),
-    rename: Mapping[str, str] | None = None,
 ) -> PartitionSpec:
     """The default spec without some fields, with others after those that stay.
 
-    ``drop`` names fields by their name or by their source and transform; ``rename`` is old name to
-    new. From format version 2 on a field that any spec had gets its id again; in version 1 a
-    dropped field becomes void at its place.
+    ``drop`` names fields by their name or by their source and transform. From format version 2 on a
+    field that any spec had gets its id again; in version 1 a dropped field becomes void at its
+    place.
 
     Raises ProgrammingError, ColumnNotFoundError, TypeMismatchError.
     """
@@ -51,23 +54,19 @@ def changed_spec(
     kept: list[PartitionField] = []
     for field in history.spec.fields:
         if field.field_id not in gone:
-            new = (rename or {}).get(field.name, field.name)
-            kept.append(replace(field, name=new))
+            kept.append(field)
         elif history.format_version == 1:
             kept.append(replace(field, transform="void"))
-    unknown = [each for each in rename or {} if all(each != f.name for f in history.spec.fields)]
-    if unknown:
-        raise _missing(history, unknown[0])
     next_id = history.last_partition_id
     for request in add:
-        made, known = _made(history, request)
+        made = _made(history, request)
         if made.field_id in gone:
             # Dropped and added in one change: it stays what it was.
             old = next(each for each in history.spec.fields if each.field_id == made.field_id)
             kept = [each for each in kept if each.field_id != old.field_id]
             kept.append(old if request.name is None else replace(old, name=request.name))
             continue
-        if not known:
+        if made.field_id == _NEW:
             next_id += 1
             made = replace(made, field_id=next_id)
         kept = _making_room(history, kept, made)
@@ -81,22 +80,22 @@ def changed_spec(
     return PartitionSpec(1 + max(history.specs), tuple(kept))
 
 
-def _made(history: SpecHistory, request: PartitionRequest) -> tuple[PartitionField, bool]:
-    """The field of a request, and whether a spec of the table had it (then with its id)."""
+def _made(history: SpecHistory, request: PartitionRequest) -> PartitionField:
+    """The field of a request, with its id and name where a spec of the table had it."""
     source, transform = source_of(history.schema, request.source, request.transform)
     name = request.name or default_name(
         history.schema.name_by_id[source.field_id], transform, numbered=True
     )
-    made = PartitionField((source.field_id,), 0, str(transform), name)
+    made = PartitionField((source.field_id,), _NEW, str(transform), name)
     if history.format_version == 1:
-        return made, False
+        return made
     for spec_id in sorted(history.specs, reverse=True):
         for field in history.specs[spec_id].fields:
             same = field.source_ids == made.source_ids
             if same and parse_transform(field.transform) == transform:
                 # Reuse the old name, too, unless the request gives one.
-                return replace(made, field_id=field.field_id, name=request.name or field.name), True
-    return made, False
+                return replace(made, field_id=field.field_id, name=request.name or field.name)
+    return made
 
 
 def _making_room(

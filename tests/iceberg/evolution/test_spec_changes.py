@@ -70,7 +70,6 @@ def test_a_field_is_named_by_its_transform_too() -> None:
         (1001, "hour", "ts_hour")
     ]
     assert told(changed_spec(history(), drop=["c"], add=[R("c")])) == [(1000, "identity", "c")]
-    assert told(changed_spec(history(), rename={"c": "kind"})) == [(1000, "identity", "kind")]
 
 
 @pytest.mark.parametrize(
@@ -82,7 +81,6 @@ def test_a_field_is_named_by_its_transform_too() -> None:
         ({"add": [R("ts", "day"), R("ts", "hour")]}, "redundant"),
         ({"add": [R("id", "bucket[2]", "c")]}, "name of a column"),
         ({"add": [R("id", "bucket[2]", "x"), R("id", "bucket[3]", "X")]}, "two partition fields"),
-        ({"rename": {"zz": "y"}}, "not partitioned by"),
     ],
 )  # fmt: skip
 def test_a_change_that_no_table_can_have_is_refused(change, message) -> None:

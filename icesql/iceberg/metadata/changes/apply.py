@@ -171,28 +171,22 @@ class _Builder:
 
     def _add_schema(self, schema: Schema) -> None:
         check_schema(schema, self.version)
-        for each in self._schemas:
-            known = parse_schema(each)
+        for known in map(parse_schema, self._schemas):
             if known.fields == schema.fields and set(known.identifier_field_ids) == set(
                 schema.identifier_field_ids
             ):
                 self._added["schema"] = known.schema_id
                 return
-        schema_id = max((each.get("schema-id", 0) for each in self._schemas), default=-1) + 1
-        self._added["schema"] = schema_id
-        self._schemas.append({**schema_json(schema), "schema-id": schema_id})
+        self._append("schema", self._schemas, "schema-id", schema_json(schema))
         highest = max(schema.field_by_id, default=0)
         self._node["last-column-id"] = max(self._node.get("last-column-id", 0), highest)
 
     def _add_spec(self, spec: PartitionSpec) -> None:
-        for each in self._specs:
-            known = parse_spec(each)
+        for known in self._parsed_specs():
             if _compatible(known, spec):
                 self._added["spec"] = known.spec_id
                 return
-        spec_id = max((each["spec-id"] for each in self._specs), default=-1) + 1
-        self._added["spec"] = spec_id
-        self._specs.append({**spec_json(spec), "spec-id": spec_id})
+        self._append("spec", self._specs, "spec-id", spec_json(spec))
 
     def _add_order(self, order: SortOrder) -> None:
         if not order.fields:
@@ -203,12 +197,13 @@ class _Builder:
         for known in parse_sort_orders(self._orders).values():
             if known.fields == order.fields:
                 self._added["order"] = known.order_id
-                if not any(each["order-id"] == known.order_id for each in self._orders):
-                    self._orders.append(sort_order_json(known))  # none, which is always there
                 return
-        order_id = max(each["order-id"] for each in self._orders) + 1
-        self._added["order"] = order_id
-        self._orders.append({**sort_order_json(order), "order-id": order_id})
+        self._append("order", self._orders, "order-id", sort_order_json(order))
+
+    def _append(self, what: str, listed: list[Document], key: str, made: Document) -> None:
+        number = 1 + max((each.get(key, 0) for each in listed), default=-1)
+        self._added[what] = number
+        listed.append({**made, key: number})
 
     def _one_of(self, what: str, listed: Sequence[Document], key: str, given: int) -> int:
         wanted = self._added.get(what) if given == u.LAST_ADDED else given

@@ -87,12 +87,11 @@ Requirement = (
 
 
 def requirements_for(
-    base: TableMetadata | None, updates: Sequence[u.Update], *, replaces: bool = False
+    base: TableMetadata | None, updates: Sequence[u.Update]
 ) -> tuple[Requirement, ...]:
     """The requirements of ``updates`` that were made from ``base``; None creates the table.
 
-    With ``replaces``, REPLACE TABLE, only the uuid and the last ids have to be the same. Beyond
-    Java, removing snapshots asserts every ref, so that none that was set meanwhile loses its
+    Beyond Java, removing snapshots asserts every ref, so that none that was set meanwhile loses its
     snapshot; removing schemas and specs asserts main, too, adding a snapshot asserts the schema
     that its files were compared with, and names of columns and of partition fields are compared.
     """
@@ -101,21 +100,16 @@ def requirements_for(
     found: dict[Requirement, None] = {}
     if base.table_uuid is not None:
         found[AssertTableUuid(base.table_uuid)] = None
-    refs_of_change: set[str] = set()
     for update in updates:
-        for each in _needed(base, update, refs_of_change, replaces):
-            found[each] = None
+        found.update(dict.fromkeys(_needed(base, update)))
     return tuple(found)
 
 
-def _needed(
-    base: TableMetadata, update: u.Update, refs_of_change: set[str], replaces: bool
-) -> Iterator[Requirement]:
+def _needed(base: TableMetadata, update: u.Update) -> Iterator[Requirement]:
     match update:
-        case u.SetSnapshotRef(name) if name not in refs_of_change and not replaces:
-            refs_of_change.add(name)
+        case u.SetSnapshotRef(name):
             yield _ref(base, name)
-        case u.AddSnapshot() if not replaces:
+        case u.AddSnapshot() | u.SetCurrentSchema():
             # An empty table that is replaced by another keeps its uuid and has no ref to compare.
             yield AssertCurrentSchemaId(base.current_schema_id)
         case u.AddSchema():
@@ -123,12 +117,10 @@ def _needed(
             yield AssertLastAssignedPartitionId(base.last_partition_id)
         case u.AddPartitionSpec():
             yield AssertLastAssignedPartitionId(base.last_partition_id)
-            yield from () if replaces else (AssertCurrentSchemaId(base.current_schema_id),)
-        case u.SetCurrentSchema() if not replaces:
             yield AssertCurrentSchemaId(base.current_schema_id)
-        case u.SetDefaultSpec() if not replaces:
+        case u.SetDefaultSpec():
             yield AssertDefaultSpecId(base.default_spec_id)
-        case u.SetDefaultSortOrder() if not replaces:
+        case u.SetDefaultSortOrder():
             yield AssertDefaultSortOrderId(base.default_sort_order_id)
         case u.RemovePartitionSpecs():
             yield AssertDefaultSpecId(base.default_spec_id)

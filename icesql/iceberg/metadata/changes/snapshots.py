@@ -114,6 +114,7 @@ def _number(text: str | None, default: int) -> int:
 
 
 Document = dict[str, Any]
+_STATISTICS: Final = ("statistics", "partition-statistics")
 
 
 def listed(node: Mapping[str, Any], key: str) -> list[Document]:
@@ -138,8 +139,7 @@ class SnapshotChanges:
         if current in self._known and MAIN not in self._refs:
             self._refs[MAIN] = {"snapshot-id": current, "type": "branch"}
         self._log = listed(node, "snapshot-log")
-        self._statistics = listed(node, "statistics")
-        self._partition_statistics = listed(node, "partition-statistics")
+        self._files = {key: listed(node, key) for key in _STATISTICS}
         self._added: dict[int, Snapshot] = {}
         self._passed: set[int] = set()
         self._has_removed = self._main_changed = False
@@ -156,14 +156,13 @@ class SnapshotChanges:
             case u.RemoveSnapshots(snapshot_ids):
                 self._remove(set(snapshot_ids))
             case u.SetStatistics(file):
-                self._statistics = [*_not_of(self._statistics, {file["snapshot-id"]}), dict(file)]
+                self._replace("statistics", file["snapshot-id"], dict(file))
             case u.RemoveStatistics(snapshot_id):
-                self._statistics = _not_of(self._statistics, {snapshot_id})
+                self._replace("statistics", snapshot_id)
             case u.SetPartitionStatistics(file):
-                others = _not_of(self._partition_statistics, {file["snapshot-id"]})
-                self._partition_statistics = [*others, dict(file)]
+                self._replace("partition-statistics", file["snapshot-id"], dict(file))
             case u.RemovePartitionStatistics(snapshot_id):
-                self._partition_statistics = _not_of(self._partition_statistics, {snapshot_id})
+                self._replace("partition-statistics", snapshot_id)
             case _:
                 raise TypeError(f"{update!r} is no update of table metadata")
 
@@ -183,8 +182,7 @@ class SnapshotChanges:
             "current-snapshot-id": (None if version >= 3 else -1) if current is None else current,
             "refs": self._refs,
             "snapshots": self._snapshots,
-            "statistics": self._statistics,
-            "partition-statistics": self._partition_statistics,
+            **self._files,
             "snapshot-log": self._log,
         }
 
@@ -229,14 +227,17 @@ class SnapshotChanges:
         self._log = [*self._log, {"timestamp-ms": when, "snapshot-id": ref.snapshot_id}]
         self._main_changed = True
 
+    def _replace(self, key: str, snapshot_id: int, *files: Document) -> None:
+        """Replace the statistics files of a snapshot."""
+        self._files[key] = [*_not_of(self._files[key], {snapshot_id}), *files]
+
     def _remove(self, ids: set[int]) -> None:
         if not ids & self._known.keys():
             return
         self._snapshots = _not_of(self._snapshots, ids)
         self._known = {key: each for key, each in self._known.items() if key not in ids}
         self._refs = {k: each for k, each in self._refs.items() if each["snapshot-id"] not in ids}
-        self._statistics = _not_of(self._statistics, ids)
-        self._partition_statistics = _not_of(self._partition_statistics, ids)
+        self._files = {key: _not_of(files, ids) for key, files in self._files.items()}
         self._has_removed = True
 
 

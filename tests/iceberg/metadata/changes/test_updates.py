@@ -90,8 +90,8 @@ def test_each_update_asks_for_what_java_asks_for() -> None:
     uuid = r.AssertTableUuid(UUID)
     assert r.requirements_for(None, [u.AssignUuid(UUID)]) == (r.AssertCreate(),)
 
-    def needed(*updates, **options):
-        found = r.requirements_for(base, updates, **options)
+    def needed(*updates):
+        found = r.requirements_for(base, updates)
         assert found[0] == uuid
         return set(found[1:])
 
@@ -116,7 +116,3 @@ def test_each_update_asks_for_what_java_asks_for() -> None:
     assert needed(u.RemovePartitionSpecs((9,))) == {r.AssertDefaultSpecId(0), main, audit}
     assert needed(u.AddSnapshot(Snapshot(7, manifest_list="l"))) == {r.AssertCurrentSchemaId(0)}
     assert needed(u.RemoveSnapshots((9,))) == {main, audit}, "one that was tagged meanwhile stays"
-    replaced = u.AddSchema(TWO), u.SetCurrentSchema(), u.SetSnapshotRef("main", SnapshotRef(7))
-    assert needed(*replaced, replaces=True) == {
-        r.AssertLastAssignedFieldId(2), r.AssertLastAssignedPartitionId(1000),
-    }  # fmt: skip
