@@ -67,43 +67,31 @@ def _decode(data: bytes, at: int, names: Sequence[str], depth: int) -> Node:
             return part(data, at, 1 + header)
         case 2:
             members: dict[str, Node] = {}
-            for number, begin in members_of(data, at + 1, header):
+            for number, begin in _places_of(data, at + 1, header, named=True):
                 if number >= len(names):
                     raise BadVariant("a field name is not in the dictionary")
                 members[names[number]] = _decode(data, begin, names, depth + 1)
             return members
         case _:
             return [
-                _decode(data, begin, names, depth + 1) for begin in items_of(data, at + 1, header)
+                _decode(data, begin, names, depth + 1)
+                for _, begin in _places_of(data, at + 1, header, named=False)
             ]
 
 
-def members_of(data: bytes, at: int, header: int) -> Iterator[tuple[int, int]]:
-    """The number of each name of an object, and where its value begins. Raises BadVariant."""
-    offset_size, id_size = (header & 3) + 1, (header >> 2 & 3) + 1
-    count_size = 4 if header & 16 else 1
+def _places_of(data: bytes, at: int, header: int, *, named: bool) -> Iterator[tuple[int, int]]:
+    """Where each item of an array, or value of an object, begins, behind the number of its name."""
+    offset_size, id_size = (header & 3) + 1, (header >> 2 & 3) + 1 if named else 0
+    count_size = 4 if header & (16 if named else 4) else 1
     count = unsigned(data, at, count_size)
     ids = at + count_size
     offsets = ids + count * id_size
     values = offsets + (count + 1) * offset_size
     if values > len(data):
-        raise BadVariant("an object ends early")
+        raise BadVariant(f"an {'object' if named else 'array'} ends early")
     for index in range(count):
         begin = values + unsigned(data, offsets + index * offset_size, offset_size)
         yield unsigned(data, ids + index * id_size, id_size), begin
-
-
-def items_of(data: bytes, at: int, header: int) -> Iterator[int]:
-    """Where each item of an array begins. Raises BadVariant."""
-    offset_size = (header & 3) + 1
-    count_size = 4 if header & 4 else 1
-    count = unsigned(data, at, count_size)
-    offsets = at + count_size
-    values = offsets + (count + 1) * offset_size
-    if values > len(data):
-        raise BadVariant("an array ends early")
-    for index in range(count):
-        yield values + unsigned(data, offsets + index * offset_size, offset_size)
 
 
 def encode_node(node: Node) -> tuple[bytes, bytes]:

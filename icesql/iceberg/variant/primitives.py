@@ -3,10 +3,23 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable
 from decimal import Decimal
-from typing import Final
+from functools import cache, partial
+from typing import Any, Final
 
 _SHORTEST_TEXT: Final = 63
+
+
+@cache
+def _number(kind: int, layout: str) -> Callable[[Any], bytes]:
+    """Makes primitives of a kind out of numbers; ``layout`` is their letter of ``struct``."""
+    return partial(struct.Struct(f"<B{layout}").pack, kind << 2)
+
+
+of_double, of_float = _number(7, "d"), _number(14, "f")
+# Days since 1970, and microseconds of the day.
+of_date, of_time = _number(11, "i"), _number(17, "q")
 
 
 def of_bool(value: bool) -> bytes:
@@ -39,16 +52,6 @@ def of_decimal(value: Decimal, precision: int | None = None) -> bytes:
     return bytes([kind << 2, scale]) + number.to_bytes(width, "little", signed=True)
 
 
-def of_double(value: float) -> bytes:
-    """A double."""
-    return b"\x1c" + struct.pack("<d", value)
-
-
-def of_float(value: float) -> bytes:
-    """A number of single precision."""
-    return b"\x38" + struct.pack("<f", value)
-
-
 def of_text(value: str) -> bytes:
     """A text."""
     raw = value.encode()
@@ -62,20 +65,10 @@ def of_binary(value: bytes) -> bytes:
     return b"\x3c" + len(value).to_bytes(4, "little") + value
 
 
-def of_date(days: int) -> bytes:
-    """Days since 1970."""
-    return b"\x2c" + days.to_bytes(4, "little", signed=True)
-
-
-def of_time(micros: int) -> bytes:
-    """Microseconds of the day."""
-    return b"\x44" + micros.to_bytes(8, "little", signed=True)
-
-
 def of_timestamp(value: int, *, nanos: bool, instant: bool) -> bytes:
     """Micro- or nanoseconds since 1970."""
     kind = (18 if instant else 19) if nanos else (12 if instant else 13)
-    return bytes([kind << 2]) + value.to_bytes(8, "little", signed=True)
+    return _number(kind, "q")(value)
 
 
 def of_uuid(value: bytes) -> bytes:

@@ -22,7 +22,7 @@ from icesql.iceberg.variant.nodes import (
 from icesql.read.columns.arrow_schema import VARIANT_BYTES
 from icesql.read.columns.convert import ArrayReader
 from icesql.read.columns.variant_encoding import to_text
-from icesql.read.columns.variant_leaves import leaf_nodes, variant_bytes
+from icesql.read.columns.variant_leaves import PLAIN_LEAVES, leaf_nodes, variant_bytes
 from icesql.read.formats.file_fields import is_list
 
 Names = tuple[str, ...]
@@ -227,14 +227,8 @@ def _is_leaf(type: pa.DataType) -> bool:
 
 
 _LEAVES: Final = (
-    pa.types.is_boolean,
+    *(is_kind for is_kind, _ in PLAIN_LEAVES),
     pa.types.is_signed_integer,
-    pa.types.is_float64,
-    pa.types.is_float32,
     pa.types.is_decimal128,
-    pa.types.is_string,
-    pa.types.is_large_string,
-    pa.types.is_binary,
-    pa.types.is_large_binary,
     pa.types.is_date32,
 )

@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 import pyarrow as pa
 
 from icesql.iceberg.variant import primitives as p
 from icesql.iceberg.variant.nodes import Node, encode_node
 from icesql.read.columns.arrow_schema import VARIANT_BYTES
+
+# Types whose values alone make a primitive.
+PLAIN_LEAVES: Final = (
+    (pa.types.is_boolean, p.of_bool),
+    (pa.types.is_float64, p.of_double),
+    (pa.types.is_float32, p.of_float),
+    (pa.types.is_string, p.of_text),
+    (pa.types.is_large_string, p.of_text),
+    (pa.types.is_binary, p.of_binary),
+    (pa.types.is_large_binary, p.of_binary),
+)
 
 
 def leaf_nodes(array: pa.Array, *, narrow: bool = False) -> list[bytes | None] | None:
@@ -24,21 +35,14 @@ def leaf_nodes(array: pa.Array, *, narrow: bool = False) -> list[bytes | None] |
         return leaf_nodes(array.storage, narrow=narrow)
     if pa.types.is_fixed_size_binary(kind) and kind.byte_width == 16 and not narrow:
         return _each(array, p.of_uuid)
-    if pa.types.is_boolean(kind):
-        return _each(array, p.of_bool)
+    for is_kind, made in PLAIN_LEAVES:
+        if is_kind(kind):
+            return _each(array, made)
     if pa.types.is_integer(kind):
         size = 1 if narrow else kind.bit_width // 8
         return _each(array, lambda value: p.of_int(value, size))
-    if pa.types.is_float64(kind):
-        return _each(array, p.of_double)
-    if pa.types.is_float32(kind):
-        return _each(array, p.of_float)
     if pa.types.is_decimal(kind):
         return _each(array, lambda value: p.of_decimal(value, kind.precision))
-    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
-        return _each(array, p.of_text)
-    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
-        return _each(array, p.of_binary)
     if pa.types.is_fixed_size_binary(kind):
         return _each(array, p.of_binary)
     if pa.types.is_date32(kind):
