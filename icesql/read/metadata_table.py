@@ -105,8 +105,6 @@ def _of_vector(file: DataFile, context: ScanContext) -> Iterator[tuple[Any, Any,
 def _of_file(
     file: DataFile, row: t.NestedField | None, context: ScanContext
 ) -> Iterator[tuple[Any, Any, Any]]:
-    if file.key_metadata is not None:
-        raise UnsupportedTableError("encryption", table=context.table, path=file.path)
     columns = [DELETE_FILE_PATH, DELETE_POS]
     if row is not None:
         columns.append(t.NestedField(_ROW_ID, "row", stored_row(row.type)))

@@ -22,6 +22,7 @@ from icesql.iceberg.expressions.predicate import (
     Predicate,
 )
 from icesql.iceberg.schema import Schema
+from icesql.read.columns.arrow_schema import stored
 from icesql.read.columns.values import one_value
 
 _UNORDERED = (t.VariantType, t.GeometryType, t.GeographyType)
@@ -142,8 +143,7 @@ def _scalar(value: Any, type: t.IcebergType) -> pa.Scalar:
 
 
 def _stored(value: Any, type: t.IcebergType) -> pa.Array:
-    single = one_value(value, type)
-    return single.storage if isinstance(single, pa.ExtensionArray) else single
+    return stored(one_value(value, type))
 
 
 def _known(answer: pa.Array) -> pa.Array:

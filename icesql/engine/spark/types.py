@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from icesql.errors import DataError
 from icesql.iceberg import types as iceberg
+from icesql.iceberg.transforms import uuid_text
 from icesql.quoting import spark_name
 
 if TYPE_CHECKING:
@@ -150,13 +151,11 @@ def _rebuilt(
 def _uuid_texts(array: pa.Array) -> pa.Array:
     import pyarrow as pa
 
-    storage = array.storage if isinstance(array, pa.ExtensionArray) else array
-    texts = [None if value is None else _uuid_text(value.hex()) for value in storage.to_pylist()]
+    from icesql.read.columns.arrow_schema import stored
+
+    values = stored(array).to_pylist()
+    texts = [None if value is None else uuid_text(value) for value in values]
     return pa.array(texts, pa.string())
-
-
-def _uuid_text(digits: str) -> str:
-    return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
 
 
 # ------------------------------------------------------------------ from Spark

@@ -32,7 +32,7 @@ from icesql.iceberg.metadata.name_mapping import PROPERTY, NameMapping, parse_na
 from icesql.iceberg.schema import Schema
 from icesql.maintain.importing.column_types import check_types
 from icesql.maintain.importing.folders import FoundFile
-from icesql.read.columns.arrow_schema import FIELD_ID, arrow_type
+from icesql.read.columns.arrow_schema import FIELD_ID, arrow_type, stored
 from icesql.read.columns.projection import ColumnReader, column_reader
 from icesql.read.columns.values import one_value
 from icesql.read.formats.decode_errors import decoding
@@ -148,13 +148,13 @@ def _check_stored(
         reader = next(each for each in readers if each.column.field_id == path[0].field_id)
         if reader.source is None:
             continue
-        (wanted,) = _plain(one_value(value, path[-1].type))
+        (wanted,) = stored(one_value(value, path[-1].type))
         with storage.open_known(found.path, found.size) as stream, decoding(found.path):
             for batch in pq.ParquetFile(stream).iter_batches(columns=[reader.source.name]):
                 values = reader(batch.column(0), batch.num_rows)
                 for parent, child in pairwise(path):
                     values = pc.struct_field(values, [t.children(parent.type).index(child)])
-                values = _plain(values)
+                values = stored(values)
                 same = pc.is_null(values) if value is None else pc.equal(values, wanted)
                 if not pc.all(same.fill_null(False)).as_py():
                     raise DataError(
@@ -162,11 +162,6 @@ def _check_stored(
                         "holds other values than its folder names; INSERT INTO … SELECT FROM "
                         "read_parquet(…) writes its rows anew"
                     )
-
-
-def _plain(values: pa.Array) -> pa.Array:
-    """``values`` without an extension type, which cannot be compared."""
-    return values.storage if isinstance(values, pa.ExtensionArray) else values
 
 
 def _check_names(fields: Sequence[FileField], path: str, schema: Schema) -> None:

@@ -72,6 +72,11 @@ def arrow_type(node: t.IcebergType) -> pa.DataType:
             raise TypeError(f"no Arrow type for {node!r}")
 
 
+def stored(array: pa.Array) -> pa.Array:
+    """The values that an array of an extension type stores; any other array itself."""
+    return array.storage if isinstance(array, pa.ExtensionArray) else array
+
+
 def arrow_field(column: t.NestedField) -> pa.Field:
     """The Arrow field of a column at any depth, with its id."""
     metadata = {FIELD_ID: str(column.field_id).encode()}

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icesql.iceberg import types as t
-from icesql.read.columns.arrow_schema import arrow_type
+from icesql.read.columns.arrow_schema import arrow_type, stored
 
 ArrayReader: TypeAlias = Callable[[pa.Array], pa.Array]
 
@@ -34,7 +34,7 @@ def leaf_reader(source: pa.DataType, target: t.IcebergType) -> ArrayReader | Non
     """
     if isinstance(source, pa.BaseExtensionType):
         inner = leaf_reader(source.storage_type, target)
-        return None if inner is None else _after(_storage, inner)
+        return None if inner is None else _after(stored, inner)
     if isinstance(source, pa.DictionaryType):
         inner = leaf_reader(source.value_type, target)
         return None if inner is None else _after(_decoded, inner)
@@ -91,10 +91,6 @@ def _same(array: pa.Array) -> pa.Array:
 
 def _decoded(array: pa.Array) -> pa.Array:
     return array.dictionary_decode()
-
-
-def _storage(array: pa.Array) -> pa.Array:
-    return array.storage if isinstance(array, pa.ExtensionArray) else array
 
 
 def _caster(source: pa.DataType, wanted: pa.DataType) -> ArrayReader:

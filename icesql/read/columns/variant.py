@@ -19,7 +19,7 @@ from icesql.iceberg.variant.nodes import (
     decode_node,
     read_dictionary,
 )
-from icesql.read.columns.arrow_schema import VARIANT_BYTES
+from icesql.read.columns.arrow_schema import VARIANT_BYTES, stored
 from icesql.read.columns.convert import ArrayReader
 from icesql.read.columns.variant_encoding import to_text
 from icesql.read.columns.variant_leaves import PLAIN_LEAVES, leaf_nodes, variant_bytes
@@ -80,8 +80,7 @@ def _texts(array: pa.Array) -> pa.Array:
 
 
 def _bytes(array: pa.Array) -> pa.Array:
-    if isinstance(array, pa.ExtensionArray):
-        array = array.storage
+    array = stored(array)
     value = _child(array, "value")
     metadata = _child(array, "metadata")
     shredded = _child(array, "typed_value") is not None
@@ -98,8 +97,7 @@ def _bytes(array: pa.Array) -> pa.Array:
 
 def _variants(array: pa.Array) -> tuple[list[bool], list[Node]]:
     """Whether each row has a variant, and the variants."""
-    if isinstance(array, pa.ExtensionArray):
-        array = array.storage
+    array = stored(array)
     valid = array.is_valid().to_pylist()
     metadata = _child(array, "metadata")
     assert metadata is not None

@@ -14,6 +14,8 @@ import numpy.typing as npt
 import pyarrow as pa
 from msgspec import Struct
 
+from icesql.read.columns.arrow_schema import stored
+
 Words: TypeAlias = npt.NDArray[np.uint64]
 
 _LONG = 256
@@ -49,8 +51,7 @@ def word_count(type: pa.DataType) -> int:
 
 def key_words(array: pa.Array, seed: int) -> KeyWords:
     """The words of a key column in a table type; ``seed`` varies the hash of long values."""
-    if isinstance(array, pa.ExtensionArray):
-        array = array.storage
+    array = stored(array)
     nulls = np.asarray(array.is_null().to_numpy(zero_copy_only=False)) if array.null_count else None
     type = array.type
     words: tuple[Words, ...]

@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icesql.errors import InternalError
+from icesql.read.columns.arrow_schema import stored
 from icesql.read.deletes.key_hash import KeyWords, Words, key_words, row_hash
 from icesql.read.deletes.key_partitions import DistinctKeys, KeyLayout, KeyPartitions
 from icesql.storage.temporary import spilling_to
@@ -187,9 +188,7 @@ def _null_bits(encoded: Sequence[KeyWords], count: int) -> Words:
 
 
 def _binary(array: pa.Array) -> pa.Array:
-    if isinstance(array, pa.ExtensionArray):
-        array = array.storage
-    return array.cast(pa.large_binary())
+    return stored(array).cast(pa.large_binary())
 
 
 def _directory(hashes: Words) -> tuple[np.uint64, npt.NDArray[np.uint32]]:
