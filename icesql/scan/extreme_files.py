@@ -14,7 +14,7 @@ from typing import Literal, Protocol
 from msgspec.structs import replace
 
 from icesql.catalog.table import Table
-from icesql.iceberg.expressions.predicate import Predicate, keep_columns
+from icesql.iceberg.expressions.predicate import Predicate
 from icesql.iceberg.manifest.data_file import DataFile
 from icesql.scan.plan import NeededFiles, SkipRecord, Survivors
 from icesql.scan.pruning.counted import count_of
@@ -37,15 +37,14 @@ class Walk(Protocol):
 def needed_for_extremes(files: tuple[FileScanTask, ...], walk: Walk) -> NeededFiles:
     """The files that must be read; ``walk`` is updated as if no other files had been found."""
     scan = walk.scan
-    mapping, left_out = scan.table.metadata.name_mapping, scan.left_out
+    mapping = scan.table.metadata.name_mapping
     if mapping is not None:
         # Other columns read as NULL, whatever their bounds are.
         wanted = {each.field_id for each in scan.extremes}
         wanted |= {each.field_id for each in scan.counts if each and each.field_id is not None}
         if not wanted <= mapping.field_ids:
             return NeededFiles(files)
-        left_out = keep_columns(left_out, mapping.field_ids)
-    candidates = _candidates(files, walk, left_out)
+    candidates = _candidates(files, walk)
     whole = are_whole(candidates, scan.schema)
     gone = {
         position: (extreme.text, reason)
@@ -82,11 +81,7 @@ def needed_for_extremes(files: tuple[FileScanTask, ...], walk: Walk) -> NeededFi
 
 def all_whole(files: Sequence[FileScanTask], walk: Walk) -> bool:
     """Whether the WHERE surely leaves out no row of any of the files."""
-    scan = walk.scan
-    mapping, left_out = scan.table.metadata.name_mapping, scan.left_out
-    if mapping is not None:
-        left_out = keep_columns(left_out, mapping.field_ids)
-    return all(are_whole(_candidates(files, walk, left_out), scan.schema))
+    return all(are_whole(_candidates(files, walk), walk.scan.schema))
 
 
 def without(
@@ -109,8 +104,8 @@ def without(
     return tuple(task for position, task in enumerate(files) if position not in gone)
 
 
-def _candidates(files: Sequence[FileScanTask], walk: Walk, left_out: Predicate) -> list[Candidate]:
-    scan = walk.scan
+def _candidates(files: Sequence[FileScanTask], walk: Walk) -> list[Candidate]:
+    scan, left_out = walk.scan, walk.scan.trusted(walk.scan.left_out)
     specs: dict[int, ResidualEvaluator] = {}
 
     def left_out_of(data_file: DataFile) -> Predicate:

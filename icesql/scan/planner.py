@@ -15,7 +15,6 @@ from icesql.iceberg.expressions.predicate import (
     ALWAYS_FALSE,
     ALWAYS_TRUE,
     Predicate,
-    keep_columns,
     leaves,
 )
 from icesql.iceberg.manifest.data_file import DataFile, FileContent
@@ -60,7 +59,7 @@ def plan(scan: TableScan, query: QueryContext) -> ScanPlan:
     if scan.table.planning is not None:
         from icesql.scan.by_catalog.plan import plan_by_catalog
 
-        return plan_by_catalog(scan, scan.table.planning, _trusted(scan), query)
+        return plan_by_catalog(scan, scan.table.planning, scan.trusted(scan.row_filter), query)
     if scan.changes is not None:
         return _plan_changes(scan, scan.changes, query, started)
     walk = _Walk(scan, query)
@@ -139,18 +138,6 @@ def _planned(
     )
 
 
-def _trusted(scan: TableScan) -> Predicate:
-    """The row filter without columns whose metrics may differ from the values read.
-
-    In a file without field ids a column that the name mapping leaves out reads as NULL, whatever
-    counts and bounds the manifest has for it.
-    """
-    mapping = scan.table.metadata.name_mapping
-    if mapping is None:
-        return scan.row_filter
-    return keep_columns(scan.row_filter, mapping.field_ids)
-
-
 def _trusted_conditions(scan: TableScan) -> tuple[FileCondition, ...]:
     """The file conditions on columns whose metrics describe the values read."""
     mapping = scan.table.metadata.name_mapping
@@ -171,7 +158,7 @@ class _Walk:
         self.survivors: list[Survivors] = []
         self.limit_reached = False
         self._prunes = query.settings.prune
-        self._filter = _trusted(scan) if self._prunes else ALWAYS_TRUE
+        self._filter = scan.trusted(scan.row_filter) if self._prunes else ALWAYS_TRUE
         self._conditions = _trusted_conditions(scan) if self._prunes else ()
         self._specs = SpecScans(self._filter, scan.schema, scan.table.metadata)
         self._manifests = ManifestReader(scan.table, query, self._specs.form_of)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from icesql.catalog.table import Table
-from icesql.iceberg.expressions.predicate import ALWAYS_TRUE, Predicate
+from icesql.iceberg.expressions.predicate import ALWAYS_TRUE, Predicate, keep_columns
 from icesql.iceberg.metadata.snapshot import Snapshot
 from icesql.iceberg.schema import Schema
 
@@ -61,3 +61,12 @@ class TableScan(Struct, frozen=True):
     all_deletes: bool = False
     rows: Callable[[TableScan, QueryContext], Iterable[tuple[Any, ...]]] | None = None
     frame: Any = None
+
+    def trusted(self, predicate: Predicate) -> Predicate:
+        """``predicate`` without columns whose metrics may differ from the values read.
+
+        In a file without field ids a column that the name mapping leaves out reads as NULL,
+        whatever counts and bounds the manifest has for it.
+        """
+        mapping = self.table.metadata.name_mapping
+        return predicate if mapping is None else keep_columns(predicate, mapping.field_ids)
