@@ -12,10 +12,12 @@ from typing import Any, Final
 from icesql.iceberg import types as t
 from icesql.iceberg.bounds import decode_bound
 from icesql.iceberg.manifest.data_file import DataFile
-from icesql.iceberg.manifest.schema import BOUND_MAPS, COUNT_MAPS
 from icesql.iceberg.schema import Schema
 
-_METRICS: Final = (*COUNT_MAPS.values(), *BOUND_MAPS.values())
+_METRICS: Final = (
+    "column_sizes", "value_counts", "null_value_counts", "nan_value_counts", "lower_bounds",
+    "upper_bounds",
+)  # fmt: skip
 
 
 def metrics_type(schema: Schema, ids: Iterator[int]) -> t.StructType:
