@@ -90,12 +90,10 @@ class Schema(Struct, frozen=True, dict=True):
                 return self.field_by_id[ids[0]]
         raise ColumnNotFoundError(name, similar=similar_names(name, self._ids_by_name))
 
-    def find_column(self, name: str, *, case_sensitive: bool = False) -> t.NestedField | None:
+    def find_column(self, name: str) -> t.NestedField | None:
         """The top-level column of that name, None if there is none; exact spelling first."""
         matches = self._columns_by_lower_name.get(name.lower(), [])
-        exact = [column for column in matches if column.name == name]
-        if exact or case_sensitive:
-            matches = exact
+        matches = [column for column in matches if column.name == name] or matches
         if len(matches) > 1:
             raise AmbiguousColumnError(name, candidates=[column.name for column in matches])
         return matches[0] if matches else None

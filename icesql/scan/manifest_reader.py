@@ -184,8 +184,10 @@ class ManifestReader:
         left = iter(manifests)
 
         def submit(manifest: ManifestFile) -> Request[bytes]:
+            path, most = manifest.manifest_path, most_of_manifest(manifest.manifest_length)
             size = max(manifest.manifest_length or 0, 0)
-            return pool.submit(lambda _: self._read_file(manifest), size, self._query)
+            read = self._storage.read
+            return pool.submit(lambda _: read(path, most=most), size, self._query)
 
         def submit_next(count: int) -> None:
             for manifest in islice(left, count):
@@ -219,18 +221,11 @@ class ManifestReader:
 
     def _read_path(self, path: str, most: int) -> bytes:
         read = partial(self._storage.read, path, most=most)
-        if self._is_near(path):
+        if self._storage.local_path(path) is not None:
             return read()
         # A read from the disk cache takes less time than starting a thread to wait for it.
         found = self._storage.kept(path, most=most)
         return self._query.wait_for(read) if found is None else found
-
-    def _read_file(self, manifest: ManifestFile) -> bytes:
-        most = most_of_manifest(manifest.manifest_length)
-        return self._storage.read(manifest.manifest_path, most=most)
-
-    def _is_near(self, path: str) -> bool:
-        return self._storage.local_path(path) is not None
 
     def _entries(
         self,
@@ -248,21 +243,23 @@ class ManifestReader:
         if whole is not None:
             return whole
         narrow = self._kept_narrow(key)
-        if narrow is not None and wanted is None:
-            if cache is not None:
-                cache.put(("narrow", key), None, 0)
-            return self._kept(key, narrow.whole, len(narrow.file.data))
-        if narrow is not None and wanted is not None:
-            if wanted <= narrow.wanted:
-                return narrow
-            if len(wanted | narrow.wanted) <= _MOST_WANTED:
-                wanted |= narrow.wanted
-        elif wanted is not None:
-            stored = self._stored(manifest, read, wanted, form)
+        data: bytes | AvroFile
+        if narrow is None:
+            stored = None if wanted is None else self._stored(manifest, read, wanted, form)
             if stored is not None:
                 self._keep_narrow(key, stored)
                 return stored
-        data = read() if narrow is None else narrow.file
+            data = read()
+        elif wanted is None:
+            if cache is not None:
+                cache.put(("narrow", key), None, 0)
+            return self._kept(key, narrow.whole, len(narrow.file.data))
+        elif wanted <= narrow.wanted:
+            return narrow
+        else:
+            data = narrow.file
+            if len(wanted | narrow.wanted) <= _MOST_WANTED:
+                wanted |= narrow.wanted
 
         def decode() -> FilterColumns:
             path = self._storage.location(manifest.manifest_path)

@@ -128,9 +128,9 @@ def optional_int(fields: Mapping[str, Any], key: str, where: str, bits: int = 64
     return None if value is None else as_int(value, f"{where} {key}", bits)
 
 
-def required_id(fields: Mapping[str, Any], key: str, where: str) -> int:
-    """The snapshot id of a key that must be there. Raises Malformed."""
-    return as_number(required(fields, key, where), f"{where} {key}")
+def required_id(fields: Mapping[str, Any], where: str) -> int:
+    """The snapshot id, which must be there. Raises Malformed."""
+    return as_number(required(fields, "snapshot-id", where), f"{where} snapshot-id")
 
 
 def optional_id(fields: Mapping[str, Any], key: str, where: str) -> int | None:
@@ -146,11 +146,11 @@ def optional_text(fields: Mapping[str, Any], key: str, where: str) -> str | None
     return None if value is None else as_text(value, f"{where} {key}")
 
 
-def optional_flag(fields: Mapping[str, Any], key: str, where: str, default: bool) -> bool:
-    """The boolean of a key, ``default`` when it is absent or null. Raises Malformed."""
+def optional_flag(fields: Mapping[str, Any], key: str, where: str) -> bool:
+    """The boolean of a key, False when it is absent or null. Raises Malformed."""
     value = fields.get(key)
     if value is None:
-        return default
+        return False
     if isinstance(value, str) and value.lower() in ("true", "false"):
         return value.lower() == "true"
     if not isinstance(value, bool):

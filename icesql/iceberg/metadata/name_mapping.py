@@ -80,8 +80,8 @@ class NameMapping(Struct, frozen=True):
         return None if found is None else found.field_id
 
 
-def parse_name_mapping(text: str, *, path: str = f"table property {PROPERTY}") -> NameMapping:
-    """The mapping that the JSON text spells; ``path`` names its place in errors.
+def parse_name_mapping(text: str) -> NameMapping:
+    """The mapping that the JSON text of a table property spells.
 
     Raises CorruptFileError for anything else, a name used twice on one level included.
     """
@@ -91,7 +91,7 @@ def parse_name_mapping(text: str, *, path: str = f"table property {PROPERTY}") -
             json = json.get("fields")  # some writers wrap the list as a schema does
         return NameMapping(_parse_level(json, 0))
     except Malformed as error:
-        raise CorruptFileError(path, str(error)) from error
+        raise CorruptFileError(f"table property {PROPERTY}", str(error)) from error
 
 
 def _parse_level(value: Any, depth: int) -> tuple[MappedField, ...]:

@@ -55,7 +55,7 @@ def parse_type(json: Any, depth: int = 0) -> t.IcebergType:
             return t.ListType(
                 required_int(node, "element-id", "list", 32),
                 parse_type(required(node, "element", "list"), depth + 1),
-                optional_flag(node, "element-required", "list", False),
+                optional_flag(node, "element-required", "list"),
             )
         case "map":
             return t.MapType(
@@ -63,7 +63,7 @@ def parse_type(json: Any, depth: int = 0) -> t.IcebergType:
                 parse_type(required(node, "key", "map"), depth + 1),
                 required_int(node, "value-id", "map", 32),
                 parse_type(required(node, "value", "map"), depth + 1),
-                optional_flag(node, "value-required", "map", False),
+                optional_flag(node, "value-required", "map"),
             )
         case str(name):
             return _parse_primitive(name)
@@ -94,7 +94,7 @@ def _parse_field(node: Mapping[str, Any], depth: int) -> t.NestedField:
         required_int(node, "id", where, 32),
         name,
         type,
-        optional_flag(node, "required", where, False),
+        optional_flag(node, "required", where),
         optional_text(node, "doc", where),
         _default(node, "initial-default", type, where),
         _write_default(node, type, where),

@@ -88,7 +88,7 @@ class LazySnapshots(Mapping[int, Snapshot]):
             else:
                 where = f"snapshots[{index}]"
                 fields = as_object(each, where)
-                self._raw[required_id(fields, "snapshot-id", where)] = fields
+                self._raw[required_id(fields, where)] = fields
 
     def __getitem__(self, snapshot_id: int) -> Snapshot:
         found = self._parsed.get(snapshot_id)
@@ -118,7 +118,7 @@ class LazySnapshots(Mapping[int, Snapshot]):
 
 def parse_snapshot(fields: Mapping[str, Any]) -> Snapshot:
     """A snapshot from its JSON object. Raises Malformed."""
-    snapshot_id = required_id(fields, "snapshot-id", "snapshot")
+    snapshot_id = required_id(fields, "snapshot")
     where = f"snapshot {snapshot_id}"
     summary = text_map(fields, "summary", where)
     manifest_list = optional_text(fields, "manifest-list", where) or None
@@ -162,7 +162,7 @@ def parse_ref(name: str, value: Any) -> SnapshotRef:
     if kind not in ("branch", "tag"):
         raise Malformed(f"{where} is neither branch nor tag but {kind!r}")
     return SnapshotRef(
-        snapshot_id=required_id(fields, "snapshot-id", where),
+        snapshot_id=required_id(fields, where),
         kind="tag" if kind == "tag" else "branch",
         max_ref_age_ms=optional_int(fields, "max-ref-age-ms", where),
         min_snapshots_to_keep=optional_int(fields, "min-snapshots-to-keep", where),

@@ -382,7 +382,7 @@ def _metadata_log(fields: Mapping[str, Any]) -> MetadataLogEntry:
 
 def _statistics(fields: Mapping[str, Any]) -> StatisticsFile:
     return StatisticsFile(
-        required_id(fields, "snapshot-id", "statistics"),
+        required_id(fields, "statistics"),
         as_text(fields.get("statistics-path"), "statistics-path"),
         optional_int(fields, "file-size-in-bytes", "statistics"),
         optional_int(fields, "file-footer-size-in-bytes", "statistics"),
