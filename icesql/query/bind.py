@@ -45,13 +45,10 @@ def bind(
     query: QueryContext,
     *,
     on_spark: bool = False,
-    for_explain: bool = True,
 ) -> BoundQuery:
     """The query over scans; each table that the query names is opened once.
 
     ``on_spark`` binds the Spark text of the statement, if it has one.
-    ``for_explain`` also writes the text of each condition and its outcome for EXPLAIN, which
-    takes time.
     Raises ColumnNotFoundError, AmbiguousColumnError, SnapshotNotFoundError, UnsupportedSqlError,
     the errors of ``SearchPath.load``, and for local files those of ``bind_files``. Reads no
     manifests or data.
@@ -79,7 +76,7 @@ def bind(
         schemas.append(scan.schema)
         if selected.note is not None and selected.note not in notes:
             notes.append(selected.note)
-        if not for_explain:
+        if not statement.for_explain:
             continue
         snapshot = selected.snapshot
         resolved.append(
@@ -111,7 +108,7 @@ def bind(
         tuple(scans),
         query,
         spark=conditions,
-        for_explain=for_explain,
+        for_explain=statement.for_explain,
     )
     projected = bind_columns(tree, scopes, filtered, edits)
     edges = _edges(scopes, filtered, query)

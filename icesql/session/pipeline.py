@@ -270,9 +270,7 @@ class Pipeline:
         result = self.run(replace(read, about="DESCRIBE"), query).rows
         return [(str(row[0]), str(row[1])) for row in result.fetch(None)]
 
-    def bind(
-        self, statement: Query, query: QueryContext, *, for_explain: bool = False
-    ) -> tuple[Query, BoundQuery]:
+    def bind(self, statement: Query, query: QueryContext) -> tuple[Query, BoundQuery]:
         """The statement with its views expanded, and bound.
 
         Runs only queries whose values become part of the statement, such as those of a PIVOT
@@ -282,30 +280,26 @@ class Pipeline:
             from icesql.sql.show_statements.in_from import UNREAD
 
             if UNREAD in statement.text:
-                return self._bind_pivots(statement, query, for_explain=for_explain)
-        return self._bind_views(statement, query, for_explain=for_explain)
+                return self._bind_pivots(statement, query)
+        return self._bind_views(statement, query)
 
-    def _bind_views(
-        self, statement: Query, query: QueryContext, *, for_explain: bool
-    ) -> tuple[Query, BoundQuery]:
+    def _bind_views(self, statement: Query, query: QueryContext) -> tuple[Query, BoundQuery]:
         expanded = statement
         makes = self.state.temporary or query.tables
         if makes or any(each.shown is not None for each in statement.references):
-            expanded = self._with_views(statement, query, for_explain=for_explain)
+            expanded = self._with_views(statement, query)
         try:
-            return self._bind(expanded, query, for_explain=for_explain)
+            return self._bind(expanded, query)
         except (TableNotFoundError, UnsupportedTableError):
             # An unknown table may be a view of a catalog, or of the user's SparkSession.
-            stored = self._with_views(statement, query, for_explain=for_explain, stored=True)
+            stored = self._with_views(statement, query, stored=True)
             if [(each.parts, each.shown) for each in stored.references] == [
                 (each.parts, each.shown) for each in expanded.references
             ]:
                 raise
-        return self._bind(stored, query, for_explain=for_explain)
+        return self._bind(stored, query)
 
-    def _bind_pivots(
-        self, statement: Query, query: QueryContext, *, for_explain: bool
-    ) -> tuple[Query, BoundQuery]:
+    def _bind_pivots(self, statement: Query, query: QueryContext) -> tuple[Query, BoundQuery]:
         """Like ``bind``, with the values of each PIVOT, read from the same versions of tables."""
         from icesql.query.pivot_values import with_pivot_values
 
@@ -317,13 +311,11 @@ class Pipeline:
         try:
             files = self.state.access.files is not False
             known = with_pivot_values(statement, first_rows, files=files)
-            return self._bind_views(known, query, for_explain=for_explain)
+            return self._bind_views(known, query)
         finally:
             query.opened = outer
 
-    def _bind(
-        self, statement: Query, query: QueryContext, *, for_explain: bool
-    ) -> tuple[Query, BoundQuery]:
+    def _bind(self, statement: Query, query: QueryContext) -> tuple[Query, BoundQuery]:
         from icesql.query.bind import bind
 
         query.evaluate = self.engines.evaluate
@@ -335,7 +327,6 @@ class Pipeline:
                 self.state,
                 query,
                 on_spark=on_spark,
-                for_explain=for_explain,
             )
         return statement, bound
 
@@ -388,8 +379,6 @@ class Pipeline:
         bound: BoundQuery,
         plans: list[ScanPlan],
         query: QueryContext,
-        *,
-        explain: bool = False,
     ) -> tuple[BoundQuery, list[ScanPlan], EngineChoice]:
         """The engine of a query, and the query as this engine runs it, with its plans."""
         choice = engine_of(bound, plans, query)
@@ -400,8 +389,9 @@ class Pipeline:
         from icesql.query.bind import bind
         from icesql.scan.planner import plan
 
-        bound = bind(statement, self.state, query, on_spark=True, for_explain=explain)
-        return bound, [plan(replace(each, explain=explain), query) for each in bound.scans], choice
+        bound = bind(statement, self.state, query, on_spark=True)
+        scans = [replace(each, explain=statement.for_explain) for each in bound.scans]
+        return bound, [plan(each, query) for each in scans], choice
 
     # Other parts of a statement: version queries, views, SHOW
 
@@ -422,9 +412,7 @@ class Pipeline:
 
         return with_answers(statement, two_rows, query)
 
-    def _with_views(
-        self, statement: Query, query: QueryContext, *, for_explain: bool, stored: bool = False
-    ) -> Query:
+    def _with_views(self, statement: Query, query: QueryContext, *, stored: bool = False) -> Query:
         """The statement with temporary views and tables, and with rows that need an engine.
 
         ``stored``: also with the views of catalogs, and with those of the user's SparkSession.
@@ -446,7 +434,9 @@ class Pipeline:
             statement,
             self.state.temporary,
             self.dialect,
-            lambda shown: self._rows_of(shown, query, for_explain=for_explain, stored=stored),
+            lambda shown: self._rows_of(
+                shown, query, for_explain=statement.for_explain, stored=stored
+            ),
             find,
             others,
             tables=query.tables,

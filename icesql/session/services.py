@@ -61,7 +61,7 @@ class Services:
 
     def columns_of(self, read: Query) -> tuple[ResultColumn, ...]:
         """The result columns of a query, from metadata of its tables: no file is opened."""
-        statement, bound = self._pipeline.bind(read, self.query, for_explain=True)
+        statement, bound = self._pipeline.bind(replace(read, for_explain=True), self.query)
         bound = replace(bound, scans=tuple(replace(each, limit=0) for each in bound.scans))
         with closing(self._pipeline.run_bound(statement, bound, self.query).rows) as result:
             return result.columns

@@ -59,10 +59,10 @@ def _explained(session: Session, statement: kinds.Explain, query: QueryContext) 
     from icesql.scan.planner import plan
 
     started = time.perf_counter()
-    read, bound = session.pipeline.bind(statement.query, query, for_explain=True)
+    read, bound = session.pipeline.bind(replace(statement.query, for_explain=True), query)
     bind_seconds = time.perf_counter() - started
     plans = [plan(replace(scan, explain=True), query) for scan in bound.scans]
-    bound, plans, choice = session.pipeline.chosen(read, bound, plans, query, explain=True)
+    bound, plans, choice = session.pipeline.chosen(read, bound, plans, query)
     measured = None
     edges = edges_of(bound, plans)
     notes = bound.notes + limit_notes(plans, edges, statement, query)

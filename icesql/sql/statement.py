@@ -97,7 +97,8 @@ class Query(Struct, frozen=True):
     ``given`` are the parameters of all of the SQL, and the number of those before this query.
     ``temporary`` are the session's tables with the names ``"__temp_<i>"``. ``sources`` maps each
     offset to the text that it is from if ``text`` contains views; None if all is the user's.
-    ``notes`` are shown with the result.
+    ``notes`` are shown with the result. ``for_explain`` makes binding also write the text of each
+    condition and its outcome, which takes time.
     """
 
     tree: exp.Expression
@@ -115,6 +116,7 @@ class Query(Struct, frozen=True):
     temporary: tuple[Any, ...] = ()
     sources: Any = None
     notes: tuple[str, ...] = ()
+    for_explain: bool = False
 
 
 class Explain(Struct, frozen=True):

@@ -76,7 +76,8 @@ def explained(sales: Table) -> Explained:
     def run(sql: str) -> tuple[BoundQuery, list[ScanPlan]]:
         (query,) = parse(sql)
         assert isinstance(query, Query)
-        bound = bind(query, session_of({"sales": sales}), QueryContext())
+        explained = replace(query, for_explain=True)
+        bound = bind(explained, session_of({"sales": sales}), QueryContext())
         plans = [plan(replace(scan, explain=True), QueryContext()) for scan in bound.scans]
         return bound, plans
 
@@ -141,7 +142,7 @@ def test_a_query_without_tables_says_so() -> None:
     (query,) = parse("SELECT 1")
     assert isinstance(query, Query)
 
-    bound = bind(query, session_of({}), QueryContext())
+    bound = bind(replace(query, for_explain=True), session_of({}), QueryContext())
     assert as_text(described(bound, [])) == ["no tables are read"]
 
 

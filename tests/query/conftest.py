@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from icesql.catalog.table import Table
 from icesql.config import Settings
@@ -115,6 +116,6 @@ def bind_sql(tables: dict[str, Table]) -> BindSql:
         context = QueryContext(settings=Settings(timezone=zone, **settings))
         (query,) = parse(sql)
         assert isinstance(query, Query)
-        return bind(query, session_of(tables), context)
+        return bind(replace(query, for_explain=True), session_of(tables), context)
 
     return bound
