@@ -47,14 +47,16 @@ class Session:
         spark: Any = None,
         properties: Mapping[str, Any] | None = None,
     ) -> None:
-        self._properties = dict(properties or {})
+        # The properties of the connection, including secrets.
+        self.properties: Mapping[str, Any] = dict(properties or {})
         self.dialect = dialect
         self._blocks = Blocks(settings)
         cache = BoundedCache(_CACHE_BYTES, self._blocks)
-        self.state = State(open_catalog, cache, access or Access(), settings, self._properties)
+        self.state = State(open_catalog, cache, access or Access(), settings, self.properties)
         self.engines = Engines(spark)
         self.pipeline = Pipeline(self.state, self.engines, dialect)
-        self._closed, self._process = False, os.getpid()
+        # Whether ``close`` was called.
+        self.closed, self._process = False, os.getpid()
 
     def read(self, sql: str, parameters: Parameters = None) -> list[Readable]:
         """The statements of a text, in order. Raises the errors of ``parse``."""
@@ -70,7 +72,7 @@ class Session:
 
     def execute(self, statement: Readable, query: QueryContext) -> Outcome:
         """Run one statement, even if the caller's stack is nearly full."""
-        self._blocks.choose(query.settings)
+        self._blocks.settings = query.settings
         try:
             return with_deep_stack(lambda: self._execute(statement, query))
         except RecursionError as error:
@@ -135,7 +137,7 @@ class Session:
 
     def check_open(self) -> None:
         """Raises InterfaceError if the session is closed, and in a forked process."""
-        if self._closed:
+        if self.closed:
             raise InterfaceError("the connection is closed")
         if not self.is_here:
             raise InterfaceError(
@@ -144,18 +146,13 @@ class Session:
             )
 
     @property
-    def closed(self) -> bool:
-        """Whether ``close`` was called."""
-        return self._closed
-
-    @property
     def is_here(self) -> bool:
         """True in the process that opened the session: engines do not survive a fork."""
         return os.getpid() == self._process
 
     def close(self) -> None:
         """End open results, engines and catalogs, without waiting. Harmless when repeated."""
-        closed, self._closed = self._closed, True
+        closed, self.closed = self.closed, True
         if closed or not self.is_here:
             return
         self.engines.close()
@@ -178,11 +175,6 @@ class Session:
         clean(error, self._secrets())
         spell_out(error)
 
-    @property
-    def properties(self) -> Mapping[str, Any]:
-        """The properties of the connection, including secrets."""
-        return self._properties
-
     def _secrets(self) -> dict[str, Any]:
-        sources = [self._properties, *self.state.names.storage_properties]
+        sources = [self.properties, *self.state.names.storage_properties]
         return {str(number): each for number, each in enumerate(sources)}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, BinaryIO, Final, cast
+from typing import Any, Final
 
 from icesql.errors import NotSupportedError, StorageError
 from icesql.storage.clean_errors import without_secrets
@@ -19,6 +19,19 @@ _S3_REASON: Final = re.compile(
     r"HTTP status (\d+)\).*?Unable to parse ExceptionName: (\w+) Message: (.*)", re.DOTALL
 )
 _GCS_RETRY_SECONDS: Final = 60
+# Arguments of pyarrow's file systems: those of S3 by the ends of properties of S3 or of all of AWS.
+_S3: Final = {
+    "access_key": "access-key-id",
+    "secret_key": "secret-access-key",
+    "session_token": "session-token",
+    "region": "region",
+    "role_arn": "role-arn",
+    "session_name": "role-session-name",
+}
+_AZURE: Final = (
+    "account-key", "blob-storage-authority", "dfs-storage-authority", "client-id", "client-secret",
+    "tenant-id",
+)  # fmt: skip
 _AZURE_CREDENTIALS: Final = ("adls.account-key", "adls.sas-token", "adls.client-secret")
 
 
@@ -87,16 +100,9 @@ class ArrowFiles:
         system, inner = self.filesystem(uri)
         with self.reaching(uri), system.open_input_file(inner) as file:
             size = file.size()
-            if most is not None:
-                check_size(uri, size, most)
+            check_size(uri, size, most)
             length = max(min(size if end is None else end, size) - start, 0)
             return Body(memoryview(file.read_at(length, start)), size)
-
-    def open(self, uri: str) -> BinaryIO:
-        """The file as a seekable binary stream."""
-        system, inner = self.filesystem(uri)
-        with self.reaching(uri):
-            return cast(BinaryIO, system.open_input_file(inner))
 
     def list_folder(self, uri: str) -> list[str]:
         """Names of the files directly in a folder, sorted."""
@@ -192,13 +198,8 @@ class ArrowFiles:
         given = self.properties
         check_signing(given)
         options: dict[str, Any] = {
+            **{key: first(given, f"s3.{end}", f"client.{end}") for key, end in _S3.items()},
             "endpoint_override": given.get("s3.endpoint"),
-            "access_key": first(given, "s3.access-key-id", "client.access-key-id"),
-            "secret_key": first(given, "s3.secret-access-key", "client.secret-access-key"),
-            "session_token": first(given, "s3.session-token", "client.session-token"),
-            "region": first(given, "s3.region", "client.region"),
-            "role_arn": first(given, "s3.role-arn", "client.role-arn"),
-            "session_name": first(given, "s3.role-session-name", "client.role-session-name"),
             "proxy_options": given.get("s3.proxy-uri"),
             "connect_timeout": _seconds(given, "s3.connect-timeout"),
             "request_timeout": _seconds(given, "s3.request-timeout"),
@@ -252,13 +253,8 @@ class ArrowFiles:
         account = account_of(authority, given)
         sas = given.get("adls.sas-token") or given.get(f"adls.sas-token.{host}")
         options: dict[str, Any] = {
-            "account_key": given.get("adls.account-key"),
+            **{each.replace("-", "_"): given.get(f"adls.{each}") for each in _AZURE},
             "sas_token": sas or given.get(f"adls.sas-token.{account}"),
-            "blob_storage_authority": given.get("adls.blob-storage-authority"),
-            "dfs_storage_authority": given.get("adls.dfs-storage-authority"),
-            "client_id": given.get("adls.client-id"),
-            "client_secret": given.get("adls.client-secret"),
-            "tenant_id": given.get("adls.tenant-id"),
         }
         return fs.AzureFileSystem(account, **{name: v for name, v in options.items() if v})
 

@@ -105,7 +105,7 @@ _YOUNG_SECONDS: Final = 60.0
 
 
 class Blocks:
-    """The cache folder of ``settings``; if switched off or unusable, a temporary one.
+    """The cache folder of ``settings``, which may change; a temporary one if off or unusable.
 
     ``problem`` is the reason why the folder of the settings is not used.
     """
@@ -116,10 +116,6 @@ class Blocks:
         self._chosen: tuple[object, ...] | None = None
         self._process = os.getpid()
         self.problem: str | None = None
-        self.settings = settings
-
-    def choose(self, settings: Settings) -> None:
-        """Follow changed settings."""
         self.settings = settings
 
     def forget(self) -> None:

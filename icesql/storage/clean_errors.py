@@ -23,14 +23,31 @@ def without_secrets(properties: Mapping[str, Any]) -> Iterator[None]:
         raise
 
 
-def clean(error: BaseException, properties: Mapping[str, Any]) -> None:
+def clean(
+    error: BaseException,
+    properties: Mapping[str, Any],
+    seen: dict[int, tuple[BaseException, BaseException]] | None = None,
+) -> BaseException:
     """Remove the secrets of ``properties``, and those in URLs, from an error in place.
 
     Message, attributes and notes of icesql's errors are rewritten. A foreign exception in its chain
     that contains a secret, or whose own chain cannot be changed, is replaced by one of the same
-    class name and traceback without the secret.
+    class name and traceback without the secret; it is returned.
     """
-    _clean(error, properties, {})
+    seen = {} if seen is None else seen
+    if id(error) in seen:
+        return seen[id(error)][1]
+    cleaned = _own(error, properties)
+    # Both are held: the chain lets go of the first one.
+    seen[id(error)] = error, cleaned
+    seen[id(cleaned)] = cleaned, cleaned
+    suppressed = error.__suppress_context__
+    if error.__cause__ is not None:
+        cleaned.__cause__ = clean(error.__cause__, properties, seen)
+    if error.__context__ is not None:
+        cleaned.__context__ = clean(error.__context__, properties, seen)
+    cleaned.__suppress_context__ = suppressed
+    return cleaned
 
 
 def spell_out(error: BaseException) -> None:
@@ -42,26 +59,6 @@ def spell_out(error: BaseException) -> None:
         error.args = tuple(
             printable(each, lines=True) if isinstance(each, str) else each for each in error.args
         )
-
-
-def _clean(
-    error: BaseException,
-    properties: Mapping[str, Any],
-    seen: dict[int, tuple[BaseException, BaseException]],
-) -> BaseException:
-    if id(error) in seen:
-        return seen[id(error)][1]
-    cleaned = _own(error, properties)
-    # Both are held: the chain lets go of the first one.
-    seen[id(error)] = error, cleaned
-    seen[id(cleaned)] = cleaned, cleaned
-    suppressed = error.__suppress_context__
-    if error.__cause__ is not None:
-        cleaned.__cause__ = _clean(error.__cause__, properties, seen)
-    if error.__context__ is not None:
-        cleaned.__context__ = _clean(error.__context__, properties, seen)
-    cleaned.__suppress_context__ = suppressed
-    return cleaned
 
 
 def _own(error: BaseException, properties: Mapping[str, Any]) -> BaseException:

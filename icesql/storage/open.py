@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, cast
 from urllib.parse import unquote
@@ -38,9 +38,9 @@ def most_of_manifest(stated: int | None) -> int:
     return _MANIFEST if stated is None or stated <= 0 else min(2 * stated + _SLACK, _MANIFEST)
 
 
-def check_size(location: str, size: int, most: int) -> None:
+def check_size(location: str, size: int, most: int | None) -> None:
     """Raises ScanLimitError for a file of metadata that is longer than ``most`` bytes."""
-    if size > most:
+    if most is not None and size > most:
         raise ScanLimitError(
             f"{location} has {size:,} bytes, where at most {most:,} are expected and read; "
             "the file is damaged, or it is not what its place in the table says"
@@ -119,6 +119,11 @@ def local_spellings(path: str) -> list[str]:
     return [os.path.abspath(text) for text in texts]
 
 
+def existing(places: Sequence[str]) -> str:
+    """The first of several places that exists, else the first."""
+    return next((place for place in places if os.path.exists(place)), places[0])
+
+
 class Reroot:
     """Maps the paths recorded in a table's metadata to files below the folder it lies in now.
 
@@ -174,13 +179,14 @@ class Reroot:
         return next(self._there(folder), local_spellings(folder)[0])
 
     def _there(self, path: str) -> Iterator[str]:
-        return (place for place in local_spellings(path) if self._is_there(place))
+        places = filter(self._allows, local_spellings(path))
+        return (place for place in places if os.path.exists(place))
 
-    def _is_there(self, place: str) -> bool:
-        return (self.confine is None or self.confine.hold_place(place)) and os.path.exists(place)
+    def _allows(self, place: str) -> bool:
+        return self.confine is None or self.confine.hold_place(place)
 
     def _is_file(self, place: str) -> bool:
-        return (self.confine is None or self.confine.hold_place(place)) and os.path.isfile(place)
+        return self._allows(place) and os.path.isfile(place)
 
     def find(self, path: str) -> str | None:
         """The absolute local path of the file that ``path`` means, None when there is none."""
@@ -369,10 +375,7 @@ class Storage:
             raise denied(path)
 
     def _as_written(self, path: str) -> str:
-        if not is_local(path):
-            return path
-        places = local_spellings(path)
-        return next((place for place in places if os.path.exists(place)), places[0])
+        return existing(local_spellings(path)) if is_local(path) else path
 
     def local_path(self, path: str) -> str | None:
         """``location(path)`` when that is on this machine, None when it is remote."""
@@ -423,13 +426,17 @@ class Storage:
         ScanLimitError, before anything is read, for a whole file of more than ``most`` bytes.
         """
         location = self.location(path)
-        if most is not None:
-            data = self._read_whole(location, most)
-        elif not is_local(location):
-            data = self.remote_files().read(location, offset, length)
+        if not is_local(location):
+            files = self.remote_files()
+            if most is None:
+                data = files.read(location, offset, length)
+            else:
+                data = files.read_whole(location, most)
         else:
             buffering = 0 if length is None else -1
             with storage_errors(location), open(location, "rb", buffering=buffering) as file:
+                if most is not None:
+                    check_size(location, os.fstat(file.fileno()).st_size, most)
                 count = -1 if length is None else length
                 if count > _UNASKED:
                     # The length comes from a manifest; allocate only what the file has.
@@ -474,37 +481,17 @@ class Storage:
         location = self.location(path)
         return not is_local(location) and self.remote_files().forget(location, length)
 
-    def _read_whole(self, location: str, most: int) -> bytes:
-        if not is_local(location):
-            return self.remote_files().read_whole(location, most)
-        with storage_errors(location), open(location, "rb") as file:
-            size = os.fstat(file.fileno()).st_size
-            check_size(location, size, most)
-            return file.read(size)
+    def open(self, path: str, length: int | None = None) -> BinaryIO:
+        """The file as a seekable binary stream; close it.
 
-    def open(self, path: str) -> BinaryIO:
-        """The file as a seekable binary stream; close it."""
+        A store is not asked for a ``length`` that is in metadata.
+        """
         location = self.location(path)
-        if not is_local(location):
-            return self.remote_files().open(location)
-        with storage_errors(location):
-            return cast(BinaryIO, open(location, "rb"))
-
-    def open_known(self, path: str, length: int) -> BinaryIO:
-        """As ``open`` for a file whose length is in metadata: no request to a store for it."""
-        location = self.location(path)
-        return (
-            self.open(path) if is_local(location) else self.remote_files().stream(location, length)
-        )
-
-    def filesystem(self, path: str) -> tuple[Any, str]:
-        """The ``pyarrow.fs.FileSystem`` and the path inside it for ``path``."""
-        location = self.location(path)
-        if not is_local(location):
-            return self.remote_files().filesystem(location)
-        from pyarrow.fs import LocalFileSystem
-
-        return LocalFileSystem(), location
+        if is_local(location):
+            with storage_errors(location):
+                return cast(BinaryIO, open(location, "rb"))
+        files = self.remote_files()
+        return files.stream(location, files.size(location) if length is None else length)
 
     def list_folder(self, path: str) -> list[str]:
         """Names of the files directly in a folder, sorted; StorageError when it cannot be listed.

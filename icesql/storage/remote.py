@@ -91,25 +91,22 @@ class RemoteFiles:
         """Length in bytes."""
         return self._allowed(uri, lambda opened: opened.files(uri).size(uri))
 
-    def read(self, uri: str, offset: int, length: int | None, *, most: int | None = None) -> bytes:
-        """Up to ``length`` bytes from ``offset``; fewer at the end of the file.
-
-        Raises ScanLimitError for a file of more than ``most`` bytes.
-        """
+    def read(self, uri: str, offset: int, length: int | None) -> bytes:
+        """Up to ``length`` bytes from ``offset``; fewer at the end of the file."""
         if length == 0:
             return b""
         if length is None:
-            return bytes(self.get(uri, offset, most=most).data)
+            return bytes(self.get(uri, offset).data)
         end = offset + length
         shelf, name = self._kept(uri)
         if shelf is None:
-            return bytes(self.get(uri, offset, end, most=most).data)
+            return bytes(self.get(uri, offset, end).data)
         for part in shelf.parts(name):
             if part[0] <= offset and end <= part[1]:
                 found = shelf.read_part(name, part, offset, end)
                 if found is not None:
                     return found
-        data = bytes(self.get(uri, offset, end, most=most).data)
+        data = bytes(self.get(uri, offset, end).data)
         with suppress(OSError):
             shelf.put_part(name, offset, data)
         return data
@@ -121,10 +118,10 @@ class RemoteFiles:
         """
         shelf, name = self._kept(uri)
         if shelf is None:
-            return self.read(uri, 0, None, most=most)
+            return bytes(self.get(uri, most=most).data)
         found = shelf.read_whole(name)
         if found is None:
-            found = self.read(uri, 0, None, most=most)
+            found = bytes(self.get(uri, most=most).data)
             with suppress(OSError):
                 shelf.put_whole(name, found)
         check_size(uri, len(found), most)
@@ -163,13 +160,6 @@ class RemoteFiles:
             return False
         found = [shelf.remove(shelf.name(uri, each)) for each in {None, length}]
         return any(found)
-
-    def open(self, uri: str) -> BinaryIO:
-        """The file as a seekable binary stream."""
-        files = self._current(uri).files(uri)
-        if isinstance(files, ArrowFiles):
-            return files.open(uri)
-        return self.stream(uri, self.size(uri))
 
     def stream(self, uri: str, length: int) -> BinaryIO:
         """A file with ``length`` bytes by its metadata, as a seekable binary stream.

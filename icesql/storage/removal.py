@@ -85,7 +85,8 @@ def _each(
     number = 0
     waiting: deque[tuple[T, Future[bool]]] = deque()
     most = at_once or _AT_ONCE
-    pool: ThreadPoolExecutor | None = None
+    # It has no threads until it is given a file of a store.
+    pool = ThreadPoolExecutor(most, thread_name_prefix="icesql-remove")
     try:
         for item in items:
             query.check()
@@ -94,7 +95,6 @@ def _each(
             if is_here(item):
                 yield item, remove(item)
                 continue
-            pool = pool or ThreadPoolExecutor(most, thread_name_prefix="icesql-remove")
             waiting.append((item, pool.submit(remove, item)))
             if len(waiting) >= 2 * most:
                 first, done = waiting.popleft()
@@ -102,5 +102,4 @@ def _each(
         for item, done in waiting:
             yield item, done.result()
     finally:
-        if pool is not None:
-            pool.shutdown(wait=True, cancel_futures=True)
+        pool.shutdown(cancel_futures=True)

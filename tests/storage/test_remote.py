@@ -115,14 +115,18 @@ def test_keys_of_ones_own_need_no_catalog_to_sign() -> None:
 
 
 def test_azure_paths_name_account_container_and_key() -> None:
-    system, inner = Storage({"adls.account-key": "a2V5"}).filesystem(
-        "abfss://container@account.dfs.core.windows.net/t/f.parquet"
+    system, inner = (
+        Storage({"adls.account-key": "a2V5"})
+        .remote_files()
+        .filesystem("abfss://container@account.dfs.core.windows.net/t/f.parquet")
     )
     assert (type(system).__name__, inner) == ("AzureFileSystem", "container/t/f.parquet")
 
 
 def test_google_paths_are_bucket_and_object() -> None:
-    system, inner = Storage({"gcs.anonymous": "true"}).filesystem("gs://bucket/t/f.parquet")
+    system, inner = (
+        Storage({"gcs.anonymous": "true"}).remote_files().filesystem("gs://bucket/t/f.parquet")
+    )
     assert (type(system).__name__, inner) == ("GcsFileSystem", "bucket/t/f.parquet")
 
 

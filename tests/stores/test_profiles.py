@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-from collections import OrderedDict
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -12,6 +11,7 @@ from typing import Any
 import pytest
 
 from icesql.errors import StorageError
+from icesql.storage.cache import BoundedCache
 from icesql.storage.stores import options
 from icesql.storage.stores.failures import failure_of
 from tests.sessions import answer
@@ -122,7 +122,7 @@ def role(monkeypatch: pytest.MonkeyPatch, home: Path) -> None:
     (home / "token").write_text("a.b.c")
     monkeypatch.setenv("AWS_WEB_IDENTITY_TOKEN_FILE", str(home / "token"))
     monkeypatch.setenv("AWS_ROLE_ARN", "arn:aws:iam::123456789012:role/reader")
-    monkeypatch.setattr("icesql.storage.stores.client._clients", OrderedDict())
+    monkeypatch.setattr("icesql.storage.stores.client._clients", BoundedCache(1))
 
 
 @pytest.mark.usefixtures("role")

@@ -236,7 +236,7 @@ def test_a_listing_and_what_writes_are_refused_by_name(notary: Notary) -> None:
     with pytest.raises(NotSupportedError, match=r"listing .* where the catalog signs"):
         storage.list_folder("s3://lake/small")
     with pytest.raises(NotSupportedError, match=r"signed by the catalog: .* writes nothing"):
-        storage.filesystem("s3://lake/small/data/new.parquet")
+        storage.remote_files().filesystem("s3://lake/small/data/new.parquet")
 
 
 def test_what_is_kept_of_one_user_is_not_anothers(notary: Notary) -> None:

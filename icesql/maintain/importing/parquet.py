@@ -78,7 +78,7 @@ def data_file(table: Table, storage: Storage, found: FoundFile, mapping: NameMap
         table.name, schema, schema, schema, metadata.specs, storage, metadata.format_version,
         mapping,
     )  # fmt: skip
-    with storage.open_known(found.path, found.size) as stream, decoding(found.path):
+    with storage.open(found.path, found.size) as stream, decoding(found.path):
         if not found.path.lower().endswith((".parquet", ".parq")):
             if stream.read(4) not in (b"PAR1", b"PARE"):
                 raise ProgrammingError(
@@ -149,7 +149,7 @@ def _check_stored(
         if reader.source is None:
             continue
         (wanted,) = stored(one_value(value, path[-1].type))
-        with storage.open_known(found.path, found.size) as stream, decoding(found.path):
+        with storage.open(found.path, found.size) as stream, decoding(found.path):
             for batch in pq.ParquetFile(stream).iter_batches(columns=[reader.source.name]):
                 values = reader(batch.column(0), batch.num_rows)
                 for parent, child in pairwise(path):

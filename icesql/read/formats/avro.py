@@ -33,7 +33,7 @@ class AvroFileReader:
     def __init__(self, file: DataFile, context: ScanContext) -> None:
         self.path = context.storage.location(file.path)
         self._data_file = file
-        self._stream = context.storage.open_known(file.path, file.file_size_in_bytes)
+        self._stream = context.storage.open(file.path, file.file_size_in_bytes)
         try:
             with decoding(self.path):
                 self._container = AvroContainer(self._stream, self.path)

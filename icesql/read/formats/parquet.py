@@ -37,7 +37,7 @@ def open_data_stream(file: DataFile, context: ScanContext) -> tuple[Any, StoredS
     with decoding(local or file.path):
         if local is not None:
             return pa.OSFile(local, "rb"), None
-        stream = storage.open_known(file.path, file.file_size_in_bytes)
+        stream = storage.open(file.path, file.file_size_in_bytes)
         if not isinstance(stream, StoredStream):
             return stream, None
         if stream.file.is_whole:
@@ -102,7 +102,7 @@ class ParquetFileReader:
         if length == file.file_size_in_bytes:
             return
         try:
-            with context.storage.open_known(file.path, length) as opened:
+            with context.storage.open(file.path, length) as opened:
                 problem = read_row_counts(opened, {}).other_file(file, context.file_schema)
         except (OSError, BadThrift):
             return  # Arrow could read it

@@ -9,7 +9,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from icesql.errors import NotSupportedError
-from icesql.storage.stores.options import ONE_TRY, client_options, first
+from icesql.storage.stores.options import first, made
 
 # The emulator's, the same on every machine, and published with it.
 _EMULATED: Final = (
@@ -54,30 +54,26 @@ def azure_store(authority: str, given: Mapping[str, str]) -> Any | None:
     from obstore import store
 
     endpoint = {} if account.endpoint is None else {"endpoint": account.endpoint}
-    make: Any = store.AzureStore
-    return make(
-        container,
-        config={"account_name": account.name, **account.options, **endpoint},
-        client_options=client_options(given, account.endpoint),
-        retry_config=ONE_TRY,
-    )
+    options = {"account_name": account.name, **account.options, **endpoint}
+    return made(store.AzureStore, container, given, account.endpoint, options)
 
 
 def _of_properties(authority: str, given: Mapping[str, str]) -> _Account:
     host = authority.rpartition("@")[2]
     name = account_of(authority, given)
     sas = first(given, "adls.sas-token", f"adls.sas-token.{host}", f"adls.sas-token.{name}")
-    client = [given.get(f"adls.{each}") for each in ("client-id", "client-secret", "tenant-id")]
-    if key := given.get("adls.account-key"):
-        return _Account(name, {"account_key": key})
-    if sas:
-        return _Account(name, {"sas_key": sas})
-    if token := given.get("adls.token"):
-        return _Account(name, {"token": token})
-    if all(client):
-        names = ("client_id", "client_secret", "tenant_id")
-        return _Account(name, {key: str(each) for key, each in zip(names, client, strict=True)})
-    return _Account(name, {})
+    for option, proof in (
+        ("account_key", given.get("adls.account-key")),
+        ("sas_key", sas),
+        ("token", given.get("adls.token")),
+    ):
+        if proof:
+            return _Account(name, {option: proof})
+    client = {
+        each.replace("-", "_"): given.get(f"adls.{each}", "")
+        for each in ("client-id", "client-secret", "tenant-id")
+    }
+    return _Account(name, client if all(client.values()) else {})
 
 
 def _of_connection_string(authority: str, text: str) -> _Account:

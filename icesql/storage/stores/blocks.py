@@ -19,7 +19,6 @@ import os
 import stat
 import time
 import zlib
-from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any, Final
 
@@ -59,10 +58,11 @@ class BlockStore:
     """The folder. Raises UnusableCache where another user could write or read in it."""
 
     def __init__(self, folder: str, size: int | None = None) -> None:
-        self.folder = os.path.join(os.path.abspath(folder), _VERSION)
+        whole = os.path.abspath(folder)
+        self.folder = os.path.join(whole, _VERSION)
         try:
-            os.makedirs(os.path.abspath(folder), mode=0o700, exist_ok=True)
-            own_folder(os.path.abspath(folder), tighten=True)
+            os.makedirs(whole, mode=0o700, exist_ok=True)
+            own_folder(whole, tighten=True)
             own_folder(self.folder)
             self.size = default_size(self.folder) if size is None else size
             self.eviction = Eviction(self.folder, self.size)
@@ -84,7 +84,7 @@ class BlockStore:
                     return salt
                 os.unlink(path)
             aside = f"{path}.{os.getpid()}.{os.urandom(4).hex()}.tmp"
-            write_new(aside, [os.urandom(_SALT_BYTES)])
+            write_new(aside, os.urandom(_SALT_BYTES))
             # Of two processes that start at once one wins, and both read its file.
             with suppress(FileExistsError):
                 os.link(aside, path)
@@ -122,9 +122,7 @@ class Shelf:
 
     def put_whole(self, name: str, data: Any) -> str:
         """Store a whole object; returns its place."""
-        place = self._place(name)
-        self._put(place, data)
-        return place
+        return self._put(self._place(name), data)
 
     def read_whole(self, name: str) -> bytes | None:
         """A whole object."""
@@ -167,7 +165,7 @@ class Shelf:
         """Store the bytes of an object from ``first`` on."""
         self._put(f"{self._place(name)}.d/{first}-{first + len(data)}", data)
 
-    def _put(self, place: str, data: Any) -> None:
+    def _put(self, place: str, data: Any) -> str:
         size = len(data)
         if size > self.eviction.most_bytes:
             raise OSError(errno.EFBIG, "larger than the cache")
@@ -177,7 +175,7 @@ class Shelf:
             if folder not in self._made:
                 self._make(folder)
             try:
-                write_new(aside, [data])
+                write_new(aside, data)
                 break
             except FileNotFoundError:  # evicted with all that was in it
                 self._made.discard(folder)
@@ -192,6 +190,7 @@ class Shelf:
                 os.unlink(aside)
             raise
         self.eviction.added(size)
+        return place
 
     def _make(self, folder: str) -> None:
         parts = [folder]
@@ -230,14 +229,13 @@ def own_folder(folder: str, *, tighten: bool = False) -> None:
         raise ValueError(f"other users may {'write to' if tighten else 'open'} {folder}")
 
 
-def write_new(path: str, chunks: Iterable[Any]) -> None:
+def write_new(path: str, data: Any) -> None:
     """Write a new file of mode 600. Raises OSError, and then removes the file."""
     handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NO_LINKS, 0o600)
     try:
-        for chunk in chunks:
-            left = memoryview(chunk)
-            while left:
-                left = left[os.write(handle, left) :]
+        left = memoryview(data)
+        while left:
+            left = left[os.write(handle, left) :]
     except BaseException:
         os.close(handle)
         with suppress(OSError):

@@ -8,15 +8,16 @@ import re
 import sys
 import threading
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from icesql.errors import Error, StorageError
+from icesql.storage.cache import BoundedCache
 from icesql.storage.clean_errors import without_secrets
 from icesql.storage.credentials import redact
 from icesql.storage.open import VANISHED, check_size, split_path
-from icesql.storage.stores.failures import Failure, RefusedError, failure_of, wrong_length
+from icesql.storage.stores.failures import Failure, RefusedError, failure_of
 from icesql.storage.stores.options import make_store
 
 if TYPE_CHECKING:
@@ -25,28 +26,16 @@ if TYPE_CHECKING:
 # A record of each request to a store or a catalog in the log ``icesql`` at level DEBUG.
 
 
-class _Masked:
-    """A log filter that masks secrets by their place in the texts of records."""
-
-    def filter(self, record: Any) -> bool:
-        """Let every record pass."""
-        if isinstance(record.args, tuple):
-            record.args = tuple(
-                redact(each, {}) if isinstance(each, str) else each for each in record.args
-            )
-        return True
+def _masked(record: Any) -> bool:
+    """A log filter that masks secrets by their place in the texts of records, and lets all pass."""
+    if isinstance(record.args, tuple):
+        record.args = tuple(
+            redact(each, {}) if isinstance(each, str) else each for each in record.args
+        )
+    return True
 
 
-_MASKED: Final = _Masked()
 _LOGS: Final = ("urllib3.connectionpool", "urllib3.util.retry", "botocore.auth")
-
-
-def mask_logs() -> None:
-    """Mask signatures and tokens of addresses in the logs of catalog and store clients."""
-    import logging
-
-    for name in _LOGS:
-        logging.getLogger(name).addFilter(_MASKED)  # the same one is added once
 
 
 def proxy_of(url: str) -> str | None:
@@ -58,10 +47,16 @@ def proxy_of(url: str) -> str | None:
 
 
 def connections(proxy: str | None, **options: Any) -> urllib3.PoolManager:
-    """A pool of connections; an option without a value has urllib3's default."""
+    """A pool of connections; an option without a value has urllib3's default.
+
+    Logs of clients show no signatures and tokens of addresses from then on.
+    """
+    import logging
+
     import urllib3
 
-    mask_logs()
+    for name in _LOGS:
+        logging.getLogger(name).addFilter(_masked)  # the same one is added once
     given = {name: value for name, value in options.items() if value is not None}
     return urllib3.ProxyManager(proxy, **given) if proxy else urllib3.PoolManager(**given)
 
@@ -117,8 +112,7 @@ class Received(NamedTuple):
 
 # Connections are worth keeping: a table is loaded anew for each statement.
 _MOST_CLIENTS: Final = 32
-_clients: Final[OrderedDict[tuple[Any, ...], StoreClient]] = OrderedDict()
-_clients_lock: Final = threading.Lock()
+_clients: Final = BoundedCache(_MOST_CLIENTS)
 _OF_STORES: Final = ("s3.", "client.", "gcs.", "adls.")
 
 
@@ -129,17 +123,11 @@ def shared_client(scheme: str, authority: str, properties: Mapping[str, str]) ->
     """
     own = {name: str(value) for name, value in properties.items() if name.startswith(_OF_STORES)}
     key = os.getpid(), scheme, authority, tuple(sorted(own.items()))
-    with _clients_lock:
-        client = _clients.get(key)
-        if client is None:
-            store = make_store(scheme, authority, own)
-            if store is None:
-                return None
-            client = _clients[key] = StoreClient(store, own)
-            if len(_clients) > _MOST_CLIENTS:
-                _clients.popitem(last=False)
-        _clients.move_to_end(key)
-        return client
+    client: StoreClient | None = _clients.get(key)
+    if client is None and (store := make_store(scheme, authority, own)) is not None:
+        client = StoreClient(store, own)
+        _clients.put(key, client, 1)
+    return client
 
 
 class StoreFailed(Exception):
@@ -185,15 +173,13 @@ class StoreClient:
         """
         key = _key(uri)
 
-        def check(size: int) -> None:
-            if most is not None:
-                check_size(uri, size, most)
-
         def attempt() -> Body:
+            check = partial(check_size, uri, most=most)
             data, size, first, last = self._get(key, start, end, check)
             expected = (size if end is None else min(end, size)) - start
             if (first, last - first, len(data)) != (start, expected, expected):
-                raise StoreFailed(wrong_length(expected, len(data)))
+                reason = f"the store sent {len(data)} bytes where {expected} were requested"
+                raise StoreFailed(Failure(reason, True))
             return Body(data, size)
 
         return self._tried(uri, "GET", attempt, left)
@@ -290,10 +276,7 @@ class StoreClient:
                 return found
             delay = wait * random.uniform(0.5, 1.0)
             wait = min(2 * wait, _LONGEST_WAIT)
-            if left is None:
-                threading.Event().wait(delay)
-            else:
-                left.wait(delay)
+            (left or threading.Event()).wait(delay)
 
     def _may_try_again(self, failure: Failure, attempts: int, left: threading.Event | None) -> bool:
         if not failure.again or (left is not None and left.is_set()):

@@ -12,13 +12,9 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
-from typing import Any, Final
+from typing import Final
 
-fcntl: Any
-try:
-    import fcntl
-except ImportError:  # Windows has no such locks: nothing is shared safely there
-    fcntl = None
+from icesql.storage.file_lock import fcntl, lock
 
 # A sweep leaves this share of the size.
 _KEPT: Final = 0.9
@@ -35,8 +31,7 @@ class Lease:
         os.makedirs(folder, mode=0o700, exist_ok=True)
         self._path = os.path.join(folder, f"{os.getpid()}-{os.urandom(6).hex()}")
         self._handle: int | None = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        if fcntl is not None:
-            fcntl.flock(self._handle, fcntl.LOCK_EX)
+        lock(self._handle)
 
     def close(self) -> None:
         """End the lease. Harmless when repeated."""
@@ -201,14 +196,7 @@ class Eviction:
         """Hold the lock of a file; gives False where another holds it and ``wait`` is off."""
         handle = os.open(os.path.join(self.folder, name), os.O_RDWR | os.O_CREAT, 0o600)
         try:
-            if fcntl is not None:
-                how = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
-                try:
-                    fcntl.flock(handle, how if wait else how | fcntl.LOCK_NB)
-                except BlockingIOError:
-                    yield False
-                    return
-            yield True
+            yield lock(handle, shared=shared, wait=wait)
         finally:
             os.close(handle)
 
@@ -232,9 +220,6 @@ def _is_held(path: str) -> bool:
         return True
     handle = os.open(path, os.O_RDWR)
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
+        return not lock(handle, wait=False)
     finally:
         os.close(handle)
-    return False

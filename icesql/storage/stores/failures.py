@@ -22,6 +22,15 @@ _MISSING: Final = frozenset({"", "NoSuchKey", "BlobNotFound", "notFound", "PathN
 _DENIED: Final = frozenset({"AccessDenied", "AuthorizationPermissionMismatch", "forbidden"})
 _EXPIRED: Final = frozenset({"ExpiredToken", "InvalidToken", "TokenRefreshRequired"})
 _LONGEST: Final = 500
+# Why there was no answer, by words of the client's exceptions.
+_REASONS: Final = {
+    "the store did not answer in time": ("TimedOut", "kind: Timeout"),
+    "the answer was cut off": ("IncompleteBody", "kind: Body"),
+    "the store cannot be reached": ("ConnectionRefused", "kind: Connect"),
+    "the store sent other bytes than requested": (
+        "NotPartial", "UnexpectedRange", "InvalidRangeRequest",
+    ),
+}  # fmt: skip
 
 
 class RefusedError(StorageError):
@@ -88,22 +97,12 @@ def _without_credentials(found: re.Match[str] | None, text: str) -> Failure:
 def _without_answer(error: BaseException, text: str) -> Failure:
     if isinstance(error, FileNotFoundError):
         return Failure(VANISHED, False, 404, True)
-    if "TimedOut" in text or "kind: Timeout" in text:
-        return Failure("the store did not answer in time", True)
-    if "IncompleteBody" in text or "kind: Body" in text:
-        return Failure("the answer was cut off", True)
-    if "ConnectionRefused" in text or "kind: Connect" in text:
-        return Failure("the store cannot be reached", True)
-    if any(name in text for name in ("NotPartial", "UnexpectedRange", "InvalidRangeRequest")):
-        return Failure("the store sent other bytes than requested", True)
+    for reason, names in _REASONS.items():
+        if any(name in text for name in names):
+            return Failure(reason, True)
     first = text.partition("\n")[0]
     network = "HTTP error" in first or "HttpError" in text or "ConnectionReset" in text
     return Failure(first[:_LONGEST] or type(error).__name__, network)
-
-
-def wrong_length(expected: int, found: int) -> Failure:
-    """The failure of a response whose length is not the requested one."""
-    return Failure(f"the store sent {found} bytes where {expected} were requested", True)
 
 
 def _code_and_message(body: str) -> tuple[str, str]:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from functools import partial
 from io import BytesIO
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from icesql.context import QueryContext
 from icesql.errors import CorruptFileError
@@ -42,15 +42,12 @@ class OtherLength(CorruptFileError):
         self.length, self.expected = length, expected
         super().__init__(path, f"it has {length} bytes where its table says {expected}")
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.path, self.length, self.expected)
-
 
 class StoredFile:
     """See the module; safe for threads. ``length`` is the true one once something was fetched.
 
-    ``whole`` fetches everything with the first request. Reads raise StorageError, CorruptFileError
-    if the object does not have the recorded length, and QueryCancelledError.
+    With ``whole`` everything comes with the first request. Reads raise StorageError,
+    CorruptFileError if the object does not have the recorded length, and QueryCancelledError.
     """
 
     def __init__(
@@ -63,7 +60,7 @@ class StoredFile:
         whole: bool = False,
     ) -> None:
         self._files, self.uri, self.length, self._query = files, uri, length, query
-        self._whole = whole
+        self.is_whole = whole
         low = query is not None and query.settings.memory_limit < _LOW_MEMORY
         self._step = 2 * PART_BYTES if low else 1 << 62
         self._shelf: Shelf | None = files.shelf(uri)
@@ -72,11 +69,6 @@ class StoredFile:
         self._memory: dict[Part, memoryview] = {}
         self._pending: dict[Part, Request[memoryview]] = {}
         self._lock = threading.Lock()
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether everything comes with the first request."""
-        return self._whole
 
     @property
     def kept_name(self) -> str:
@@ -144,9 +136,9 @@ class StoredFile:
             return pieces
 
     def _ask(self, first: int, end: int) -> list[Part]:
-        if self._whole:
+        if self.is_whole:
             first, end = 0, self.length
-        parts = [(first, end)] if self._whole else list(split(first, end))
+        parts = [(first, end)] if self.is_whole else list(split(first, end))
         for part in parts:
             if part not in self._pending:
                 self._pending[part] = request_pool().submit(
@@ -168,7 +160,7 @@ class StoredFile:
             request.give(body.data)
             # A disk that is full, or missing, only makes reading slower.
             with suppress(OSError):
-                if self._whole:
+                if self.is_whole:
                     self._shelf.put_whole(self._name, body.data)
                 else:
                     self._shelf.put_part(self._name, first, body.data)
@@ -229,7 +221,7 @@ class StoredFile:
             return held[begin - part[0] : stop - part[0]]
         found = None
         if self._shelf is not None:
-            if self._whole:
+            if self.is_whole:
                 if place := self._shelf.whole(self._name, self.length):
                     from icesql.storage.stores.blocks import read_own
 
@@ -245,7 +237,7 @@ class StoredFile:
     def _parts_on_disk(self) -> list[Part]:
         if self._shelf is None:
             return []
-        if self._whole:
+        if self.is_whole:
             there = self._shelf.whole(self._name, self.length)
             return [(0, self.length)] if there else []
         return [part for part in self._shelf.parts(self._name) if part[1] <= self.length]

@@ -33,11 +33,8 @@ class Lease:
         self._tried: float | None = None
         self._problem: str | None = None
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {"_properties": self._properties, "_renew": self._renew}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__init__(state["_properties"], state["_renew"])  # type: ignore[misc]
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self._properties, self._renew)
 
     def current(self) -> Mapping[str, str]:
         """The properties to use now, renewed shortly before they expire.
@@ -89,13 +86,13 @@ class Lease:
             self._properties = found
 
 
-def expires_at(properties: Mapping[str, str]) -> float | None:
+def expires_at(properties: Mapping[str, Any]) -> float | None:
     """When the first of the credentials expires, in seconds since 1970; None without a time."""
     found = []
     for name, value in properties.items():
         if any(name.endswith(end) or f"{end}." in name for end in _EXPIRES):
             try:
-                found.append(int(value) / 1000)
+                found.append(int(str(value)) / 1000)
             except ValueError:
                 continue
     return min(found, default=None)

@@ -67,7 +67,7 @@ def profile_credentials(name: str | None) -> ProfileCredentials | None:
 _CONNECT_SECONDS: Final = 5.0
 _REQUEST_SECONDS: Final = 30.0
 # icesql retries itself: its retries are counted, have a budget and end with the query.
-ONE_TRY: Final = {"max_retries": 0, "retry_timeout": timedelta(seconds=60)}
+_ONE_TRY: Final = {"max_retries": 0, "retry_timeout": timedelta(seconds=60)}
 
 
 def first(properties: Mapping[str, str], *names: str) -> str | None:
@@ -94,9 +94,16 @@ def timeouts(properties: Mapping[str, str]) -> tuple[float, float]:
     return connect, float(properties.get("s3.request-timeout") or _REQUEST_SECONDS)
 
 
-def client_options(properties: Mapping[str, str], endpoint: str | None) -> dict[str, Any]:
-    """Of obstore's HTTP client; ``endpoint`` None is the store's own, by https."""
-    connect, request = timeouts(properties)
+def made(
+    kind: Any,
+    bucket: str,
+    given: Mapping[str, str],
+    endpoint: str | None,
+    config: Mapping[str, Any],
+    provider: Any = None,
+) -> Any:
+    """The client of this kind for a bucket; ``endpoint`` None is the store's own, by https."""
+    connect, request = timeouts(given)
     options: dict[str, Any] = {
         "connect_timeout": timedelta(seconds=connect),
         "timeout": timedelta(seconds=request),
@@ -105,9 +112,15 @@ def client_options(properties: Mapping[str, str], endpoint: str | None) -> dict[
     }
     if endpoint is not None and endpoint.startswith("http://"):
         options["allow_http"] = True
-    if proxy := properties.get("s3.proxy-uri"):
+    if proxy := given.get("s3.proxy-uri"):
         options["proxy_url"] = proxy
-    return options
+    return kind(
+        bucket,
+        config=config,
+        client_options=options,
+        retry_config=_ONE_TRY,
+        credential_provider=provider,
+    )
 
 
 def fixed(**credential: str | None) -> Callable[[], dict[str, Any]]:
@@ -181,14 +194,7 @@ def _s3(bucket: str, given: Mapping[str, str]) -> Any | None:
             or "",
             token=first(given, "s3.session-token", "client.session-token"),
         )
-    make: Any = store.S3Store
-    return make(
-        bucket,
-        config=options,
-        client_options=client_options(given, endpoint),
-        retry_config=ONE_TRY,
-        credential_provider=provider,
-    )
+    return made(store.S3Store, bucket, given, endpoint, options, provider)
 
 
 def check_signing(given: Mapping[str, str]) -> None:
@@ -235,11 +241,4 @@ def _gcs(bucket: str, given: Mapping[str, str]) -> Any | None:
         options["skip_signature"] = True
     elif token := given.get("gcs.oauth2.token"):
         provider = fixed(token=token)
-    make: Any = store.GCSStore
-    return make(
-        bucket,
-        config=options,
-        client_options=client_options(given, host),
-        retry_config=ONE_TRY,
-        credential_provider=provider,
-    )
+    return made(store.GCSStore, bucket, given, host, options, provider)

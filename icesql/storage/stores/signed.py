@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, Protocol
@@ -12,6 +11,7 @@ from urllib.parse import quote, unquote, urlsplit
 from msgspec import Struct
 
 from icesql.errors import CatalogError, NotSupportedError, StorageError
+from icesql.storage.cache import BoundedCache, kept
 from icesql.storage.open import one_store
 from icesql.storage.stores.client import (
     Received,
@@ -186,8 +186,8 @@ def _base(bucket: str, region: str, properties: Mapping[str, str]) -> str:
     return f"{endpoint}/{bucket}"
 
 
-_pools: Final[dict[tuple[Any, ...], urllib3.PoolManager]] = {}
-_pools_lock: Final = threading.Lock()
+_MOST_POOLS: Final = 32
+_pools: Final = BoundedCache(_MOST_POOLS)
 
 
 def _pool(base: str, properties: Mapping[str, str]) -> urllib3.PoolManager:
@@ -200,14 +200,12 @@ def _pool(base: str, properties: Mapping[str, str]) -> urllib3.PoolManager:
     bundle = first(os.environ, "AWS_CA_BUNDLE", "SSL_CERT_FILE")
     connect, request = timeouts(properties)
     key = os.getpid(), proxy, bundle, connect, request
-    with _pools_lock:
-        found = _pools.get(key)
-        if found is None:
-            found = _pools[key] = connections(
-                proxy,
-                ca_certs=bundle,
-                timeout=urllib3.Timeout(connect=connect, read=request),
-                retries=False,  # those of StoreClient are counted
-                maxsize=_MOST_CONNECTIONS,
-            )
-        return found
+
+    def made() -> tuple[urllib3.PoolManager, int]:
+        timeout = urllib3.Timeout(connect=connect, read=request)
+        # The retries of StoreClient are counted.
+        return connections(
+            proxy, ca_certs=bundle, timeout=timeout, retries=False, maxsize=_MOST_CONNECTIONS
+        ), 1
+
+    return kept(_pools, key, made)
