@@ -248,8 +248,8 @@ def _ping(place: _Place) -> str:
     with without_secrets(place.properties):
         catalog = place.open()
         try:
-            first = getattr(catalog, "first_namespaces", catalog.namespaces)
-            count = len(first())
+            first = getattr(catalog, "namespaces_in", lambda _: catalog.namespaces())
+            count = len(first(()))
         finally:
             catalog.close()
     took = time.monotonic() - began

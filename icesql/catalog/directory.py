@@ -120,10 +120,6 @@ class DirectoryCatalog:
 
     # ------------------------------------------------------------------ changes
 
-    def load_without_waiting(self, identifier: Sequence[str]) -> Table | None:
-        """As ``Catalog.load_without_waiting``: always None, every load may take time."""
-        return None
-
     def swap(
         self, identifier: Sequence[str], base_location: str | None, change: TableChange
     ) -> Swap:
@@ -161,7 +157,7 @@ class DirectoryCatalog:
 
     def drop(self, identifier: Sequence[str], *, purge: bool = False) -> None:
         """As ``Catalog.drop``; NotSupportedError without ``purge``: the table is its files."""
-        from icesql.catalog.writes.directory import remove_table
+        import shutil
 
         name = ".".join(identifier)
         if not purge:
@@ -172,7 +168,11 @@ class DirectoryCatalog:
         folder = self._resolve(tuple(identifier))
         if folder is None or not _is_table(folder):
             raise not_found(tuple(identifier), self.tables(), f"warehouse {self.folder}")
-        remove_table(folder)
+        with storage_errors(folder):
+            # Metadata first: a partly deleted folder is no table.
+            gone = os.path.join(folder, f".{os.urandom(16).hex()}.gone")
+            os.rename(os.path.join(folder, "metadata"), gone)
+            shutil.rmtree(folder)
 
     def rename(self, identifier: Sequence[str], new: Sequence[str]) -> None:
         """NotSupportedError: the folder of the files determines the name of such a table."""
@@ -183,24 +183,37 @@ class DirectoryCatalog:
 
     def create_namespace(self, namespace: Sequence[str]) -> None:
         """As ``Catalog.create_namespace``: a folder."""
-        from icesql.catalog.writes import directory
-
-        directory.create_namespace(self._folder_of(namespace), tuple(namespace))
+        folder = self._folder_of(namespace)
+        with storage_errors(folder):
+            try:
+                os.makedirs(os.path.dirname(folder), exist_ok=True)
+                os.mkdir(folder)
+            except FileExistsError as error:
+                raise CatalogError(f"namespace {'.'.join(namespace)} already exists") from error
 
     def drop_namespace(self, namespace: Sequence[str]) -> None:
         """As ``Catalog.drop_namespace``."""
-        from icesql.catalog.writes import directory
-
-        folder = self._resolve(tuple(namespace)) if namespace else None
+        folder, name = self._resolve(tuple(namespace)) if namespace else None, ".".join(namespace)
         if folder is None or _is_table(folder):
-            raise CatalogError(f"namespace {'.'.join(namespace)} not found")
-        directory.drop_namespace(folder, tuple(namespace))
+            raise CatalogError(f"namespace {name} not found")
+        with storage_errors(folder):
+            try:
+                os.rmdir(folder)
+            except OSError as error:
+                if os.path.isdir(folder) and os.listdir(folder):
+                    raise CatalogError(f"namespace {name} is not empty") from error
+                raise
 
     def _folder_of(self, identifier: Sequence[str]) -> str:
-        """The folder of a table or namespace of that name, whether or not it exists."""
-        from icesql.catalog.writes.directory import check_parts
+        """The folder of a table or namespace of that name, whether or not it exists.
 
-        check_parts(identifier)
+        Raises CatalogError for names that cannot be folder names, or are hidden ones.
+        """
+        for part in identifier:
+            if part in ("", ".", "..") or part[0] in "._" or "/" in part or "\0" in part:
+                raise CatalogError(
+                    f'"{part}" cannot be a name in a warehouse folder, where names are folders'
+                )
         folder = os.path.abspath(self.folder)
         for part in identifier[:-1]:
             found = os.path.join(folder, part)

@@ -10,9 +10,7 @@ from icesql.errors import CatalogError, TableNotFoundError, similar_names
 from icesql.quoting import quoted
 
 if TYPE_CHECKING:
-    from icesql.catalog.table import Catalog
-
-Identifier = tuple[str, ...]
+    from icesql.catalog.table import Catalog, Identifier
 
 # A limit that stops at lists without an end; longer lists are of no use to a reader.
 MOST_NAMES: Final = 1_000_000
@@ -54,9 +52,7 @@ def all_namespaces(
     return sorted(found)
 
 
-def matching(
-    wanted: Sequence[str], candidates: Iterable[tuple[str, ...]]
-) -> tuple[str, ...] | None:
+def matching(wanted: Sequence[str], candidates: Iterable[Identifier]) -> Identifier | None:
     """The candidate equal to ``wanted``, else the only case-insensitive match, else None."""
     name = tuple(wanted)
     folded = [part.casefold() for part in name]
@@ -67,7 +63,7 @@ def matching(
 
 
 def not_found(
-    wanted: Sequence[str], candidates: Iterable[tuple[str, ...]], where: str, hint: str = ""
+    wanted: Sequence[str], candidates: Iterable[Identifier], where: str, hint: str = ""
 ) -> TableNotFoundError:
     """The error for a name that ``where`` (such as "catalog prod") does not have.
 
@@ -88,7 +84,8 @@ def not_found(
         space = tuple(wanted[:-1])
         there = any(one[: len(space)] == space for one in tables)
         lacks = "" if there or not names else f'has no namespace "{".".join(space)}", it '
-        hint = f"{where} {lacks}has {_count(names)}"
+        shown = ", ".join(sorted(names)[:5]) or "no tables"
+        hint = f"{where} {lacks}has {shown}{', …' if len(names) > 5 else ''}"
     return TableNotFoundError(text, similar=similar, hint=hint)
 
 
@@ -135,10 +132,3 @@ def _near_tables(
     hint = f'catalog {catalog.name} has no namespace "{".".join(above)}"'
     listed = ", ".join(similar or sorted(names)[:5])
     return near, f"{hint}; {'near it is' if similar else 'it has'}: {listed}"
-
-
-def _count(names: list[str]) -> str:
-    if not names:
-        return "no tables"
-    shown = ", ".join(sorted(names)[:5])
-    return f"{shown}{', …' if len(names) > 5 else ''}"

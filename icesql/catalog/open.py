@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
+from typing import Any, Final
 
 from icesql.catalog.current_metadata import (
     find_current_metadata,
@@ -19,10 +20,13 @@ from icesql.errors import (
     CatalogError,
     CorruptFileError,
     TableNotFoundError,
+    similar_names,
 )
 from icesql.storage.cache import BoundedCache
-from icesql.storage.open import Storage, is_local, local_spellings, storage_errors
+from icesql.storage.open import Storage, existing, is_local, local_spellings, storage_errors
 from icesql.storage.roots import Roots
+
+_REST: Final = "pyiceberg.catalog.rest.RestCatalog"
 
 
 def open_table(
@@ -127,11 +131,58 @@ def open_catalog(
         if files:
             return own(os.path.join(folder, files[0]))
         return DirectoryCatalog(folder, name, properties=properties, cache=cache, confine=confine)
+    given = dict[str, Any](properties or {})
+    if uri is not None:
+        given["uri"] = uri
+    if place is not None:
+        given["warehouse"] = place
+    return _of_name(name, given, cache, confine)
+
+
+def _of_name(
+    name: str | None, given: dict[str, Any], cache: BoundedCache | None, confine: bool | Roots
+) -> Catalog:
+    """The catalog that PyIceberg's configuration calls ``name``, with ``given`` on top.
+
+    Raises CatalogError that lists the configured names for an unknown one.
+    """
+    from icesql.catalog.configuration import configuration, kind_of
+
+    config, is_named = configuration(), name is not None
+    name = name or config.default_name
+    configured = config.catalog(name)
+    if not configured and not given:
+        known = sorted(config.catalogs)
+        near = similar_names(name, known)
+        hint = (
+            f"did you mean {near[0]}?"
+            if near
+            else f"configured are: {', '.join(known)}"
+            if known
+            else "none is configured; write one into .pyiceberg.yaml or name a warehouse folder"
+        )
+        raise CatalogError(f'no catalog "{name}"; {hint}')
+    merged: dict[str, Any] = {
+        **{key: v if isinstance(v, Mapping) else str(v) for key, v in configured.items()},
+        **given,
+    }
+    if merged.get("type", "sql").lower() == "sql" and "py-catalog-impl" not in merged:
+        from icesql.catalog.sqlite import SqliteCatalog, sqlite_file
+
+        file = sqlite_file(merged["uri"]) if "uri" in merged else None
+        if file is not None:
+            return SqliteCatalog(file, name, properties=merged, cache=cache, confine=confine)
+    if merged.get("py-catalog-impl") == _REST:
+        merged = {**merged, "type": "rest"}
+        del merged["py-catalog-impl"]
+    if kind_of(merged) == "rest" and merged.get("uri") and "py-catalog-impl" not in merged:
+        # Whatever its authentication.
+        from icesql.catalog.rest.catalog import RestCatalog
+
+        return RestCatalog(name, merged, cache, confine)
     from icesql.catalog.pyiceberg import open_pyiceberg
 
-    return open_pyiceberg(
-        name, uri=uri, warehouse=place, properties=properties, cache=cache, confine=confine
-    )
+    return open_pyiceberg(name, given, merged, cache, confine, is_named=is_named)
 
 
 def _configured(name: str | None) -> bool:
@@ -144,8 +195,7 @@ def _configured(name: str | None) -> bool:
 
 def _local(path: str) -> str:
     """An absolute local path of a plain or ~ path or a file: URI, the spelling that exists."""
-    places = local_spellings(os.path.expanduser(path))
-    return next((place for place in places if os.path.exists(place)), places[0])
+    return existing(local_spellings(os.path.expanduser(path)))
 
 
 def _metadata_location(text: str, storage: Storage) -> str:

@@ -14,12 +14,13 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final
 
 from icesql.catalog.client_errors import is_foreign, is_missing, translated
-from icesql.catalog.configuration import configuration, kind_of
+from icesql.catalog.configuration import kind_of
 from icesql.catalog.identifiers import all_namespaces, other_spelling
 from icesql.catalog.properties import names_code, of_storage
 from icesql.catalog.rest.storage_properties import storage_properties
 from icesql.catalog.table import Catalog, Identifier, Table, confining_roots, table_from_metadata
 from icesql.catalog.view import StoredView
+from icesql.catalog.writes.pyiceberg import PyIcebergChanges
 from icesql.errors import (
     CatalogError,
     Error,
@@ -28,7 +29,6 @@ from icesql.errors import (
     StorageError,
     TableNotFoundError,
     UnsupportedTableError,
-    similar_names,
 )
 from icesql.iceberg.metadata.table_metadata import parse_metadata
 from icesql.iceberg.metadata.view_metadata import parse_view
@@ -42,9 +42,7 @@ if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog as ForeignCatalog
     from pyiceberg.table import Table as ForeignTable
 
-    from icesql.catalog.writes.change import Place, Swap, TableChange
 
-_REST: Final = "pyiceberg.catalog.rest.RestCatalog"
 # Properties that determine the kind of a catalog.
 _KINDS_SAID: Final = frozenset({"uri", "type", "py-catalog-impl"})
 # Arguments of PyIceberg's catalogs that are not properties.
@@ -55,57 +53,18 @@ _NO_SUCH_TABLE: Final = ("NoSuchTableError", "NoSuchNamespaceError", "NoSuchIden
 
 
 def open_pyiceberg(
-    name: str | None = None,
-    *,
-    uri: str | None = None,
-    warehouse: str | None = None,
-    properties: Mapping[str, str] | None = None,
+    name: str,
+    given: dict[str, Any],
+    merged: dict[str, Any],
     cache: BoundedCache | None = None,
     confine: bool | Roots = False,
+    *,
+    is_named: bool = True,
 ) -> Catalog:
-    """The catalog that PyIceberg's configuration calls ``name``, with the arguments on top.
+    """The catalog with the properties ``given``, ``merged`` with those that are configured.
 
-    SQLite and REST catalogs are opened by icesql itself, without PyIceberg. Raises CatalogError
-    that lists the configured names for an unknown one.
+    Unless it ``is_named``, a database chooses the name, if it holds only one catalog.
     """
-
-    given = dict(properties or {})
-    if uri is not None:
-        given["uri"] = uri
-    if warehouse is not None:
-        given["warehouse"] = warehouse
-    config = configuration()
-    unnamed = name is None
-    name = name or config.default_name
-    configured = config.catalog(name)
-    if not configured and not given:
-        known = sorted(config.catalogs)
-        near = similar_names(name, known)
-        hint = (
-            f"did you mean {near[0]}?"
-            if near
-            else f"configured are: {', '.join(known)}"
-            if known
-            else "none is configured; write one into .pyiceberg.yaml or name a warehouse folder"
-        )
-        raise CatalogError(f'no catalog "{name}"; {hint}')
-    merged: dict[str, Any] = {
-        **{key: v if isinstance(v, Mapping) else str(v) for key, v in configured.items()},
-        **given,
-    }
-    if merged.get("type", "sql").lower() == "sql" and "py-catalog-impl" not in merged:
-        from icesql.catalog.sqlite import SqliteCatalog, sqlite_file
-
-        file = sqlite_file(merged["uri"]) if "uri" in merged else None
-        if file is not None:
-            return SqliteCatalog(file, name, properties=merged, cache=cache, confine=confine)
-    if merged.get("py-catalog-impl") == _REST:
-        merged = {**merged, "type": "rest"}
-        del merged["py-catalog-impl"]
-    if _is_rest(merged):
-        from icesql.catalog.rest.catalog import RestCatalog
-
-        return RestCatalog(name, merged, cache, confine)
     what = f"catalog {name}"
     if _KINDS_SAID.isdisjoint(merged):
         raise CatalogError(_no_kind(what, merged))
@@ -118,12 +77,11 @@ def open_pyiceberg(
     if "uri" in merged and (driven := _with_driver(str(merged["uri"]), what)) != merged["uri"]:
         given["uri"] = merged["uri"] = driven
     _quiet()
-    secrets: dict[str, Any] = {**configured, **merged}
-    with _translated(what, secrets):
+    with _translated(what, merged):
         from pyiceberg.catalog import load_catalog
 
         foreign = load_catalog(name, **given)
-        held = held_names(foreign) if unnamed else []
+        held = [] if is_named else held_names(foreign)
         if held and name not in held:
             if len(held) > 1:
                 raise CatalogError(
@@ -133,7 +91,7 @@ def open_pyiceberg(
             foreign.close()
             name = held[0]
             foreign = load_catalog(name, **merged)
-    return PyIcebergCatalog(foreign, name, secrets, cache, confine)
+    return PyIcebergCatalog(foreign, name, merged, cache, confine)
 
 
 def _no_kind(what: str, properties: Mapping[str, Any]) -> str:
@@ -150,14 +108,6 @@ def _no_kind(what: str, properties: Mapping[str, Any]) -> str:
         f"{what}: the warehouse {place} alone is no catalog; {hint}. "
         f"To read one table without a catalog, use iceberg_scan('{path}')"
     )
-
-
-def _is_rest(properties: Mapping[str, Any]) -> bool:
-    """True for a REST catalog, which icesql implements itself, whatever its authentication."""
-    uri = str(properties.get("uri") or "")
-    kind = str(properties.get("type") or "").lower()
-    guessed = not kind and uri.startswith(("http://", "https://"))
-    return "py-catalog-impl" not in properties and (kind == "rest" or guessed) and bool(uri)
 
 
 def held_names(foreign: Any) -> list[str]:
@@ -189,7 +139,7 @@ def _quiet() -> None:
             logger.addHandler(logging.NullHandler())
 
 
-class PyIcebergCatalog:
+class PyIcebergCatalog(PyIcebergChanges):
     """A catalog accessed through PyIceberg; icesql parses the metadata files that it can read."""
 
     def __init__(
@@ -210,11 +160,7 @@ class PyIcebergCatalog:
 
     def namespaces(self) -> list[Identifier]:
         """As ``Catalog.namespaces``."""
-        return all_namespaces(self._namespaces_in, f"catalog {self.name}")
-
-    def first_namespaces(self) -> list[Identifier]:
-        """The namespaces of the first level: one request, to check that the catalog responds."""
-        return self._namespaces_in(())
+        return all_namespaces(self.namespaces_in, f"catalog {self.name}")
 
     def tables(self, namespace: Sequence[str] | None = None) -> list[Identifier]:
         """As ``Catalog.tables``."""
@@ -236,10 +182,6 @@ class PyIcebergCatalog:
             wanted = other_spelling(self, wanted, self.empty_hint, error)
             table = self._loaded(wanted)
         return self._table(wanted, table)
-
-    def load_without_waiting(self, identifier: Sequence[str]) -> Table | None:
-        """As ``Catalog.load_without_waiting``: always None, every load may take time."""
-        return None
 
     def _loaded(self, identifier: Identifier) -> ForeignTable:
         """The table as PyIceberg reads it.
@@ -277,58 +219,6 @@ class PyIcebergCatalog:
         metadata = parse_view(data, f"metadata sent by catalog {self.name}")
         return StoredView(tuple(identifier), metadata, self.name)
 
-    def swap(
-        self, identifier: Sequence[str], base_location: str | None, change: TableChange
-    ) -> Swap:
-        """As ``Catalog.swap``, in databases and Glue; NotSupportedError for other kinds."""
-        from icesql.catalog.writes.pyiceberg import swap
-
-        with self._calling():
-            return swap(self._foreign, self.kind, identifier, base_location, change)
-
-    def register(self, identifier: Sequence[str], location: str) -> Swap:
-        """As ``Registering.register``; NotSupportedError for kinds that are only read."""
-        from icesql.catalog.writes.pyiceberg import register
-
-        with self._calling():
-            return register(self._foreign, self.kind, identifier, location)
-
-    def place_new(self, identifier: Sequence[str], change: TableChange) -> Place:
-        """As ``Catalog.place_new``, in databases; NotSupportedError for other kinds."""
-        from icesql.catalog.writes.change import Place
-        from icesql.catalog.writes.new_places import free_location, requested_location
-        from icesql.catalog.writes.pyiceberg import location_of_new
-
-        requested = requested_location(change)
-        with self._calling():
-            location = location_of_new(self._foreign, self.kind, identifier, requested)
-        storage = Storage(of_storage(self._foreign.properties), cache=self.cache)
-        name = ".".join(identifier)
-        return Place(free_location(change, location, storage, name), storage)
-
-    def rename(self, identifier: Sequence[str], new: Sequence[str]) -> None:
-        """As ``Catalog.rename``."""
-        from icesql.catalog.writes.pyiceberg import rename
-
-        with self._calling():
-            rename(self._foreign, self.kind, identifier, new)
-
-    def create_namespace(self, namespace: Sequence[str]) -> None:
-        """As ``Catalog.create_namespace``."""
-        from icesql.catalog.writes.pyiceberg import refuse
-
-        refuse(self.kind, "new namespaces")
-        with self._calling():
-            self._foreign.create_namespace(tuple(namespace))
-
-    def drop_namespace(self, namespace: Sequence[str]) -> None:
-        """As ``Catalog.drop_namespace``."""
-        from icesql.catalog.writes.pyiceberg import refuse
-
-        refuse(self.kind, "dropping namespaces")
-        with self._calling():
-            self._foreign.drop_namespace(tuple(namespace))
-
     def drop(self, identifier: Sequence[str], *, purge: bool = False) -> None:
         """As ``Catalog.drop``."""
         try:
@@ -356,7 +246,8 @@ class PyIcebergCatalog:
             f"{', '.join(others)}; pass that name (--catalog {others[0]})"
         )
 
-    def _namespaces_in(self, above: Identifier) -> list[Identifier]:
+    def namespaces_in(self, above: Identifier) -> list[Identifier]:
+        """The namespaces directly in one, or for () those of the first level: one request."""
         try:
             with self._calling():
                 return [tuple(each) for each in self._foreign.list_namespaces(above)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from msgspec import Struct
@@ -26,7 +26,7 @@ from icesql.storage.open import denied, is_local
 from icesql.storage.roots import Roots
 
 if TYPE_CHECKING:
-    from icesql.catalog.table import Catalog, Table
+    from icesql.catalog.table import Catalog, Identifier, Table
     from icesql.catalog.view import StoredView
     from icesql.context import QueryContext
     from icesql.storage.cache import BoundedCache
@@ -44,7 +44,7 @@ class PlaceOfView(Protocol):
         """The name of a catalog, None for the connection's own."""
 
     @property
-    def namespace(self) -> tuple[str, ...]:
+    def namespace(self) -> Identifier:
         """The namespace of names that have none."""
 
     @property
@@ -66,8 +66,8 @@ class ListedTables(Struct, frozen=True):
     """The tables of ``catalog``; ``refused`` are namespaces whose tables it does not list."""
 
     catalog: str
-    tables: tuple[tuple[str, ...], ...]
-    refused: tuple[tuple[tuple[str, ...], CatalogError], ...] = ()
+    tables: tuple[Identifier, ...]
+    refused: tuple[tuple[Identifier, CatalogError], ...] = ()
 
 
 class SearchPath:
@@ -92,7 +92,7 @@ class SearchPath:
         # The connection's properties, which also open its tables by path.
         self.given: Mapping[str, Any] = dict(properties or {})
         # The target of the last USE: a catalog (None is the connection's own) and a namespace.
-        self.place: tuple[str | None, tuple[str, ...]] = None, ()
+        self.place: tuple[str | None, Identifier] = None, ()
         self._open_catalog, self._opened = open_catalog, False
         self._catalog: Catalog | None = None
         self._closed = False
@@ -109,17 +109,14 @@ class SearchPath:
             raise InterfaceError("the connection is closed")
         if not self._opened:
             made = self._open_catalog(self._cache)
-            # An abandoned query may get here late, after another thread opened or closed it.
-            if not self._take(made) and made is not None:
+            with self._lock:
+                # An abandoned query may get here late, after another thread opened or closed it.
+                is_late = self._opened
+                if not is_late:
+                    self._catalog, self._opened = made, True
+            if is_late and made is not None:
                 made.close()
         return self._catalog
-
-    def _take(self, made: Catalog | None) -> bool:
-        with self._lock:
-            if self._opened:
-                return False
-            self._catalog, self._opened = made, True
-            return True
 
     @property
     def storage_properties(self) -> list[Mapping[str, Any]]:
@@ -188,8 +185,9 @@ class SearchPath:
         if place is None and self.is_near(parts, path):
             return self.open_table(parts, path)
         is_own = not (place or path or self.place[0] or self._registered_path(parts))
-        own = self._seen(self._catalog) if is_own else None
-        found = None if own is None else own.load_without_waiting((*self.place[1], *parts))
+        own = self._catalog if is_own else None
+        at_once = None if own is None else getattr(self._seen(own), "load_without_waiting", None)
+        found = None if at_once is None else at_once((*self.place[1], *parts))
         if found is not None:
             return self._noted(found)
         return query.wait_for(lambda: self.open_table(parts, path, place))
@@ -204,25 +202,11 @@ class SearchPath:
         """
         from icesql.catalog.view import with_views
 
-        name = tuple(parts)
-        used, namespace = self.place if place is None else (place.catalog, place.namespace)
-        stored = place is not None and place.stored
-        candidates: list[tuple[str | None, tuple[str, ...]]] = []
-        if used is not None:
-            candidates += [(used, each) for each in _meant(name, namespace, stored)]
-            namespace = ()
-        own = _reached(self.catalog, name, used, stored)
-        if own is not None:
-            candidates += [(None, each) for each in _meant(name, namespace, stored)]
-            if len(name) > 1 and name[0].lower() == own.name.lower():
-                candidates.append((None, name[1:]))
-        if len(name) > 2:
-            candidates.append((name[0], name[1:]))
-        for catalog, identifier in candidates:
-            held = with_views(own if catalog is None else self._others.named(catalog))
+        for name, catalog, identifier in self._candidates(tuple(parts), place):
+            held = with_views(catalog)
             found = None if held is None else held.load_view(identifier)
             if found is not None:
-                return found, catalog
+                return found, name
         return None
 
     def is_near(self, parts: Sequence[str], path: str | None = None) -> bool:
@@ -269,14 +253,23 @@ class SearchPath:
         catalog = self._named(name)
         is_own = catalog is self._catalog
         shown = catalog.name if is_own else str(name)
-        identifiers, refused = _listed(catalog)
+        refused: list[tuple[Identifier, CatalogError]] = []
+        try:
+            identifiers = catalog.tables(None)
+        except CatalogError:
+            identifiers = []  # one of its namespaces may belong to another user
+            for each in [(), *catalog.namespaces()]:
+                try:
+                    identifiers += catalog.tables(each)
+                except CatalogError as error:
+                    refused.append((each, error))
         tables = [
             each
             if is_own and self.place == (None, ()) and not self._registered_path(each)
             else (shown, *each)
             for each in identifiers
         ]
-        return ListedTables(shown, tuple(tables), refused)
+        return ListedTables(shown, tuple(tables), tuple(refused))
 
     def catalog_kinds(self) -> dict[str, str]:
         """The catalogs that SQL may name and what kind each is, the connection's own first."""
@@ -289,7 +282,7 @@ class SearchPath:
             if name not in kinds
         }
 
-    def place_of(self, parts: tuple[str, ...]) -> tuple[Catalog, tuple[str, ...], str | None]:
+    def place_of(self, parts: Identifier) -> tuple[Catalog, Identifier, str | None]:
         """Split the name of a namespace into a catalog, the rest, and the catalog's name.
 
         The catalog's name is None for the connection's own catalog. If the first part is both a
@@ -311,7 +304,7 @@ class SearchPath:
             raise _no_catalog(parts[0] if parts else "", self.catalog_kinds())
         return other, parts[1:], first
 
-    def find_place(self, parts: tuple[str, ...]) -> tuple[str | None, tuple[str, ...]]:
+    def find_place(self, parts: Identifier) -> tuple[str | None, Identifier]:
         """Resolve a name of USE: a catalog (None is the connection's own) and a namespace.
 
         Raises ProgrammingError.
@@ -343,7 +336,7 @@ class SearchPath:
         with self._lock:
             self._catalog, self._opened = None, True
 
-    def _table(self, parts: tuple[str, ...], path: str | None, view: PlaceOfView | None) -> Table:
+    def _table(self, parts: Identifier, path: str | None, view: PlaceOfView | None) -> Table:
         from icesql.catalog.open import denied_path, open_table
 
         stored = view is not None and view.stored
@@ -365,14 +358,11 @@ class SearchPath:
                 within=allowed if path is not None and isinstance(allowed, Roots) else None,
                 confine=confine or lent,
             )
-        here = self.place if view is None else (view.catalog, view.namespace)
-        return self._catalog_table(parts, here, stored)[1]
+        return self._catalog_table(parts, view)[1]
 
-    def _seen(self, catalog: Catalog | None) -> Catalog | None:
+    def _seen(self, catalog: Catalog) -> Catalog:
         transaction = self._transaction()
-        if catalog is None or transaction is None:
-            return catalog
-        return transaction.catalog(catalog)
+        return catalog if transaction is None else transaction.catalog(catalog)
 
     def _registered_path(self, parts: Sequence[str]) -> str | None:
         if len(parts) != 1:
@@ -384,64 +374,55 @@ class SearchPath:
 
     def _catalog_table(
         self,
-        parts: tuple[str, ...],
-        place: tuple[str | None, tuple[str, ...]],
-        view: bool = False,
+        parts: Identifier,
+        view: PlaceOfView | None = None,
         *,
         load: Load = lambda catalog, identifier: catalog.load(identifier),
     ) -> tuple[Catalog, Table]:
-        catalog = self._seen(_reached(self.catalog, parts, place[0], view))
-        name = ".".join(parts)
-        used, namespace = place
-        missing: dict[tuple[str, ...], TableNotFoundError] = {}
-        if used is not None and (current := self._seen(self._others.named(used))) is not None:
-            for candidate in _meant(parts, namespace, view):
-                try:
-                    return current, load(current, candidate)
-                except TableNotFoundError as error:
-                    missing.setdefault(parts, error)
-            namespace = ()
-        if catalog is None:
-            other = self._seen(self._others.named(parts[0])) if len(parts) > 2 else None
-            if other is not None:
-                return other, _load_from(other, parts, load)
-            if parts in missing:
-                raise missing[parts]
-            raise TableNotFoundError(
-                name,
-                similar=similar_names(name, self._registered),
-                hint="connect with a catalog or a warehouse, register_table(name, path), "
-                "or read a path with iceberg_scan('path')",
-            )
-        candidates = _meant(parts, namespace, view)
-        if len(parts) > 1 and parts[0].lower() == catalog.name.lower():
-            candidates.append(parts[1:])
-        for candidate in candidates:
+        missing: dict[Identifier, TableNotFoundError] = {}
+        for used, found, identifier in self._candidates(parts, view):
+            catalog = self._seen(found)
             try:
-                return catalog, load(catalog, candidate)
+                return catalog, load(catalog, identifier)
             except TableNotFoundError as error:
-                missing.setdefault(candidate, error)
-        if len(parts) > 2 and (other := self._seen(self._others.named(parts[0]))) is not None:
-            return other, _load_from(other, parts, load)
-        # Two parts are most likely namespace and table, whatever USE has set.
-        raise missing[parts if len(parts) > 1 else candidates[0]]
+                if used is not None and len(identifier) < len(parts):
+                    similar = [f"{listed_name(parts[:1])}.{each}" for each in error.similar]
+                    raise TableNotFoundError(
+                        ".".join(parts), similar=similar, hint=error.hint
+                    ) from error
+                missing.setdefault(identifier if used is None else parts, error)
+        if missing:
+            # Two parts are most likely namespace and table, whatever USE has set.
+            raise missing[parts if len(parts) > 1 else next(iter(missing))]
+        name = ".".join(parts)
+        raise TableNotFoundError(
+            name,
+            similar=similar_names(name, self._registered),
+            hint="connect with a catalog or a warehouse, register_table(name, path), "
+            "or read a path with iceberg_scan('path')",
+        )
 
+    def _candidates(
+        self, parts: Identifier, view: PlaceOfView | None
+    ) -> Iterator[tuple[str | None, Catalog, Identifier]]:
+        """What a name may mean, the likeliest first: a catalog, and the identifier there.
 
-def _listed(
-    catalog: Catalog,
-) -> tuple[list[tuple[str, ...]], tuple[tuple[tuple[str, ...], CatalogError], ...]]:
-    try:
-        return catalog.tables(None), ()
-    except CatalogError:
-        spaces = catalog.namespaces()  # one of them may belong to another user
-    found: list[tuple[str, ...]] = []
-    refused: list[tuple[tuple[str, ...], CatalogError]] = []
-    for each in [(), *spaces]:
-        try:
-            found += catalog.tables(each)
-        except CatalogError as error:
-            refused.append((each, error))
-    return found, tuple(refused)
+        The catalog's name comes first, None for the connection's own.
+        """
+        used, namespace = self.place if view is None else (view.catalog, view.namespace)
+        stored = view is not None and view.stored
+        own = _reached(self.catalog, parts, used, stored)
+        if used is not None and (current := self._others.named(used)) is not None:
+            for each in _meant(parts, namespace, stored):
+                yield used, current, each
+            namespace = ()
+        if own is not None:
+            for each in _meant(parts, namespace, stored):
+                yield None, own, each
+            if len(parts) > 1 and parts[0].lower() == own.name.lower():
+                yield None, own, parts[1:]
+        if len(parts) > 2 and (other := self._others.named(parts[0])) is not None:
+            yield parts[0], other, parts[1:]
 
 
 def _no_catalog(name: str, kinds: Mapping[str, str]) -> ProgrammingError:
@@ -450,9 +431,7 @@ def _no_catalog(name: str, kinds: Mapping[str, str]) -> ProgrammingError:
     return ProgrammingError(f'no catalog "{name}"; {hint}')
 
 
-def _meant(
-    parts: tuple[str, ...], namespace: tuple[str, ...], stored: bool
-) -> list[tuple[str, ...]]:
+def _meant(parts: Identifier, namespace: Identifier, stored: bool) -> list[Identifier]:
     """The full names that a name may resolve to, the likeliest first.
 
     By the view spec, the namespace of a view applies only to names without a namespace.
@@ -462,7 +441,7 @@ def _meant(
 
 
 def _reached(
-    own: Catalog | None, parts: tuple[str, ...], used: str | None, stored: bool
+    own: Catalog | None, parts: Identifier, used: str | None, stored: bool
 ) -> Catalog | None:
     """The connection's own catalog; None for a view of another one that does not name it."""
     is_named = own is not None and len(parts) > 2 and parts[0].lower() == own.name.lower()
@@ -476,12 +455,3 @@ def forget(names: SearchPath) -> None:
         drop = getattr(each, "forget", None)
         if drop is not None:
             drop()
-
-
-def _load_from(catalog: Catalog, parts: tuple[str, ...], load: Load) -> Table:
-    """A table of another catalog, whose name is the first of ``parts``."""
-    try:
-        return load(catalog, parts[1:])
-    except TableNotFoundError as error:
-        similar = [f"{listed_name(parts[:1])}.{each}" for each in error.similar]
-        raise TableNotFoundError(".".join(parts), similar=similar, hint=error.hint) from error

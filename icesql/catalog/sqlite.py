@@ -6,6 +6,7 @@ import os
 import re
 import sqlite3
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote
 
@@ -21,9 +22,11 @@ from icesql.errors import (
 )
 from icesql.storage.cache import BoundedCache
 from icesql.storage.open import (
+    METADATA_BYTES,
     Reroot,
     Storage,
     components,
+    existing,
     is_local,
     is_telling,
     local_spellings,
@@ -57,14 +60,13 @@ def sqlite_file(uri: str) -> str | None:
     if found is None:
         if not is_local(uri) or not uri.lower().endswith(_SUFFIXES):
             return None
-        places = local_spellings(os.path.expanduser(uri))
-        return next((place for place in places if os.path.exists(place)), places[0])
+        return existing(local_spellings(os.path.expanduser(uri)))
     text = found[2].partition("?")[0]
     text = text.removeprefix("file:")
     if text in ("", ":memory:"):
         raise CatalogError(f"{uri}: a SQLite catalog in memory cannot be opened; name a file")
-    places = [os.path.abspath(os.path.expanduser(place)) for place in (text, unquote(text))]
-    return next((place for place in places if os.path.exists(place)), places[0])
+    places = (text, unquote(text))
+    return existing([os.path.abspath(os.path.expanduser(place)) for place in places])
 
 
 def catalog_files(folder: str) -> list[str]:
@@ -153,11 +155,7 @@ class SqliteCatalog:
     def tables(self, namespace: Sequence[str] | None = None) -> list[Identifier]:
         """As ``Catalog.tables``; views are not tables."""
         with opened(self.file) as database:
-            found = self._tables(database)
-        if namespace is None:
-            return found
-        here = tuple(namespace)
-        return [identifier for identifier in found if identifier[:-1] == here]
+            return _directly_in(namespace, self._tables(database))
 
     def load(self, identifier: Sequence[str]) -> Table:
         """As ``Catalog.load``; UnsupportedTableError for a view."""
@@ -174,7 +172,10 @@ class SqliteCatalog:
         return self._table(wanted, row)
 
     def load_without_waiting(self, identifier: Sequence[str]) -> Table | None:
-        """As ``Catalog.load_without_waiting``; None while a writer has the file, or on failure."""
+        """As ``load`` for an exact name, if that needs no waiting; else None.
+
+        It is None while a writer has the file, or on failure.
+        """
         wanted = tuple(identifier)
         try:
             with self._reader.connection() as database:
@@ -189,18 +190,19 @@ class SqliteCatalog:
 
     def _is_parsed(self, location: str) -> bool:
         """True if the cache has the metadata file of a store."""
-        try:
-            roots = confining_roots(self.confine, location)
-            return is_parsed(location, Storage(self.properties, cache=self.cache, confine=roots))
-        except Error:
-            return False
+        with suppress(Error):
+            return is_parsed(location, self.storage_of(location))
+        return False
+
+    def storage_of(self, location: str) -> Storage:
+        """The storage that reads a metadata file. Raises AccessDeniedError."""
+        roots = confining_roots(self.confine, location)
+        return Storage(self.properties, cache=self.cache, confine=roots)
 
     def _table(self, wanted: Identifier, row: _Row | None) -> Table:
-        def look() -> _Row | None:
-            with opened(self.file) as database:
-                return self._row(database, wanted)
-
-        return read_where_it_is(row or (None, None), lambda row: self._read(wanted, row), look)
+        return read_where_it_is(
+            row or (None, None), lambda row: self._read(wanted, row), lambda: self.row(wanted)
+        )
 
     def _read(self, wanted: Identifier, row: _Row) -> Table:
         location, kind = row
@@ -222,20 +224,21 @@ class SqliteCatalog:
     def views(self, namespace: Sequence[str] | None = None) -> list[Identifier]:
         """As ``HasViews.views``; none in a file of schema V0, which has no views."""
         with opened(self.file) as database:
-            found = self._views(database)
-        here = None if namespace is None else tuple(namespace)
-        return [identifier for identifier in found if here is None or identifier[:-1] == here]
+            return _directly_in(namespace, self._views(database))
 
     def load_view(self, identifier: Sequence[str]) -> StoredView | None:
         """As ``HasViews.load_view``."""
-        from icesql.catalog.view import StoredView, read_view
+        from icesql.catalog.view import StoredView
+        from icesql.iceberg.metadata.view_metadata import parse_view
 
         with opened(self.file) as database:
             found = matching(identifier, self._views(database))
             row = None if found is None else self._row(database, found)
         if found is None or row is None or row[0] is None:
             return None
-        return StoredView(found, read_view(self._find(row[0]), self), self.name)
+        path = self._find(row[0])
+        data = self.storage_of(path).read(path, most=METADATA_BYTES)
+        return StoredView(found, parse_view(data, path), self.name)
 
     # ------------------------------------------------------------------ changes
 
@@ -244,10 +247,20 @@ class SqliteCatalog:
 
         In a copied catalog the metadata lies near the catalog's file, not at the recorded path.
         """
-        with opened(self.file) as database:
-            row = self._row(database, tuple(identifier))
-        if row is not None and row[0] is not None and is_local(row[0]):
-            _check_place(row[0], self, ".".join(identifier))
+        row = self.row(identifier)
+        location = None if row is None else row[0]
+        if location is None or not is_local(location):
+            return
+        try:
+            found = self._find(location)
+        except StorageError:
+            return  # no file was found elsewhere
+        if not any(_in_one_folder(found, place) for place in _places(location, self.file)):
+            raise UnsupportedTableError(
+                f"changing {'.'.join(identifier)} in a copied catalog: {self.file} says that its "
+                f"metadata is {location}, and it was found at {found}; change it through the "
+                "catalog that this one is a copy of, or register it in a new one"
+            )
 
     def swap(
         self, identifier: Sequence[str], base_location: str | None, change: TableChange
@@ -337,6 +350,11 @@ class SqliteCatalog:
         )
         return sorted(_identifier(above, name) for above, name in rows)
 
+    def row(self, identifier: Sequence[str]) -> _Row | None:
+        """The row of a table or view; None if there is none."""
+        with opened(self.file) as database:
+            return self._row(database, tuple(identifier))
+
     def _row(self, database: sqlite3.Connection, identifier: Identifier) -> _Row | None:
         *above, table = identifier
         found = database.execute(
@@ -397,19 +415,6 @@ def _copied(location: str, found: str | None, file: str) -> str | None:
     return near
 
 
-def _check_place(location: str, catalog: SqliteCatalog, name: str) -> None:
-    try:
-        found = catalog._find(location)
-    except StorageError:
-        return  # no file was found elsewhere
-    if not any(_in_one_folder(found, place) for place in _places(location, catalog.file)):
-        raise UnsupportedTableError(
-            f"changing {name} in a copied catalog: {catalog.file} says that its metadata is "
-            f"{location}, and it was found at {found}; change it through the catalog that this one "
-            "is a copy of, or register it in a new one"
-        )
-
-
 def _in_one_folder(one: str, other: str) -> bool:
     """True if two files lie in the same folder, with links resolved."""
     try:
@@ -433,9 +438,8 @@ def place_of(catalog: SqliteCatalog, identifier: Sequence[str], change: TableCha
     from icesql.catalog.writes.new_places import default_location, requested_location
 
     wanted, name = tuple(identifier), ".".join(identifier)
-    with opened(catalog.file) as database:
-        if catalog._row(database, wanted) is not None:
-            raise CatalogError(f"{name} already exists")
+    if catalog.row(wanted) is not None:
+        raise CatalogError(f"{name} already exists")
     if wanted[:-1] and wanted[:-1] not in catalog.namespaces():
         raise CatalogError(
             f"namespace {'.'.join(wanted[:-1])} not found in catalog {catalog.name}; "
@@ -454,6 +458,10 @@ def place_of(catalog: SqliteCatalog, identifier: Sequence[str], change: TableCha
             default_location(given, wanted[-1:]) if given else default_location(warehouse, wanted)
         )
     return Place(location, Storage(catalog.properties, cache=catalog.cache))
+
+
+def _directly_in(namespace: Sequence[str] | None, found: Sequence[Identifier]) -> list[Identifier]:
+    return [each for each in found if namespace is None or each[:-1] == tuple(namespace)]
 
 
 def _identifier(namespace: object, name: object) -> Identifier:

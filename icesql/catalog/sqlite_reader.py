@@ -58,8 +58,7 @@ class SqliteReader:
             raise WouldWait
         if self._database is None or self._opened != identity:
             self._disconnect()
-            uri = f"file:{quote(self._file)}?mode=ro"
-            self._database = connect(uri, uri=True, timeout=0, check_same_thread=False)
+            self._database = connect(self._file, "ro", timeout=0, check_same_thread=False)
             self._opened = identity
             if self._database.execute("PRAGMA journal_mode").fetchone()[0] == "wal":
                 self._disconnect()
@@ -72,9 +71,13 @@ class SqliteReader:
             database.close()
 
 
-def connect(place: str, **options: Any) -> sqlite3.Connection:
-    """As ``sqlite3.connect``; bytes values and text that is not UTF-8 raise DataError."""
-    database: sqlite3.Connection = sqlite3.connect(place, **options)
+def connect(file: str, mode: str, **options: Any) -> sqlite3.Connection:
+    """As ``sqlite3.connect``; bytes values and text that is not UTF-8 raise DataError.
+
+    The mode is "ro" to read, "rw" to write to a file that exists, "rwc" to any.
+    """
+    uri = f"file:{quote(file)}?mode={mode}"
+    database: sqlite3.Connection = sqlite3.connect(uri, uri=True, **options)
     database.text_factory = _text
     database.row_factory = _row
     return database
@@ -83,17 +86,16 @@ def connect(place: str, **options: Any) -> sqlite3.Connection:
 @contextmanager
 def opened(file: str) -> Iterator[sqlite3.Connection]:
     """A connection to a SQLite file, read-only. Raises CatalogError, also for failing queries."""
-    uri = f"file:{quote(file)}?mode=ro"
-    _undo_unfinished(file, _BUSY_SECONDS)
+    _undo_unfinished(file)
     try:
-        with closing(connect(uri, uri=True, timeout=_BUSY_SECONDS)) as database:
+        with closing(connect(file, "ro", timeout=_BUSY_SECONDS)) as database:
             yield database
     except (sqlite3.Error, UnicodeDecodeError) as error:
         # SQLite's messages contain damaged names without escaping.
         raise CatalogError(f"SQLite catalog {file}: {error}") from error
 
 
-def _undo_unfinished(file: str, seconds: float) -> None:
+def _undo_unfinished(file: str) -> None:
     """Roll back the unfinished commit of a writer that was killed.
 
     SQLite does so on any read, but a read-only connection may not, and fails. If the rollback
@@ -102,7 +104,7 @@ def _undo_unfinished(file: str, seconds: float) -> None:
     if os.path.exists(f"{file}-journal"):
         with (
             suppress(sqlite3.Error),
-            closing(connect(f"file:{quote(file)}?mode=rw", uri=True, timeout=seconds)) as database,
+            closing(connect(file, "rw", timeout=_BUSY_SECONDS)) as database,
         ):
             database.execute("SELECT name FROM sqlite_master").fetchone()
 

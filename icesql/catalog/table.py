@@ -107,9 +107,6 @@ class Catalog(Protocol):
     def load(self, identifier: Sequence[str]) -> Table:
         """The current table; TableNotFoundError with the nearest names when there is none."""
 
-    def load_without_waiting(self, identifier: Sequence[str]) -> Table | None:
-        """As ``load`` for an exact name, if that needs no waiting; else None."""
-
     def swap(
         self, identifier: Sequence[str], base_location: str | None, change: TableChange
     ) -> Swap:

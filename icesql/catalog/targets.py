@@ -10,7 +10,7 @@ from icesql.errors import UnsupportedTableError
 
 if TYPE_CHECKING:
     from icesql.catalog.search_path import SearchPath
-    from icesql.catalog.table import Catalog, Table
+    from icesql.catalog.table import Catalog, Identifier, Table
 
 
 def table_to_change(names: SearchPath, parts: Sequence[str]) -> tuple[Catalog, Table]:
@@ -24,13 +24,11 @@ def table_to_change(names: SearchPath, parts: Sequence[str]) -> tuple[Catalog, T
             f"writing to {'.'.join(parts)}, which is registered by its path: no catalog says "
             "which of its metadata files is the current one"
         )
-    catalog, table = names._catalog_table(tuple(parts), names.place, load=load_to_change)
+    catalog, table = names._catalog_table(tuple(parts), load=load_to_change)
     transaction = names._transaction()
     if transaction is not None:
         transaction.check_target(catalog, table.identifier)
-    if table.storage.properties:
-        names._properties[table.name] = table.storage.properties
-    return catalog, table
+    return catalog, names._noted(table)
 
 
 def load_to_change(catalog: Catalog, identifier: Sequence[str]) -> Table:
@@ -42,13 +40,13 @@ def load_to_change(catalog: Catalog, identifier: Sequence[str]) -> Table:
     return found
 
 
-def new_place(names: SearchPath, parts: tuple[str, ...]) -> tuple[Catalog, tuple[str, ...]]:
+def new_place(names: SearchPath, parts: Identifier) -> tuple[Catalog, Identifier]:
     """The catalog and identifier for a new table. Raises ProgrammingError."""
     catalog, namespace = namespace_place(names, parts[:-1])
     return catalog, (*(namespace if len(parts) > 1 else names.place[1]), parts[-1])
 
 
-def make_missing_catalog(names: SearchPath, parts: tuple[str, ...]) -> None:
+def make_missing_catalog(names: SearchPath, parts: Identifier) -> None:
     """Create the SQLite file that the connection's ``uri`` names, for its first namespace."""
     from icesql.catalog.sqlite import sqlite_file
 
@@ -61,7 +59,7 @@ def make_missing_catalog(names: SearchPath, parts: tuple[str, ...]) -> None:
         make_catalog(file)
 
 
-def namespace_place(names: SearchPath, parts: tuple[str, ...]) -> tuple[Catalog, tuple[str, ...]]:
+def namespace_place(names: SearchPath, parts: Identifier) -> tuple[Catalog, Identifier]:
     """The catalog and name of a namespace that need not exist. Raises ProgrammingError."""
     used, others = names.place[0], names._others
     current = None if used is None else others.named(used)

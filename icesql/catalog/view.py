@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from msgspec import Struct
 
-from icesql.catalog.table import Catalog, Identifier, confining_roots
-from icesql.storage.open import METADATA_BYTES, Storage
+from icesql.catalog.table import Catalog, Identifier
 
 if TYPE_CHECKING:
     from icesql.iceberg.metadata.view_metadata import ViewMetadata
@@ -45,15 +44,3 @@ def with_views(catalog: Catalog | None) -> HasViews | None:
     """The catalog, if it is of a kind that has views."""
     found: Any = catalog
     return found if hasattr(catalog, "load_view") else None
-
-
-def read_view(path: str, owner: Any) -> ViewMetadata:
-    """The metadata file of a view. ``owner`` is the catalog that names it.
-
-    Raises CorruptFileError, StorageError, UnsupportedTableError, AccessDeniedError.
-    """
-    from icesql.iceberg.metadata.view_metadata import parse_view
-
-    roots = confining_roots(owner.confine, path)
-    storage = Storage(owner.properties, cache=owner.cache, confine=roots)
-    return parse_view(storage.read(path, most=METADATA_BYTES), path)

@@ -128,15 +128,15 @@ def test_a_database_says_which_catalog_names_it_holds(
     from icesql.catalog.pyiceberg import open_pyiceberg
 
     monkeypatch.setenv("PYICEBERG_HOME", str(tmp_path))
-    given = {"py-catalog-impl": "pyiceberg.catalog.sql.SqlCatalog"}
+    uri = f"sqlite:///{warehouse}/catalog.db"
+    given = {"py-catalog-impl": "pyiceberg.catalog.sql.SqlCatalog", "uri": uri}
     monkeypatch.setattr(
         "pyiceberg.catalog.load_catalog", lambda name, **more: SqlCatalog(name, uri=more["uri"])
     )
-    uri = f"sqlite:///{warehouse}/catalog.db"
-    only = open_pyiceberg(uri=uri, properties=given)
+    only = open_pyiceberg("default", given, given, is_named=False)
     assert ("shop", "orders") in only.tables()
     only.close()
-    other = open_pyiceberg("other", uri=uri, properties=given)
+    other = open_pyiceberg("other", given, given)
     with pytest.raises(TableNotFoundError, match=r'of a catalog "other", but of .*--catalog '):
         other.load(("shop", "orders"))
     other.close()

@@ -21,9 +21,6 @@ class Refusal(CatalogError):
         super().__init__(message)
         self.status, self.kind = status, kind
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (str(self), self.status, self.kind)
-
 
 class NoAnswer(CatalogError):
     """There was no response; ``was_sent`` is False if the request never reached the catalog."""
@@ -31,9 +28,6 @@ class NoAnswer(CatalogError):
     def __init__(self, message: str, was_sent: bool = True) -> None:
         super().__init__(message)
         self.was_sent = was_sent
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (str(self), self.was_sent)
 
 
 # Names of fields, of the specification and of catalogs' extensions, that restrict reading:

@@ -12,9 +12,10 @@ from urllib.parse import urlencode
 
 from icesql.catalog.client_errors import translated
 from icesql.catalog.rest.answers import Request, Sender
-from icesql.catalog.rest.origins import resolved
+from icesql.catalog.rest.origins import block, resolved
 from icesql.errors import CatalogError, MissingExtraError
 from icesql.storage.clean_errors import without_secrets
+from icesql.storage.stores.options import flag
 
 # A token is renewed after this fraction of its lifetime, so that none expires in transit.
 _LIFE: Final = 0.9
@@ -30,9 +31,14 @@ class Auth:
         """Tokens of this session to redact, under property names that mark them as secret."""
         return {}
 
+    def proof(self, client: Sender) -> str:
+        """The value of the header Authorization. Raises CatalogError if there can be none."""
+        return ""
+
     def headers(self, client: Sender, request: Request) -> Mapping[str, str]:
-        """The headers of ``request`` with credentials. Raises CatalogError if there are none."""
-        return request.headers
+        """The headers of ``request`` with credentials. Raises as ``proof``."""
+        proof = self.proof(client)
+        return {**request.headers, "Authorization": proof} if proof else request.headers
 
     def renew(self) -> bool:
         """True if a retry after a 401 will have new credentials."""
@@ -50,9 +56,9 @@ class Bearer(Auth):
         """As ``Auth.secrets``."""
         return {self._name: self._token}
 
-    def headers(self, client: Sender, request: Request) -> Mapping[str, str]:
-        """As ``Auth.headers``."""
-        return {**request.headers, "Authorization": f"Bearer {self.token(client)}"}
+    def proof(self, client: Sender) -> str:
+        """As ``Auth.proof``."""
+        return f"Bearer {self.token(client)}"
 
     def token(self, client: Sender) -> str:
         """The token to send now. Raises CatalogError if the server issues none."""
@@ -70,9 +76,9 @@ class Basic(Auth):
         """As ``Auth.secrets``."""
         return {"authorization": self._header}
 
-    def headers(self, client: Sender, request: Request) -> Mapping[str, str]:
-        """As ``Auth.headers``."""
-        return {**request.headers, "Authorization": self._header}
+    def proof(self, client: Sender) -> str:
+        """As ``Auth.proof``."""
+        return self._header
 
 
 class ClientCredentials(Bearer):
@@ -183,27 +189,25 @@ class ManagedAuth(Auth):
 
     def __init__(self, name: str, chosen: Mapping[str, Any]) -> None:
         kind = str(chosen.get("type"))
-        impl, own = chosen.get("impl"), chosen.get(kind)
+        impl = chosen.get("impl")
         if (kind == "custom") != bool(impl):
             raise CatalogError(f"catalog {name}: auth needs impl for the type custom, and only so")
         self._what, self._chosen, self._sent = f"catalog {name}", dict(chosen), ""
         with self._asking():
             from pyiceberg.catalog.rest.auth import AuthManagerFactory
 
-            given = dict(own) if isinstance(own, Mapping) else {}
-            self._manager = AuthManagerFactory.create(str(impl or kind), given)
+            self._manager = AuthManagerFactory.create(str(impl or kind), dict(block(chosen, kind)))
 
     @property
     def secrets(self) -> Mapping[str, str]:
         """As ``Auth.secrets``."""
         return {"authorization": self._sent} if self._sent else {}
 
-    def headers(self, client: Sender, request: Request) -> Mapping[str, str]:
-        """As ``Auth.headers``."""
+    def proof(self, client: Sender) -> str:
+        """As ``Auth.proof``."""
         with self._asking():
-            proof = self._manager.auth_header()
-        self._sent = proof or ""
-        return {**request.headers, "Authorization": proof} if proof else request.headers
+            self._sent = self._manager.auth_header() or ""
+        return self._sent
 
     @contextmanager
     def _asking(self) -> Iterator[None]:
@@ -220,7 +224,7 @@ def auth_of(name: str, uri: str, properties: Mapping[str, Any]) -> Auth:
         if chosen.get("type") in ("noop", "basic", "oauth2") and not chosen.get("impl"):
             return _chosen(name, chosen)
         return ManagedAuth(name, chosen)
-    if str(properties.get("rest.sigv4-enabled", "")).lower() in ("true", "1"):
+    if flag(properties, "rest.sigv4-enabled"):
         return SigV4(name, properties)
     if properties.get("credential"):
         return _credential(uri, properties)
@@ -249,8 +253,7 @@ def _credential(uri: str, properties: Mapping[str, Any]) -> Auth:
 def _chosen(name: str, auth: Mapping[str, Any]) -> Auth:
     """Authentication by PyIceberg's block ``auth``: a type, and its options under its name."""
     kind = str(auth.get("type"))
-    own = auth.get(kind)
-    own = own if isinstance(own, Mapping) else {}
+    own = block(auth, kind)
 
     def needed(key: str) -> str:
         if not own.get(key):

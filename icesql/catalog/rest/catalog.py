@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, Final
 
 import msgspec
@@ -31,8 +31,6 @@ from icesql.errors import (
     CatalogError,
     UnsupportedTableError,
 )
-from icesql.storage.cache import BoundedCache
-from icesql.storage.roots import Roots
 
 _TABLE: Final = "/v1/{prefix}/namespaces/{namespace}/tables/{table}"
 _REPORT: Final = f"POST {_TABLE}/metrics"
@@ -51,15 +49,9 @@ class RestCatalog(RestServer):
     may_wait = True
     kind = "rest"
 
-    def __init__(
-        self,
-        name: str,
-        properties: Mapping[str, Any],
-        cache: BoundedCache | None = None,
-        confine: bool | Roots = False,
-    ) -> None:
-        super().__init__(name, properties, cache, confine)
-        self._reports = ScanReports(self._post_report)
+    @cached_property
+    def _reports(self) -> ScanReports:
+        return ScanReports(self._post_report)
 
     def __repr__(self) -> str:
         return f"RestCatalog({self.name!r})"
@@ -73,7 +65,10 @@ class RestCatalog(RestServer):
         """
         wanted = tuple(identifier)
         if len(wanted) < 2:
-            raise not_found(wanted, self._all_tables(), f"catalog {self.name}")
+            everything: list[Identifier] = []
+            with suppress(CatalogError):
+                everything = self.tables()
+            raise not_found(wanted, everything, f"catalog {self.name}")
         try:
             return self._load(wanted)
         except Refusal as error:
@@ -82,10 +77,6 @@ class RestCatalog(RestServer):
             if self._is_view(wanted):
                 raise UnsupportedTableError("views of a catalog", table=".".join(wanted)) from error
             return self._load(other_spelling(self, wanted, self.empty_hint, error))
-
-    def load_without_waiting(self, identifier: Sequence[str]) -> Table | None:
-        """As ``Catalog.load_without_waiting``: always None, every load sends a request."""
-        return None
 
     def _is_view(self, identifier: Identifier) -> bool:
         if self.has_endpoint(_VIEW) is False:
@@ -191,11 +182,6 @@ class RestCatalog(RestServer):
         """As ``Catalog.close``."""
         self._reports.close()
         self._client.close()
-
-    def _all_tables(self) -> list[Identifier]:
-        with suppress(CatalogError):
-            return self.tables()
-        return []
 
 
 class Renewal:

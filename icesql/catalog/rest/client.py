@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from icesql.catalog.client_errors import no_answer, short
 from icesql.catalog.rest.answers import Answer, NoAnswer, Refusal, Request
 from icesql.catalog.rest.auth import Auth, Bearer
-from icesql.catalog.rest.origins import redirected
+from icesql.catalog.rest.origins import block, redirected
 from icesql.errors import CatalogError
 from icesql.storage.clean_errors import without_secrets
 from icesql.storage.credentials import redact
@@ -108,7 +108,9 @@ class RestClient:
         sent = {**self._headers, **(headers or {})}
         if data is not None:
             sent["Content-Type"] = "application/json"
-        auth = self._auth_of(token)
+        # As in Java, tokens of tables are used only with authentication by token.
+        by_token = isinstance(self._auth, Bearer)
+        auth = Bearer(token, "token-of-table") if token and by_token else self._auth
         with without_secrets(self._secrets(auth)):
             return self._tried(Request(method, url, sent, data), again or method in _READS, auth)
 
@@ -133,11 +135,6 @@ class RestClient:
         self._pool.clear()
 
     # ------------------------------------------------------------------ tries
-
-    def _auth_of(self, token: str | None) -> Auth:
-        # As in Java, tokens of tables are used only with authentication by token.
-        by_token = isinstance(self._auth, Bearer)
-        return Bearer(token, "token-of-table") if token and by_token else self._auth
 
     def _secrets(self, auth: Auth) -> dict[str, Any]:
         """The secrets to redact from errors."""
@@ -249,10 +246,8 @@ def _pool(uri: str, properties: Mapping[str, Any]) -> urllib3.PoolManager:
 
     from icesql.catalog.rest.sockets import watched
 
-    tls = properties.get("ssl")
-    tls = tls if isinstance(tls, Mapping) else {}
-    client = tls.get("client")
-    client = client if isinstance(client, Mapping) else {}
+    tls = block(properties, "ssl")
+    client = block(tls, "client")
     secure: dict[str, Any] = {}
     if uri.startswith("https"):
         bundle = tls.get("cabundle") or properties.get("ssl.cabundle")

@@ -70,13 +70,8 @@ class Vended(Struct, frozen=True, rename="kebab"):
 
 def fresh_until(loaded: LoadedTable) -> float:
     """When a response must no longer be reused, in seconds since 1970: credentials in it expire."""
-    configurations = [
-        loaded.config or {},
-        *(each.config for each in loaded.storage_credentials or []),
-    ]
-    found = [
-        expires_at({key: str(value) for key, value in each.items()}) for each in configurations
-    ]
+    vended = [each.config for each in loaded.storage_credentials or []]
+    found = map(expires_at, [loaded.config or {}, *vended])
     until = min((each for each in found if each is not None), default=math.inf)
     return until - MARGIN_SECONDS
 

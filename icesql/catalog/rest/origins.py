@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 
 from icesql.errors import CatalogError
 from icesql.storage.credentials import redact
+from icesql.storage.stores.options import flag
 
 _PORTS: Final = {"http": 80, "https": 443}
 # Properties with the user's credentials. Headers that the user sets may contain some, too.
@@ -40,13 +41,18 @@ def is_same_server(url: str, known: Iterable[str]) -> bool:
     return found in own or (found[::2] == ("https", 443) and ("http", found[1], 80) in own)
 
 
+def block(properties: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    """The properties in a property that is a block of some, such as ``ssl``."""
+    found = properties.get(name)
+    return found if isinstance(found, Mapping) else {}
+
+
 def is_proven(properties: Mapping[str, Any]) -> bool:
     """True if requests contain credentials of the user."""
     if any(properties.get(name) for name in _PROOFS):
         return True
-    signed = str(properties.get("rest.sigv4-enabled", "")).lower() in ("true", "1")
-    tls = properties.get("ssl")
-    certified = bool(tls.get("client")) if isinstance(tls, Mapping) else False
+    signed = flag(properties, "rest.sigv4-enabled")
+    certified = bool(block(properties, "ssl").get("client"))
     # Headers of Iceberg's protocol describe the request and contain no credentials.
     headers = [name.lower() for name in properties if name.startswith("header.")]
     named = any(not name.startswith("header.x-iceberg-") for name in headers)

@@ -54,7 +54,7 @@ class RestPlanning:
     """Requests plans for scans of one table; pickled, for a worker, it becomes None."""
 
     def __init__(self, server: RestServer, identifier: Identifier, storage_of: StorageOf) -> None:
-        self._server, self._identifier = server, identifier
+        self.server, self.identifier = server, identifier
         # Makes the storage that opens the files of a plan.
         self.storage_of = storage_of
 
@@ -67,44 +67,6 @@ class RestPlanning:
         """As ``Planning.plan``. An abandoned plan is cancelled on the server."""
         return query.wait_for(lambda: _Plan(self, body, rows_wanted, query).made())
 
-    # Used by _Plan.
-
-    def request(self, kind: Any, method: str, *below: str, **options: Any) -> Any:
-        """Send a request; return the decoded response and its body."""
-        answer = self._server.request(method, self._identifier, *below, **options)
-        check_unrestricted(answer.body, ".".join(self._identifier))
-        return self.decoded(answer.body, kind), answer.body
-
-    def decoded(self, body: bytes, kind: Any) -> Any:
-        """Decode a JSON body as a type. Raises CatalogError."""
-        return self._server.client.decoded(body, kind)
-
-    def cancel(self, plan_id: str) -> None:
-        """Cancel the plan on the server; failures are ignored."""
-        if self._server.has_endpoint(_CANCEL) is not False:
-            with suppress(Error):
-                self._server.request("DELETE", self._identifier, "plan", plan_id)
-
-    def seconds(self) -> float:
-        """The timeout for polling a plan, in seconds. Raises CatalogError for an invalid one."""
-        value = self._server.properties.get(_TIMEOUT)
-        try:
-            found = float(value or _TIMEOUT_MS)
-        except ValueError:
-            found = -1.0
-        if not found > 0:
-            raise CatalogError(
-                f"catalog {self._server.name}: {_TIMEOUT} is {value!r}, not a number above 0"
-            )
-        return found / 1000
-
-    def problem(self, what: str) -> CatalogError:
-        """The error for a catalog that could not plan, or sent an invalid response."""
-        text = redact(what, self._server.properties)
-        return CatalogError(
-            f"catalog {self._server.name}: planning a scan of {'.'.join(self._identifier)}: {text}"
-        )
-
 
 class _Plan:
     """One plan while it is being made."""
@@ -116,8 +78,9 @@ class _Plan:
         rows_wanted: int | None,
         query: QueryContext,
     ) -> None:
-        self._planning, self._request_body, self._query = planning, body, query
-        self._rows_wanted = rows_wanted
+        self._server, self._identifier = planning.server, planning.identifier
+        self._storage_of, self._request_body = planning.storage_of, body
+        self._rows_wanted, self._query = rows_wanted, query
         self._requests, self._is_cut = 0, False
         self._id: str | None = None
 
@@ -133,10 +96,16 @@ class _Plan:
         return plan
 
     def _cancel(self) -> None:
-        plan_id = self._id
+        """Cancel the plan in the background; the query does not wait for it."""
+        server, plan_id = self._server, self._id
+
+        def cancel(_: Any) -> None:
+            if server.has_endpoint(_CANCEL) is not False:
+                with suppress(Error):
+                    server.request("DELETE", self._identifier, "plan", str(plan_id))
+
         if plan_id is not None:
-            # In the background: the query does not wait for it.
-            request_pool().submit(lambda _: self._planning.cancel(plan_id), 0)
+            request_pool().submit(cancel, 0)
 
     def _completed(self) -> CatalogPlan:
         answer, body = self._request(
@@ -149,41 +118,60 @@ class _Plan:
             answer, body = self._polled()
             credentials = answer.storage_credentials or credentials
         if answer.status != "completed":
-            raise self._planning.problem(self._status(answer))
-        tasks: ScanTasks = self._planning.decoded(body, ScanTasks)
-        answers = self._fetched(tasks)
-        storage = self._planning.storage_of(credentials, self._id) if credentials else None
+            error = answer.error or {}
+            words = [str(error[key]) for key in ("type", "message") if error.get(key)]
+            status = f"status {answer.status[:60]}"
+            raise self._problem(": ".join([status, *words])[:500])
+        answers = self._fetched(self._server.client.decoded(body, ScanTasks))
+        storage = self._storage_of(credentials, self._id) if credentials else None
         count = self._requests
         how = ", asynchronously" if was_submitted else ""
         return CatalogPlan(answers, storage, f"{count} request{'' if count == 1 else 's'}{how}")
 
     def _request(self, kind: Any, method: str, *below: str, **options: Any) -> Any:
+        """Send a request; return the decoded response and its body."""
         self._query.check()
         self._requests += 1
-        return self._planning.request(kind, method, *below, **options)
+        answer = self._server.request(method, self._identifier, *below, **options)
+        check_unrestricted(answer.body, ".".join(self._identifier))
+        return self._server.client.decoded(answer.body, kind), answer.body
 
     def _polled(self) -> tuple[PlanAnswer, bytes]:
         """The response of a finished plan."""
         if self._id is None:
-            raise self._planning.problem("it was submitted without a plan-id")
-        seconds = self._planning.seconds()
+            raise self._problem("it was submitted without a plan-id")
+        seconds = self._seconds()
         until, wait = time.monotonic() + seconds, _FIRST_WAIT
         while True:
             answer, body = self._request(PlanAnswer, "GET", "plan", self._id)
             if answer.status != "submitted":
                 return answer, body
             if time.monotonic() > until:
-                raise self._planning.problem(
+                raise self._problem(
                     f"it took longer than {seconds:g} seconds; {_TIMEOUT} allows more"
                 )
             self._query.cancel.wait(min(wait, max(until - time.monotonic(), 0.0)))
             wait = min(wait * 2, _LONGEST_WAIT)
 
-    @staticmethod
-    def _status(answer: PlanAnswer) -> str:
-        error = answer.error or {}
-        words = [str(error[key]) for key in ("type", "message") if error.get(key)]
-        return ": ".join([f"status {answer.status[:60]}", *words])[:500]
+    def _seconds(self) -> float:
+        """The timeout for polling a plan, in seconds. Raises CatalogError for an invalid one."""
+        value = self._server.properties.get(_TIMEOUT)
+        try:
+            found = float(value or _TIMEOUT_MS)
+        except ValueError:
+            found = -1.0
+        if not found > 0:
+            raise CatalogError(
+                f"catalog {self._server.name}: {_TIMEOUT} is {value!r}, not a number above 0"
+            )
+        return found / 1000
+
+    def _problem(self, what: str) -> CatalogError:
+        """The error for a catalog that could not plan, or sent an invalid response."""
+        text = redact(what, self._server.properties)
+        return CatalogError(
+            f"catalog {self._server.name}: planning a scan of {'.'.join(self._identifier)}: {text}"
+        )
 
     def _fetched(self, first: ScanTasks) -> tuple[ScanTasks, ...]:
         """All responses with tasks, in the order in which their plan tasks were listed."""
@@ -195,7 +183,7 @@ class _Plan:
         def name(tasks: ScanTasks) -> None:
             for each in tasks.plan_tasks or ():
                 if each in seen or len(seen) > _MOST_TASKS:
-                    raise self._planning.problem("its list of plan tasks does not end")
+                    raise self._problem("its list of plan tasks does not end")
                 seen.add(each)
                 waiting.append(each)
 

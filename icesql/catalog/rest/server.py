@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from typing import Any, Final
 from urllib.parse import unquote
 
 from msgspec import Struct
 
-from icesql.catalog.identifiers import MOST_NAMES, Identifier, all_namespaces
+from icesql.catalog.identifiers import MOST_NAMES, all_namespaces
 from icesql.catalog.properties import names_code
 from icesql.catalog.rest.answers import Answer, Refusal
 from icesql.catalog.rest.auth import auth_of
 from icesql.catalog.rest.client import RestClient
 from icesql.catalog.rest.origins import check_addresses
+from icesql.catalog.table import Identifier
 from icesql.errors import CatalogError
 from icesql.storage.cache import BoundedCache
 from icesql.storage.credentials import redact
@@ -52,7 +51,7 @@ class RestServer:
         # Table responses with an ETag, by identifier and snapshot loading mode.
         self._kept = BoundedCache(_KEPT_BYTES)
         # Tokens that the server issued for further requests about a table.
-        self._tokens: OrderedDict[Identifier, str] = OrderedDict()
+        self._tokens = BoundedCache(_MOST_TOKENS)
 
     # ------------------------------------------------------------------ configuration
 
@@ -111,16 +110,15 @@ class RestServer:
 
     def token_of(self, identifier: Sequence[str]) -> str | None:
         """The token that the server issued for further requests about a table."""
-        return self._tokens.get(tuple(identifier))
+        token: str | None = self._tokens.get(tuple(identifier))
+        return token
 
     def use_token(self, identifier: Sequence[str], token: str | None) -> None:
         """Send this token with further requests about a table; None for the catalog's own."""
-        self._tokens.pop(tuple(identifier), None)
-        if token is not None:
-            self._tokens[tuple(identifier)] = token
-            while len(self._tokens) > _MOST_TOKENS:
-                with suppress(KeyError):  # another thread may have emptied it
-                    self._tokens.popitem(last=False)
+        if token is None:
+            self._tokens.remove(tuple(identifier))
+        else:
+            self._tokens.put(tuple(identifier), token, 1)
 
     def forget(self) -> None:
         """Clear the cached responses."""
@@ -156,11 +154,7 @@ class RestServer:
 
     def namespaces(self) -> list[Identifier]:
         """As ``Catalog.namespaces``."""
-        return all_namespaces(self._namespaces_in, f"catalog {self.name}")
-
-    def first_namespaces(self) -> list[Identifier]:
-        """The namespaces of the first level: one request, to check that the catalog responds."""
-        return self._namespaces_in(())
+        return all_namespaces(self.namespaces_in, f"catalog {self.name}")
 
     def tables(self, namespace: Sequence[str] | None = None) -> list[Identifier]:
         """As ``Catalog.tables``."""
@@ -174,14 +168,15 @@ class RestServer:
             named = each if isinstance(each, dict) else {}
             yield (*self._names(named.get("namespace")), *self._names([named.get("name")]))
 
-    def _names(self, parts: Any) -> tuple[str, ...]:
+    def _names(self, parts: Any) -> Identifier:
         if not isinstance(parts, list) or not all(isinstance(each, str) for each in parts):
             raise CatalogError(
                 f"catalog {self.name}: invalid response: expected a name as a list of strings"
             )
         return tuple(parts)
 
-    def _namespaces_in(self, above: Identifier) -> list[Identifier]:
+    def namespaces_in(self, above: Identifier) -> list[Identifier]:
+        """The namespaces directly in one, or for () those of the first level: one request."""
         query = {"parent": self.joined(above)} if above else {}
         try:
             return [self._names(each) for each in self._listed("namespaces", "namespaces", **query)]

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import threading
 import time
-from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 from urllib.parse import quote
@@ -17,6 +16,7 @@ from msgspec import Struct
 from icesql.catalog.rest.origins import is_proven, is_same_server, resolved
 from icesql.catalog.rest.server import RestServer
 from icesql.errors import CatalogError
+from icesql.storage.cache import BoundedCache
 from icesql.storage.credentials import redact
 from icesql.storage.stores.signed import Signature
 
@@ -94,7 +94,7 @@ class RemoteSigner:
 
     def _clear(self) -> None:
         self._lock, self._gate = threading.Lock(), threading.BoundedSemaphore(_AT_ONCE)
-        self._kept: OrderedDict[tuple[str, str, str], tuple[float, Signature]] = OrderedDict()
+        self._kept = BoundedCache(_MOST_KEPT)
 
     def __getstate__(self) -> dict[str, Any]:
         left_here = ("_server", "_lock", "_gate", "_kept")
@@ -109,12 +109,12 @@ class RemoteSigner:
     ) -> Signature:
         """As ``Signer.sign``."""
         key = method, region, uri
+        if anew:
+            self._kept.remove(key)
+        kept: tuple[float, Signature] | None = self._kept.get(key)
+        if kept is not None and time.monotonic() < kept[0]:
+            return kept[1]
         with self._lock:
-            if anew:
-                self._kept.pop(key, None)
-            kept = self._kept.get(key)
-            if kept is not None and time.monotonic() < kept[0]:
-                return kept[1]
             if self._server is None:
                 self._server = RestServer(self._name, self._given)
             server = self._server
@@ -145,8 +145,5 @@ class RemoteSigner:
             general = {
                 name: value for name, value in signed_headers.items() if name.lower() != "range"
             }
-            with self._lock:
-                self._kept[key] = until, Signature(signed.uri, general, is_kept=True)
-                if len(self._kept) > _MOST_KEPT:
-                    self._kept.popitem(last=False)
+            self._kept.put(key, (until, Signature(signed.uri, general, is_kept=True)), 1)
         return found

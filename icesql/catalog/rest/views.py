@@ -80,7 +80,6 @@ def create_view(server: RestServer, identifier: Identifier, new: NewView) -> Non
 
 def replace_view(server: RestServer, old: StoredView, new: NewView) -> None:
     """Add a version to a view. Raises CommitConflictError if another view has its name now."""
-    refuse_missing(server, _REPLACE, f"changes of views in catalog {server.name}")
     now_ms = time.time_ns() // 1_000_000
     version = version_json(new, old.metadata.version_id + 1, -1, now_ms)
     updates: list[dict[str, Any]] = [
@@ -97,7 +96,6 @@ def change_properties(
     server: RestServer, old: StoredView, given: Mapping[str, str], removed: Sequence[str]
 ) -> None:
     """Set and remove properties. Raises CommitConflictError as ``replace_view``."""
-    refuse_missing(server, _REPLACE, f"changes of views in catalog {server.name}")
     updates: list[dict[str, Any]] = []
     if given:
         updates.append({"action": "set-properties", "updates": dict(given)})
@@ -113,6 +111,7 @@ def rename_view(server: RestServer, identifier: Identifier, new: Identifier) -> 
 
 
 def _change(server: RestServer, old: StoredView, updates: list[dict[str, Any]]) -> None:
+    refuse_missing(server, _REPLACE, f"changes of views in catalog {server.name}")
     identifier = old.identifier
     body = {
         "identifier": named(identifier),

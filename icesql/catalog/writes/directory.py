@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import errno
 import os
-import shutil
 import time
 import uuid
 from collections.abc import Mapping, Sequence
@@ -28,9 +27,8 @@ from icesql.catalog.current_metadata import (
     read_hint,
     read_metadata,
 )
-from icesql.catalog.table import Identifier
 from icesql.catalog.writes.change import Conflict, Done, Swap, TableChange, Unknown
-from icesql.errors import CatalogError, Error, NotSupportedError, StorageError
+from icesql.errors import Error, NotSupportedError, StorageError
 from icesql.iceberg.metadata.changes.snapshots import (
     has_lost_snapshots,
     has_snapshots,
@@ -67,25 +65,24 @@ def swap(
     no commit since, it is not listed again: after thousands of commits it has thousands of names.
     """
     metadata, name = os.path.join(folder, "metadata"), ".".join(identifier)
-    version = 0
-    if base_location is not None:
+    version, seen, base = 0, None, None
+    if base_location is None:
+        if find_current_metadata(metadata, Storage()) is not None:
+            return Conflict(f"the table {name} was created meanwhile")
+    else:
         found = hadoop_version(os.path.basename(base_location))
         if found is None:
             raise NotSupportedError(
                 f"not supported: commits to {name} through a warehouse folder; "
                 "this table is managed by another catalog; commit through it"
             )
-        version = found
-    if base_location is None:
-        if find_current_metadata(metadata, Storage()) is not None:
-            return Conflict(f"the table {name} was created meanwhile")
-    elif (
-        hinted_last(metadata) != base_location
-        and find_current_metadata(metadata, Storage()) != base_location
-    ):
-        return Conflict(f"the table {name} is no longer at {base_location}")
-    seen = None if base_location is None else _identity(base_location)
-    base = None if base_location is None else read_metadata(base_location, change.storage)
+        if (
+            hinted_last(metadata) != base_location
+            and find_current_metadata(metadata, Storage()) != base_location
+        ):
+            return Conflict(f"the table {name} is no longer at {base_location}")
+        version, seen = found, _identity(base_location)
+        base = read_metadata(base_location, change.storage)
     made = change.made(base_location)
     _check(made.document, folder, name)
     # A version is taken if any of its spellings exists. The spelling follows from the base, which
@@ -93,7 +90,8 @@ def swap(
     gzipped = wants_gzip({} if base is None else base.properties)
     final = os.path.join(metadata, f"v{version + 1}{'.gz' if gzipped else ''}.metadata.json")
     if base is None:
-        _make_folder(metadata)
+        with storage_errors(metadata, "write"):
+            os.makedirs(metadata, exist_ok=True)
     linked, stamp = _link_new(made.packed(gzipped=gzipped), final)
     if linked is None:
         return Unknown(f"the file system does not tell whether it made {final}", final)
@@ -256,11 +254,6 @@ def _check(document: dict[str, Any], folder: str, name: str) -> None:
         )
 
 
-def _make_folder(folder: str) -> None:
-    with storage_errors(folder, "write"):
-        os.makedirs(folder, exist_ok=True)
-
-
 def _link_new(data: bytes, final: str) -> tuple[bool | None, tuple[int, int] | None]:
     """Create a file atomically; whether it was created, its modification time (ns) and its size.
 
@@ -287,7 +280,12 @@ def _link_new(data: bytes, final: str) -> tuple[bool | None, tuple[int, int] | N
                 if linked is False and isinstance(error, FileExistsError):
                     return False, None
                 if linked is False and error.errno in _REFUSED:
-                    raise _without_links(final, error) from error
+                    raise StorageError(
+                        final,
+                        "a version is committed by a hard link, which failed here "
+                        f"({error.strerror}); without links two writers could commit the same "
+                        "version",
+                    ) from error
                 if not linked:
                     return None, None
             _sync_folder(folder)
@@ -313,14 +311,6 @@ def _is_linked(temporary: str, final: str) -> bool | None:
         return False
     except OSError:
         return None
-
-
-def _without_links(final: str, error: OSError) -> StorageError:
-    return StorageError(
-        final,
-        f"a version is committed by a hard link, which failed here ({error.strerror}); "
-        "without links two writers could commit the same version",
-    )
 
 
 def _sync_folder(folder: str) -> None:
@@ -360,45 +350,3 @@ def put_hint(folder: str, version: int) -> bool:
             if os.path.lexists(temporary):
                 os.unlink(temporary)
     return False
-
-
-# ------------------------------------------------------------------ folders
-
-
-def check_parts(parts: Sequence[str]) -> None:
-    """Raise CatalogError for names that cannot be folder names, or are hidden ones."""
-    for part in parts:
-        if part in ("", ".", "..") or part[0] in "._" or "/" in part or "\0" in part:
-            raise CatalogError(
-                f'"{part}" cannot be a name in a warehouse folder, where names are folders'
-            )
-
-
-def create_namespace(folder: str, namespace: Identifier) -> None:
-    """Create the folder of a namespace, and its parents. Raises CatalogError."""
-    check_parts(namespace)
-    with storage_errors(folder):
-        try:
-            os.makedirs(os.path.dirname(folder), exist_ok=True)
-            os.mkdir(folder)
-        except FileExistsError as error:
-            raise CatalogError(f"namespace {'.'.join(namespace)} already exists") from error
-
-
-def drop_namespace(folder: str, namespace: Identifier) -> None:
-    """Remove the folder of a namespace if it is empty. Raises CatalogError."""
-    with storage_errors(folder):
-        try:
-            os.rmdir(folder)
-        except OSError as error:
-            if os.path.isdir(folder) and os.listdir(folder):
-                raise CatalogError(f"namespace {'.'.join(namespace)} is not empty") from error
-            raise
-
-
-def remove_table(folder: str) -> None:
-    """Delete the folder of a table, metadata first: a partly deleted folder is no table."""
-    with storage_errors(folder):
-        gone = os.path.join(folder, f".{uuid.uuid4().hex}.gone")
-        os.rename(os.path.join(folder, "metadata"), gone)
-        shutil.rmtree(folder)

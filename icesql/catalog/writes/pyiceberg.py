@@ -6,12 +6,23 @@ Source: PyIceberg ``Catalog.commit_table``.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import Any, Final
 
 from icesql.catalog.client_errors import is_missing
-from icesql.catalog.writes.change import Conflict, Done, Swap, TableChange, Unknown, swap_file
+from icesql.catalog.properties import of_storage
+from icesql.catalog.writes.change import (
+    Conflict,
+    Done,
+    Place,
+    Swap,
+    TableChange,
+    Unknown,
+    swap_file,
+)
 from icesql.catalog.writes.jdbc import JdbcRow
+from icesql.catalog.writes.new_places import free_location, requested_location
 from icesql.errors import CatalogError, NotSupportedError, TableNotFoundError
 from icesql.iceberg.metadata.changes.requirements import requirement_json
 from icesql.iceberg.metadata.changes.updates import (
@@ -20,10 +31,8 @@ from icesql.iceberg.metadata.changes.updates import (
     UpgradeFormatVersion,
     update_json,
 )
-from icesql.storage.open import is_local, local_spellings
-
-if TYPE_CHECKING:
-    from pyiceberg.catalog import Catalog as ForeignCatalog
+from icesql.storage.cache import BoundedCache
+from icesql.storage.open import Storage, is_local, local_spellings
 
 # For the other kinds icesql has no atomic commit.
 _WRITTEN: Final = ("sql", "glue")
@@ -31,44 +40,95 @@ _WRITTEN: Final = ("sql", "glue")
 _PROVIDER: Final = "write.py-location-provider.impl"
 
 
-def refuse(kind: str, what: str) -> None:
-    """Raise NotSupportedError for kinds of catalogs that icesql only reads."""
-    if kind not in _WRITTEN:
-        raise NotSupportedError(
-            f"not supported: {what} in a catalog of type {kind}; icesql writes to REST, SQL and "
-            "Glue catalogs, SQLite files and warehouse folders"
-        )
+class PyIcebergChanges:
+    """The changes of a catalog of PyIceberg, ``_foreign``; NotSupportedError for other kinds.
 
+    ``_calling`` is a context that translates errors of the client.
+    """
 
-def swap(
-    foreign: ForeignCatalog,
-    kind: str,
-    identifier: Sequence[str],
-    base_location: str | None,
-    change: TableChange,
-) -> Swap:
-    """As ``Catalog.swap``."""
-    refuse(kind, f"commits to {'.'.join(identifier)}")
-    if kind == "sql":
-        # One UPDATE conditional on the old metadata location; any format version.
-        return swap_file(
-            change,
-            base_location,
-            lambda new: _set_location(foreign, identifier, base_location, new),
-        )
-    return _committed(foreign, identifier, base_location, change)
+    cache: BoundedCache | None
+    kind: str
+    _foreign: Any
+    _calling: Callable[[], AbstractContextManager[None]]
 
+    def swap(
+        self, identifier: Sequence[str], base_location: str | None, change: TableChange
+    ) -> Swap:
+        """As ``Catalog.swap``, in databases and Glue."""
+        foreign = self._foreign
+        with self._calling():
+            self._refuse(f"commits to {'.'.join(identifier)}")
+            if self.kind == "sql":
+                # One UPDATE conditional on the old metadata location; any format version.
+                return swap_file(
+                    change,
+                    base_location,
+                    lambda new: _set_location(foreign, identifier, base_location, new),
+                )
+            return _committed(foreign, identifier, base_location, change)
 
-def register(foreign: ForeignCatalog, kind: str, identifier: Sequence[str], location: str) -> Swap:
-    """As ``Registering.register``."""
-    from pyiceberg.exceptions import TableAlreadyExistsError
+    def register(self, identifier: Sequence[str], location: str) -> Swap:
+        """As ``Registering.register``."""
+        from pyiceberg.exceptions import TableAlreadyExistsError
 
-    refuse(kind, f"register_table of {'.'.join(identifier)}")
-    try:
-        foreign.register_table(tuple(identifier), location)
-    except TableAlreadyExistsError as error:
-        return Conflict(str(error))
-    return Done(location)
+        with self._calling():
+            self._refuse(f"register_table of {'.'.join(identifier)}")
+            try:
+                self._foreign.register_table(tuple(identifier), location)
+            except TableAlreadyExistsError as error:
+                return Conflict(str(error))
+        return Done(location)
+
+    def place_new(self, identifier: Sequence[str], change: TableChange) -> Place:
+        """As ``Catalog.place_new``, in databases."""
+        name, foreign = ".".join(identifier), self._foreign
+        *above, last = identifier
+        with self._calling():
+            self._refuse(f"a new table {name}")
+            if self.kind != "sql":
+                raise NotSupportedError(
+                    f"not supported: new tables in a catalog of type {self.kind}: {name}"
+                )
+            if foreign.table_exists(tuple(identifier)):
+                raise CatalogError(f"{name} already exists")
+            if not foreign.namespace_exists(tuple(above)):
+                raise CatalogError(f"namespace {'.'.join(above)} not found")
+            location = str(
+                foreign._resolve_table_location(requested_location(change), ".".join(above), last)
+            )
+        storage = Storage(of_storage(foreign.properties), cache=self.cache)
+        return Place(free_location(change, location, storage, name), storage)
+
+    def rename(self, identifier: Sequence[str], new: Sequence[str]) -> None:
+        """As ``Catalog.rename``."""
+        with self._calling():
+            self._refuse(f"renaming {'.'.join(identifier)}")
+            try:
+                self._foreign.rename_table(tuple(identifier), tuple(new))
+            except Exception as error:
+                if is_missing(error, "NoSuchTableError"):
+                    raise TableNotFoundError(".".join(identifier)) from error
+                raise
+
+    def create_namespace(self, namespace: Sequence[str]) -> None:
+        """As ``Catalog.create_namespace``."""
+        with self._calling():
+            self._refuse("new namespaces")
+            self._foreign.create_namespace(tuple(namespace))
+
+    def drop_namespace(self, namespace: Sequence[str]) -> None:
+        """As ``Catalog.drop_namespace``."""
+        with self._calling():
+            self._refuse("dropping namespaces")
+            self._foreign.drop_namespace(tuple(namespace))
+
+    def _refuse(self, what: str) -> None:
+        """Raise NotSupportedError for kinds of catalogs that icesql only reads."""
+        if self.kind not in _WRITTEN:
+            raise NotSupportedError(
+                f"not supported: {what} in a catalog of type {self.kind}; icesql writes to REST, "
+                "SQL and Glue catalogs, SQLite files and warehouse folders"
+            )
 
 
 # ------------------------------------------------------------------ databases
@@ -204,34 +264,3 @@ def _is_still(foreign: Any, identifier: Sequence[str], base_location: str) -> bo
         return _is_same(foreign.load_table(tuple(identifier)).metadata_location, base_location)
     except Exception:  # any error of the client: the state is uncertain
         return False
-
-
-# ------------------------------------------------------------------ names
-
-
-def location_of_new(
-    foreign: Any, kind: str, identifier: Sequence[str], requested: str | None
-) -> str:
-    """The location of a new table. Raises CatalogError if it exists or its namespace does not."""
-    name = ".".join(identifier)
-    refuse(kind, f"a new table {name}")
-    if kind != "sql":
-        raise NotSupportedError(f"not supported: new tables in a catalog of type {kind}: {name}")
-    if foreign.table_exists(tuple(identifier)):
-        raise CatalogError(f"{name} already exists")
-    if not foreign.namespace_exists(tuple(identifier[:-1])):
-        raise CatalogError(f"namespace {'.'.join(identifier[:-1])} not found")
-    return str(
-        foreign._resolve_table_location(requested, ".".join(identifier[:-1]), identifier[-1])
-    )
-
-
-def rename(foreign: Any, kind: str, identifier: Sequence[str], new: Sequence[str]) -> None:
-    """As ``Catalog.rename``."""
-    refuse(kind, f"renaming {'.'.join(identifier)}")
-    try:
-        foreign.rename_table(tuple(identifier), tuple(new))
-    except Exception as error:
-        if is_missing(error, "NoSuchTableError"):
-            raise TableNotFoundError(".".join(identifier)) from error
-        raise

@@ -6,7 +6,6 @@ import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from typing import Final
-from urllib.parse import quote
 
 from msgspec import Struct
 
@@ -170,7 +169,7 @@ def make_catalog(file: str) -> None:
     Raises CatalogError.
     """
     try:
-        with closing(connect(file, timeout=_BUSY_SECONDS)) as database, database:
+        with closing(connect(file, "rwc", timeout=_BUSY_SECONDS)) as database, database:
             database.execute(
                 "CREATE TABLE IF NOT EXISTS iceberg_tables (catalog_name VARCHAR(255) NOT NULL, "
                 "table_namespace VARCHAR(255) NOT NULL, table_name VARCHAR(255) NOT NULL, "
@@ -211,7 +210,6 @@ def _committed(database: sqlite3.Connection, new: str) -> Swap:
 @contextmanager
 def writing(file: str) -> Iterator[sqlite3.Connection]:
     """A transaction that excludes other writers from its start."""
-    uri = f"file:{quote(file)}?mode=rw"
-    with closing(connect(uri, uri=True, timeout=_BUSY_SECONDS, isolation_level=None)) as database:
+    with closing(connect(file, "rw", timeout=_BUSY_SECONDS, isolation_level=None)) as database:
         database.execute("BEGIN IMMEDIATE")
         yield database

@@ -9,8 +9,6 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from icesql.catalog.sqlite_reader import opened
-from icesql.catalog.table import confining_roots
 from icesql.catalog.writes.change import Conflict, TableChange, Unknown, pointed
 from icesql.errors import (
     CatalogError,
@@ -34,7 +32,8 @@ def create_view(catalog: SqliteCatalog, identifier: Identifier, new: NewView) ->
     from icesql.catalog.sqlite import place_of
 
     place = place_of(catalog, identifier, TableChange((), (), Storage(), 0))
-    _put(catalog, identifier, new, place.location, place.storage, None)
+    document = view_document(new, place.location, _now_ms(), None)
+    _write(catalog, identifier, document, place.storage, None)
 
 
 def replace_view(catalog: SqliteCatalog, view: StoredView, new: NewView) -> None:
@@ -42,21 +41,19 @@ def replace_view(catalog: SqliteCatalog, view: StoredView, new: NewView) -> None
 
     Raises CommitConflictError if another writer changed the view meanwhile.
     """
-    catalog.check_own(view.identifier)
     old, base, storage = _current(catalog, view.identifier)
-    _put(catalog, view.identifier, new, str(base["location"]), storage, (old, base))
+    document = view_document(new, str(base["location"]), _now_ms(), base)
+    _write(catalog, view.identifier, document, storage, old)
 
 
 def change_properties(
     catalog: SqliteCatalog, view: StoredView, given: Mapping[str, str], removed: Sequence[str]
 ) -> None:
     """Set and remove properties of a view. Raises CommitConflictError as ``replace_view``."""
-    catalog.check_own(view.identifier)
     old, base, storage = _current(catalog, view.identifier)
     properties = {**base.get("properties", {}), **given}
     kept = {key: value for key, value in properties.items() if key not in removed}
-    document = {**base, "properties": kept}
-    _write(catalog, view.identifier, document, str(base["location"]), storage, old)
+    _write(catalog, view.identifier, {**base, "properties": kept}, storage, old)
 
 
 def rename_view(catalog: SqliteCatalog, identifier: Identifier, new: Identifier) -> None:
@@ -78,37 +75,28 @@ def _gone(identifier: Identifier) -> CommitConflictError:
 
 
 def _current(catalog: SqliteCatalog, identifier: Identifier) -> tuple[str, dict[str, Any], Storage]:
-    """The metadata location of a view, its JSON, and the storage for its files."""
-    with opened(catalog.file) as database:
-        row = catalog._row(database, identifier)
+    """The metadata location of a view, its JSON, and the storage for its files.
+
+    Raises UnsupportedTableError for a view of a copied catalog.
+    """
+    catalog.check_own(identifier)
+    row = catalog.row(identifier)
     if row is None or row[0] is None:
         raise _gone(identifier)
     old = row[0]
     found = catalog._find(old)
-    roots = confining_roots(catalog.confine, found)
-    storage = Storage(catalog.properties, cache=catalog.cache, confine=roots)
+    storage = catalog.storage_of(found)
     return old, json.loads(storage.read(found, most=METADATA_BYTES)), storage
 
 
-def _put(
-    catalog: SqliteCatalog,
-    identifier: Identifier,
-    new: NewView,
-    location: str,
-    storage: Storage,
-    before: tuple[str, dict[str, Any]] | None,
-) -> None:
-    old, base = before or (None, None)
-    now_ms = time.time_ns() // 1_000_000
-    document = view_document(new, location, now_ms, base)
-    _write(catalog, identifier, document, location, storage, old)
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
 
 
 def _write(
     catalog: SqliteCatalog,
     identifier: Identifier,
     document: dict[str, Any],
-    location: str,
     storage: Storage,
     old: str | None,
 ) -> None:
@@ -117,7 +105,7 @@ def _write(
     if not jdbc.typed:
         raise CatalogError(f"catalog {jdbc.name} is of a schema before views")
     name = next_metadata_name(old, str(uuid.uuid4()), gzipped=False)
-    path = f"{location.rstrip('/')}/metadata/{name}"
+    path = f"{document['location'].rstrip('/')}/metadata/{name}"
     with NewFile(storage, path) as file:
         file.write(json.dumps(document, separators=(",", ":"), ensure_ascii=False).encode())
     ended = pointed(storage, path, partial(jdbc.set_location, identifier, old))
