@@ -149,16 +149,11 @@ class Pipeline:
         # A statement that another thread is binding is added to the old object.
         self.prepared = PreparedStatements()
 
-    @property
-    def is_engines_dialect(self) -> bool:
-        """Whether texts are in a dialect that the local engine reads."""
-        return (self.dialect or "").lower() in _ENGINE_DIALECTS
-
     # Text → statement
 
     def read(self, sql: str, parameters: Parameters = None) -> list[Readable]:
         """The statements of a text, in order. Raises the errors of ``parse``."""
-        if not self.is_engines_dialect:
+        if (self.dialect or "").lower() not in _ENGINE_DIALECTS:
             return [*self.parse(sql, parameters)]
         plain = parameters is None and not self.state.macros
         counted = read_row_count(sql) if plain else None
@@ -223,16 +218,14 @@ class Pipeline:
         return Outcome(StaticResult([("count_star()", "bigint")], [(counted,)]), scans=(scan,))
 
     def _execute(self, statement: QueryText | Query, query: QueryContext) -> Outcome:
-        if not isinstance(statement, QueryText):
-            return self.run(statement, query)
-        if not query.settings.caches:
-            statement = replace(statement, prepared=None)
-        return self._run_text(statement, query)
+        if isinstance(statement, QueryText):
+            return self._run_text(statement, query)
+        return self.run(statement, query)
 
     def _run_text(self, text: QueryText, query: QueryContext) -> Outcome:
         """Run a query whose text may be prepared."""
         prepared, statement = text.prepared, text.statement
-        if prepared is not None:
+        if prepared is not None and query.settings.caches:
             scans = prepared.query.current_scans(text.parameters, self.state.names, query)
             if scans is not None:
                 bound = prepared.query.over(scans, text.parameters)

@@ -7,14 +7,14 @@ parsed statement, its bound query, its plans and findings of the engine from ear
 
 from __future__ import annotations
 
-import threading
 import time
-from collections import OrderedDict
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
+
+from icesql.storage.cache import BoundedCache
 
 if TYPE_CHECKING:
     from icesql.catalog.table import Table
@@ -28,8 +28,9 @@ if TYPE_CHECKING:
 
 _MOST_TEXTS: Final = 256
 _LONGEST_TEXT: Final = 10_000
-_MOST_STATEMENTS: Final = 64
 _MOST_BYTES: Final = 30_000_000
+# A statement counts as a 64th of them at least, so that there are no more than 64.
+_LEAST_BYTES: Final = _MOST_BYTES // 64
 _NODE_BYTES: Final = 1_000
 _FILE_BYTES: Final = 2_500
 # The limit for the plans of one statement.
@@ -51,16 +52,15 @@ class PreparedStatement:
     Plans are kept for queries without parameters, and are valid for the same state of the tables.
     """
 
-    def __init__(self, query: PreparedQuery, run: PreparedRun) -> None:
-        self.query, self.run = query, run
+    def __init__(self, sql: str, query: PreparedQuery, run: PreparedRun) -> None:
+        self.sql, self.query, self.run = sql, query, run
         self._plans: tuple[ScanPlan, ...] = ()
-        self._size = query.nodes * _NODE_BYTES
 
     @property
     def size(self) -> int:
         """The approximate number of bytes in memory."""
         files = sum(1 + len(plan.files) for plan in self._plans)
-        return self._size + files * _FILE_BYTES
+        return max(self.query.nodes * _NODE_BYTES + files * _FILE_BYTES, _LEAST_BYTES)
 
     def plans(self, scans: Sequence[TableScan]) -> list[ScanPlan] | None:
         """The plans of these scans, if they are kept and the tables are the same, else None."""
@@ -87,18 +87,13 @@ class PreparedStatements:
     """The latest prepared statements of one session, by their texts. Thread-safe."""
 
     def __init__(self) -> None:
-        self._texts: OrderedDict[int, None] = OrderedDict()
-        self._statements: OrderedDict[str, PreparedStatement] = OrderedDict()
-        self._lock = threading.Lock()
+        self._texts = BoundedCache(_MOST_TEXTS)
+        self._statements = BoundedCache(_MOST_BYTES)
 
     def find(self, sql: str, parameters: object) -> PreparedStatement | None:
         """The statement of a text that was prepared with values of the same types, else None."""
-        with self._lock:
-            found = self._statements.get(sql)
-            if found is None or not found.query.takes(parameters):
-                return None
-            self._statements.move_to_end(sql)
-            return found
+        found: PreparedStatement | None = self._statements.get(sql)
+        return None if found is None or not found.query.takes(parameters) else found
 
     def note(
         self, text: QueryText, statement: Query, bound: BoundQuery, query: QueryContext
@@ -110,24 +105,20 @@ class PreparedStatements:
         else None.
         """
         key = hash(text.sql)
-        with self._lock:
-            if key not in self._texts:
-                self._texts[key] = None
-                if len(self._texts) > _MOST_TEXTS:
-                    self._texts.popitem(last=False)
-                if not any(each.table.is_in_store for each in bound.scans):
-                    return None
+        if self._texts.get(key) is None:
+            self._texts.put(key, key, 1)
+            if not any(each.table.is_in_store for each in bound.scans):
+                return None
         from icesql.engine.duckdb.prepared_run import PreparedRun
         from icesql.query.prepared_query import prepare
 
         short = len(text.sql) <= _LONGEST_TEXT
         found = prepare(text.parameters, statement, bound, query) if short else None
-        made = None if found is None else PreparedStatement(found, PreparedRun())
-        with self._lock:
-            self._statements.pop(text.sql, None)
-            if made is not None:
-                self._statements[text.sql] = made
-                self._trim()
+        if found is None:
+            self._statements.remove(text.sql)
+            return None
+        made = PreparedStatement(text.sql, found, PreparedRun())
+        self._statements.put(made.sql, made, made.size)
         return made
 
     def plan(
@@ -142,16 +133,14 @@ class PreparedStatements:
             seconds = time.perf_counter() - started
             return [replace(each, planning_seconds=seconds) for each in known]
         plans = [plan(scan, query) for scan in scans]
-        if prepared is not None and prepared.keep_plans(plans):
-            with self._lock:
-                self._trim()
+        # A statement that was dropped meanwhile stays dropped.
+        if (
+            prepared is not None
+            and prepared.keep_plans(plans)
+            and self._statements.get(prepared.sql) is prepared
+        ):
+            self._statements.put(prepared.sql, prepared, prepared.size)
         return plans
-
-    def _trim(self) -> None:
-        size = sum(each.size for each in self._statements.values())
-        while len(self._statements) > _MOST_STATEMENTS or size > _MOST_BYTES:
-            _, dropped = self._statements.popitem(last=False)
-            size -= dropped.size
 
     def __len__(self) -> int:
         return len(self._statements)

@@ -43,9 +43,7 @@ class Services:
         self, read: Query, tables: Mapping[str, TemporaryTable], narrow: Narrow
     ) -> tuple[Result, Scans]:
         """The same on the local engine, with additional tables by name in lower case."""
-        query = self._here(tables)
-        statement, bound = self._pipeline.bind(read, query)
-        bound = replace(bound, scans=narrow(bound.scans))
+        statement, bound, query = self._here(read, tables, narrow)
         outcome = self._pipeline.run_bound(statement, bound, query)
         return outcome.rows, outcome.scans
 
@@ -53,10 +51,8 @@ class Services:
         self, read: Query, tables: Mapping[str, TemporaryTable], narrow: Narrow
     ) -> tuple[BoundQuery, tuple[ScanPlan, ...]]:
         """The query that ``run_here`` would run, and its plans. Runs nothing."""
-        query = self._here(tables)
-        statement, bound = self._pipeline.bind(read, query)
+        statement, bound, query = self._here(read, tables, narrow)
         with nullcontext() if statement.sources is None else statement.sources.placing():
-            bound = replace(bound, scans=narrow(bound.scans))
             return bound, self._pipeline.plan(bound, query)
 
     def columns_of(self, read: Query) -> tuple[ResultColumn, ...]:
@@ -84,7 +80,11 @@ class Services:
                 return self.scans_of(condition)
         raise ProgrammingError("it is more than a condition")
 
-    def _here(self, tables: Mapping[str, TemporaryTable]) -> QueryContext:
+    def _here(
+        self, read: Query, tables: Mapping[str, TemporaryTable], narrow: Narrow
+    ) -> tuple[Query, BoundQuery, QueryContext]:
         # Only the local engine reads tables in memory, also with ``auto``.
         settings = replace(self.query.settings, engine="local")
-        return replace(self.query, tables={**self.query.tables, **tables}, settings=settings)
+        query = replace(self.query, tables={**self.query.tables, **tables}, settings=settings)
+        statement, bound = self._pipeline.bind(read, query)
+        return statement, replace(bound, scans=narrow(bound.scans)), query

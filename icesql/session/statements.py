@@ -47,42 +47,38 @@ def query_rows(
 
 def explain(session: Session, statement: kinds.Explain, query: QueryContext) -> Outcome:
     """EXPLAIN: how a query is planned; with ANALYZE, also how it ran."""
-    # The source of a MERGE is a text with its own offsets.
-    composed = getattr(statement.write, "source_text", None)
-    with nullcontext() if composed is None else composed.placing():
-        return _explained(session, statement, query)
-
-
-def _explained(session: Session, statement: kinds.Explain, query: QueryContext) -> Outcome:
     from icesql.explain.report import engine_plan, measure
     from icesql.explain.report import explain as explained
     from icesql.scan.planner import plan
 
-    started = time.perf_counter()
-    read, bound = session.pipeline.bind(replace(statement.query, for_explain=True), query)
-    bind_seconds = time.perf_counter() - started
-    plans = [plan(replace(scan, explain=True), query) for scan in bound.scans]
-    bound, plans, choice = session.pipeline.chosen(read, bound, plans, query)
-    measured = None
-    edges = edges_of(bound, plans)
-    notes = bound.notes + limit_notes(plans, edges, statement, query)
-    if statement.analyze:
-        plans = narrowed(edges, plans, query)
-        engine = session.engines.named(choice.name)
-        measured = measure(engine, bound, plans, query, bind_seconds)
-    if statement.format == "engine":
-        result = engine_plan(session.engines.named(choice.name), bound, plans, query)
-    else:
-        result = explained(bound, plans, query, statement, choice, edges, measured)
-    if statement.write is not None:
-        from icesql.modify.merge.evolution import definitions_of
-        from icesql.session.services import Services
+    # The source of a MERGE is a text with its own offsets.
+    composed = getattr(statement.write, "source_text", None)
+    with nullcontext() if composed is None else composed.placing():
+        started = time.perf_counter()
+        read, bound = session.pipeline.bind(replace(statement.query, for_explain=True), query)
+        bind_seconds = time.perf_counter() - started
+        plans = [plan(replace(scan, explain=True), query) for scan in bound.scans]
+        bound, plans, choice = session.pipeline.chosen(read, bound, plans, query)
+        measured = None
+        edges = edges_of(bound, plans)
+        notes = bound.notes + limit_notes(plans, edges, statement, query)
+        if statement.analyze:
+            plans = narrowed(edges, plans, query)
+            engine = session.engines.named(choice.name)
+            measured = measure(engine, bound, plans, query, bind_seconds)
+        if statement.format == "engine":
+            result = engine_plan(session.engines.named(choice.name), bound, plans, query)
+        else:
+            result = explained(bound, plans, query, statement, choice, edges, measured)
+        if statement.write is not None:
+            from icesql.modify.merge.evolution import definitions_of
+            from icesql.session.services import Services
 
-        ddl = definitions_of(statement.write, Services(session.pipeline, query))
-        result = StaticResult(
-            [("plan", "varchar")], [*((each,) for each in ddl), *result.fetch(None)]
-        )
-    return Outcome(result, tuple(plans), notes, scans=bound.scans)
+            ddl = definitions_of(statement.write, Services(session.pipeline, query))
+            result = StaticResult(
+                [("plan", "varchar")], [*((each,) for each in ddl), *result.fetch(None)]
+            )
+        return Outcome(result, tuple(plans), notes, scans=bound.scans)
 
 
 def show(session: Session, statement: kinds.Shown, query: QueryContext) -> Outcome:

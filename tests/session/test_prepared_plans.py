@@ -171,6 +171,7 @@ def test_the_oldest_plans_go_first(
 ) -> None:
     monkeypatch.setattr(prepared, "_FILE_BYTES", 1_000_000)
     monkeypatch.setattr(prepared, "_MOST_BYTES", 3_500_000 * FILES)
+    connection._session.pipeline.drop_prepared()
     texts = [f"{SUM} AND x < {1000 + number}" for number in range(5)]
     for text in texts:
         for _ in range(4):
