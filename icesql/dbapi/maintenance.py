@@ -14,7 +14,7 @@ from icesql.health.diagnose import diagnose, diagnose_each, failed, worst_first
 from icesql.health.durations import Budget
 from icesql.health.facts import Performed
 from icesql.health.finding import CatalogDiagnosis, Diagnosis
-from icesql.health.lake import Listing, Request, Tell, maintain
+from icesql.health.lake import Request, Tell, maintain
 from icesql.health.of_table import Door
 from icesql.health.policy import Policy, read_policy, with_actions
 from icesql.health.run_report import MaintenanceReport
@@ -22,6 +22,7 @@ from icesql.sql.table_name import name_parts
 from icesql.sql.writes.procedures.call import CallProcedure
 
 if TYPE_CHECKING:
+    from icesql.catalog.search_path import ListedTables
     from icesql.catalog.table import Table
     from icesql.dbapi.connection import Connection
     from icesql.session.session import Session
@@ -63,14 +64,13 @@ def maintain_tables(
         _place(session),
     )
 
-    def listed() -> Listing:
+    def listed() -> ListedTables:
         with session.without_secrets():
             query = QueryContext.begin(session.state.settings, cancel)
             found = query.wait_for(session.state.names.all_tables)
         for _, error in found.refused:
             session.clean(error)
-        refused = [((*namespace, "*"), str(error)) for namespace, error in found.refused]
-        return Listing(found.tables, tuple(refused))
+        return found
 
     return maintain(request, _door(session, cancel, connection.progress), listed, tell)
 

@@ -9,7 +9,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from icesql.health.compaction import Sizes
-from icesql.health.facts import Column, Facts
+from icesql.health.facts import Column, Facts, tried
 from icesql.health.files import count_text
 from icesql.health.finding import Finding, weight_of
 from icesql.health.live_files import LiveFiles
@@ -35,7 +35,7 @@ def overlap(facts: Facts) -> Iterator[Finding]:
                 candidates.append((share, each.name))
         if len(candidates) == _MOST_COLUMNS:
             break
-    planned = facts.try_plan(ALL_FILES) if candidates else None
+    planned = tried(facts.plan, ALL_FILES) if candidates else None
     if planned is None or (plan := Sizes.of(planned)).older:
         return
     for share, name in candidates:

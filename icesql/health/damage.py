@@ -71,6 +71,8 @@ def damages(history: History) -> list[Damage]:
 # ------------------------------------------------------------------ from one snapshot to the next
 
 _Found = tuple[Kind, str, bool]
+# The manifest and the row count of each live data file.
+_Files = Mapping[str, tuple[ManifestFile, int]]
 
 
 def _changed(
@@ -111,8 +113,8 @@ def _rewritten(
     rows: LiveRows,
     before: Snapshot,
     after: Snapshot,
-    removed: Mapping[str, tuple[ManifestFile, int]],
-    added: Mapping[str, tuple[ManifestFile, int]],
+    removed: _Files,
+    added: _Files,
 ) -> Iterator[_Found]:
     """Damage if the new files of a rewrite have another number of rows than the replaced ones."""
     first, second = history.index_of(before), history.index_of(after)
@@ -158,9 +160,7 @@ class _Rows:
     ``is_estimate``: there are deletes, which may name a row twice, or no row.
     """
 
-    def __init__(
-        self, history: History, index: DeleteIndex, files: Mapping[str, tuple[ManifestFile, int]]
-    ) -> None:
+    def __init__(self, history: History, index: DeleteIndex, files: _Files) -> None:
         self.least = self.most = 0
         self.by_keys = self.unknown = self.is_estimate = False
         self.files: list[tuple[DataFile, tuple[DataFile, ...]]] = []
@@ -353,10 +353,7 @@ def _targets(delete: DataFile) -> Iterator[str]:
             yield path.decode("utf-8", "replace")
 
 
-def _data(
-    history: History, manifests: Iterable[ManifestFile]
-) -> dict[str, tuple[ManifestFile, int]]:
-    """The manifest and the row count of each live data file."""
+def _data(history: History, manifests: Iterable[ManifestFile]) -> _Files:
     return {
         path: (manifest, rows)
         for manifest in manifests

@@ -32,10 +32,9 @@ def parse_seconds(text: str) -> float:
     Raises ValueError for anything else.
     """
     read = _DURATION.fullmatch(str(text).lower())
-    unit = "" if read is None else read[2]
-    if read is None or (unit not in _UNITS and f"{unit}s" not in _UNITS):
+    if read is None or read[2] not in _UNITS:
         raise ValueError(f"{text!r} is not a duration such as 20min or 7 days")
-    return float(read[1]) * _UNITS.get(unit, _UNITS.get(f"{unit}s", 0))
+    return float(read[1]) * _UNITS[read[2]]
 
 
 class Budget(Struct, frozen=True):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from msgspec import Struct
 
@@ -18,6 +18,8 @@ from icesql.health.policy import TablePolicy
 from icesql.iceberg.metadata.table_metadata import TableMetadata
 from icesql.maintain.rewrite.plan import RewritePlan
 from icesql.sql.writes.procedures.call import CallProcedure
+
+T = TypeVar("T")
 
 # Types whose order is that of their bounds, and by which users look rows up.
 _ORDERED: Final = re.compile(r"int|long|float|double|decimal.*|date|timestamp.*|string|uuid|time")
@@ -74,11 +76,6 @@ class Facts(Struct, frozen=True):
         return self.table.metadata.properties
 
     @property
-    def format_version(self) -> int:
-        """1, 2 or 3."""
-        return self.table.metadata.format_version
-
-    @property
     def measures(self) -> dict[str, int]:
         """Numbers of the current snapshot; ``snapshots`` counts those of the table."""
         files = self.files
@@ -95,23 +92,17 @@ class Facts(Struct, frozen=True):
         """Plan a compaction with these options. Raises what planning raises."""
         return self.compaction.plan(options, self.query)
 
-    def try_plan(self, options: Mapping[str, str]) -> RewritePlan | None:
-        """As ``plan``, but None if planning fails, such as for an invalid property."""
-        try:
-            return self.plan(options)
-        except Error:
-            return None
-
     def explain(self, need: Need) -> Performed:
         """The rows of EXPLAIN of a call, and its notes."""
         return self.perform(need.call(self.parts, explain=True), {})
 
-    def try_explain(self, need: Need) -> Performed | None:
-        """As ``explain``, but None if the table or catalog refuses the statement."""
-        try:
-            return self.explain(need)
-        except Error:
-            return None
+
+def tried(function: Callable[..., T], *given: Any) -> T | None:
+    """The result of a call, None if the table or catalog refuses it."""
+    try:
+        return function(*given)
+    except Error:
+        return None
 
 
 def facts_of(

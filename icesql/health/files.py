@@ -10,7 +10,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from icesql.health.compaction import Sizes, all_files
-from icesql.health.facts import Facts
+from icesql.health.facts import Facts, tried
 from icesql.health.finding import Finding, weight_of
 from icesql.health.live_files import place_text
 from icesql.health.need import Need
@@ -54,7 +54,7 @@ def delete_files(facts: Facts) -> Iterator[Finding]:
     """Deletes that every read has to merge."""
     files = facts.files
     deletes, data, equality = files.deletes, files.count, files.equality
-    plan = facts.try_plan(compact_options(facts)) if deletes else None
+    plan = tried(facts.plan, compact_options(facts)) if deletes else None
     merged = 0 if plan is None else sum(bool(task.deletes) for task in all_files(plan))
     if not merged:
         return
@@ -75,7 +75,7 @@ def delete_files(facts: Facts) -> Iterator[Finding]:
         spark = apply_deletes(facts).mend(facts.parts).spark
         found = replace(found, mend=Statement(found.statement, spark))
     yield found
-    if facts.format_version == 2 and deletes - equality >= _MANY_DELETE_FILES:
+    if facts.metadata.format_version == 2 and deletes - equality >= _MANY_DELETE_FILES:
         yield Finding(
             "deletion vectors",
             "low",

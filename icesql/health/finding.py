@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from operator import add
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from msgspec import Struct
-from msgspec.structs import asdict
+from msgspec.structs import asdict, astuple
 
 from icesql.health.statement import Statement
 
@@ -30,12 +31,7 @@ class Gain(Struct, frozen=True):
     planning_seconds: float = 0.0
 
     def __add__(self, other: Gain) -> Gain:
-        return Gain(
-            self.files + other.files,
-            self.bytes + other.bytes,
-            self.requests + other.requests,
-            self.planning_seconds + other.planning_seconds,
-        )
+        return Gain(*map(add, astuple(self), astuple(other)))
 
     def to_dict(self) -> dict[str, Any]:
         """The gain as JSON values."""

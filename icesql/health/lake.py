@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 
 from msgspec import Struct
 
+from icesql.catalog.search_path import ListedTables
 from icesql.health.durations import Budget
 from icesql.health.of_table import Door, Run, keep_healthy
 from icesql.health.policy import Policy
@@ -42,13 +43,6 @@ class Request(Struct, frozen=True):
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-class Listing(Struct, frozen=True):
-    """The tables of a catalog; and names for which listing failed, with the reasons."""
-
-    tables: Sequence[tuple[str, ...]]
-    refused: tuple[tuple[tuple[str, ...], str], ...] = ()
-
-
 class _Spent:
     """Counts how much of a run's budget is used."""
 
@@ -68,7 +62,7 @@ class _Spent:
 def maintain(
     request: Request,
     door: Door,
-    listed: Callable[[], Listing],
+    listed: Callable[[], ListedTables],
     tell: Tell | None = None,
 ) -> MaintenanceReport:
     """Maintain the tables. ``listed`` lists all of them; ``tell`` is called after each table.
@@ -78,7 +72,7 @@ def maintain(
     """
     spent = _Spent(request.budget)
     given = request.tables
-    listing = listed() if given is None else Listing(tuple(dict.fromkeys(given)))
+    listing = listed() if given is None else ListedTables("", tuple(dict.fromkeys(given)))
     names = listing.tables
     history = None
     if request.history is not None and not request.dry_run:
@@ -87,7 +81,10 @@ def maintain(
         os.urandom(8).hex() if history is None else history.run,
         _now, spent.may_begin, spent.spend, request.dry_run,
     )  # fmt: skip
-    reports = [TableReport(name_text(each), "failed", why) for each, why in listing.refused]
+    reports = [
+        TableReport(name_text((*namespace, "*")), "failed", str(error))
+        for namespace, error in listing.refused
+    ]
     earlier: list[str] = []
     left: list[str] = []
     matched: set[int] = set()

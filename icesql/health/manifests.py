@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Final
 
 from icesql.commit.manifests.rewrite import plan_manifests
@@ -20,7 +20,9 @@ _MANIFEST_BYTES: Final = 8 << 20
 def manifests(facts: Facts) -> Iterator[Finding]:
     """Many small manifests, or manifests with files of too many partitions each."""
     given = facts.files.manifests
-    groups = plan_manifests(given, facts.table.metadata.default_spec_id, _manifest_bytes(facts))
+    target = whole_number(facts.properties.get("commit.manifest.target-size-bytes"))
+    size = _MANIFEST_BYTES if target is None else target
+    groups = plan_manifests(given, facts.metadata.default_spec_id, size)
     data = [each for each in groups if each.content is ManifestContent.DATA]
     count = sum(len(each.manifests) for each in data)
     after = sum(each.count for each in data)
@@ -49,20 +51,14 @@ def _need(reason: str, left: int | None = None) -> Need:
     return Need("manifests", "rewrite_manifests", reason, promise=promise)
 
 
-def _manifest_bytes(facts: Facts) -> int:
-    """The table's target size of manifests."""
-    found = whole_number(facts.properties.get("commit.manifest.target-size-bytes"))
-    return _MANIFEST_BYTES if found is None else found
-
-
 def _clustering(facts: Facts, after: int) -> Iterator[Finding]:
     """Manifests of the right size, with the files of each partition spread over many."""
-    places = sum(
-        1 for spec, _ in facts.files.places if spec == facts.table.metadata.default_spec_id
+    places = sum(1 for spec, _ in facts.files.places if spec == facts.metadata.default_spec_id)
+    # The average number of manifests with files of a partition. Afterwards these are neighbours,
+    # some of them across a manifest's end.
+    spread, best = (
+        count / max(places, 1) for count in (sum(facts.files.spread), places + after - 1)
     )
-    spread = manifests_read(facts.files.spread, places)
-    # Afterwards files of a partition are neighbours, some of them across a manifest's end.
-    best = manifests_read([places + after - 1], places)
     if places < 2 or spread < 3 or best > spread / 2:
         return
     yield _need(
@@ -77,8 +73,3 @@ def _clustering(facts: Facts, after: int) -> Iterator[Finding]:
         now=round(spread, 2),
         after=round(best, 2),
     )
-
-
-def manifests_read(spread: Sequence[int], places: int) -> float:
-    """The average number of manifests with files of a partition."""
-    return sum(spread) / max(places, 1)

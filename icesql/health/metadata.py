@@ -9,7 +9,7 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from icesql.errors import Error
-from icesql.health.facts import Facts
+from icesql.health.facts import Facts, tried
 from icesql.health.files import count_text
 from icesql.health.finding import Finding, weight_of
 from icesql.health.need import Instant
@@ -33,7 +33,7 @@ _MOST_LISTED: Final = 200_000
 
 def partition_names(facts: Facts) -> Iterator[Finding]:
     """Columns with the name of a partition field; Java's engines refuse to load such a table."""
-    metadata = facts.table.metadata
+    metadata = facts.metadata
     schema = metadata.schema
     for (name, column), field in shared_names([schema], metadata.specs.values()).items():
         if column in field.source_ids:
@@ -53,7 +53,7 @@ def partition_names(facts: Facts) -> Iterator[Finding]:
 
 def flink_streams(facts: Facts) -> Iterator[Finding]:
     """Flink streams whose upserts an expiry would stop."""
-    if note := flink_note(facts.table.metadata):
+    if note := flink_note(facts.metadata):
         yield Finding("flink upserts", "low", "Flink writes into this table of version 3", note)
 
 
@@ -75,7 +75,7 @@ def snapshots(facts: Facts) -> Iterator[Finding]:
     known = len(facts.metadata.snapshots)
     expiry = need("expire", facts) if known >= _FEWEST_SNAPSHOTS else None
     gone = 0 if expiry is None else known - expiry.promise.get("snapshots", known)
-    if expiry and gone >= _FEWEST_SNAPSHOTS and (answer := facts.try_explain(expiry)):
+    if expiry and gone >= _FEWEST_SNAPSHOTS and (answer := tried(facts.explain, expiry)):
         files = [
             row for row in answer.rows if row["action"] == "remove" and row["kind"].endswith(_FILES)
         ]
@@ -111,7 +111,7 @@ def _removed_bytes(facts: Facts, removed: Sequence[Mapping[str, Any]]) -> int:
 def metadata_files(facts: Facts) -> Iterator[Finding]:
     """Old metadata files that are never deleted."""
     clears = facts.properties.get("write.metadata.delete-after-commit.enabled", "false")
-    entries = len(facts.table.metadata.metadata_log)
+    entries = len(facts.metadata.metadata_log)
     if clears.lower() != "true" and entries >= _MANY_METADATA_FILES:
         yield Finding(
             "metadata files",
@@ -130,7 +130,7 @@ def metadata_files(facts: Facts) -> Iterator[Finding]:
 
 def metadata_size(facts: Facts) -> Iterator[Finding]:
     """A large metadata file: it is always read and written as a whole."""
-    metadata = facts.table.metadata
+    metadata = facts.metadata
     if facts.table.document is not None:
         return
     size = facts.table.storage.size(facts.table.metadata_location)

@@ -14,9 +14,9 @@ from msgspec.structs import replace
 
 from icesql.commit.files import file_key
 from icesql.commit.own_places import keeps_files
-from icesql.errors import Error, NotSupportedError, ProgrammingError
+from icesql.errors import NotSupportedError, ProgrammingError
 from icesql.health.compaction import Sizes
-from icesql.health.facts import Facts
+from icesql.health.facts import Facts, tried
 from icesql.health.finding import weight_of
 from icesql.health.manifests import manifests
 from icesql.health.need import Instant, Need
@@ -53,10 +53,7 @@ _TOO_YOUNG: Final = re.compile(r", (\d+) more are too young\Z")
 
 def try_need(name: str, facts: Facts) -> Need | None:
     """As ``need``, but None if the table or catalog refuses the action."""
-    try:
-        found = need(name, facts)
-    except Error:
-        return None
+    found = tried(need, name, facts)
     return None if found is None or found.refusal else found
 
 
@@ -245,9 +242,14 @@ def _manifests(facts: Facts) -> Need | None:
 
 def _statistics(facts: Facts) -> Need | None:
     """Needed unless the head, or an earlier snapshot with the same rows, has statistics."""
-    known = {each.snapshot_id for each in facts.metadata.statistics}
-    same = _snapshots_of_same_rows(facts.metadata)
-    if not same or known & same:
+    metadata, head = facts.metadata, facts.metadata.current_snapshot
+    known = {each.snapshot_id for each in metadata.statistics}
+    for each in metadata.ancestry(head):
+        if each.snapshot_id in known:
+            return None
+        if each.operation != "replace":
+            break
+    if head is None:
         return None
     return Need("statistics", "compute_table_stats", "no statistics of the rows of now")
 
@@ -264,15 +266,6 @@ def _partition_statistics(facts: Facts) -> Need | None:
     )
 
 
-def _snapshots_of_same_rows(metadata: TableMetadata) -> set[int]:
-    found: set[int] = set()
-    for each in metadata.ancestry(metadata.current_snapshot):
-        found.add(each.snapshot_id)
-        if each.operation != "replace":
-            break
-    return found
-
-
 # ------------------------------------------------------------------ actions that delete files
 
 
@@ -281,8 +274,7 @@ def _expire(facts: Facts) -> Need | None:
     properties = metadata.properties
     if not policy.wants_expiry and not ({_AGE, _LEAST} & properties.keys()):
         return None  # neither the policy nor the table allows its history to expire
-    if (refused := _kept_by_property("expire", properties)) is not None:
-        return refused
+    _check_may_delete(properties)
     age, least = _kept(facts)
     older_than = None if age is None else facts.now_ms - int(age * 1000)
     planned = plan_expiry(
@@ -341,8 +333,7 @@ def _kept(facts: Facts) -> tuple[float | None, int | None]:
 
 
 def _orphans(facts: Facts) -> Need | None:
-    if (refused := _kept_by_property("orphans", facts.properties)) is not None:
-        return refused
+    _check_may_delete(facts.properties)
     age = facts.policy.orphan_age
     arguments = {"older_than": Instant(facts.now_ms - int(age * 1000))}
     action = Need(
@@ -365,11 +356,9 @@ def _orphans(facts: Facts) -> Need | None:
     )
 
 
-def _kept_by_property(name: str, properties: Mapping[str, str]) -> Need | None:
+def _check_may_delete(properties: Mapping[str, str]) -> None:
     if keeps_files(properties):
-        problem = "its property gc.enabled is false: other tables may need its files"
-        return Need(name, refusal=problem)
-    return None
+        raise NotSupportedError("its property gc.enabled is false: other tables may need its files")
 
 
 _NEEDS: Final[Mapping[str, Callable[[Facts], Need | None]]] = {

@@ -30,7 +30,7 @@ from icesql.errors import (
 from icesql.health.diagnose import error_text
 from icesql.health.durations import is_open
 from icesql.health.facts import Facts, Perform, Performed, facts_of
-from icesql.health.mending import Examined, examine_history
+from icesql.health.mending import examine_history
 from icesql.health.metadata import flink_note
 from icesql.health.need import Need
 from icesql.health.needs import ACTION, RUN, TARGET, need
@@ -101,11 +101,11 @@ def keep_healthy(
         name_text(parts),
         status,
         note,
-        tuple(work.reports),
         work.before,
         work.predicted,
         work.reached,
         time.monotonic() - started,
+        tuple(work.reports),
     )
 
 
@@ -171,7 +171,8 @@ class _Work:
             if action.refusal:
                 self.reports.append(self._report(action, "refused"))
                 continue
-            if note or not self._may_begin():
+            windows = self._policy.windows
+            if note or not (self._run.may_begin() and is_open(windows, self._run.now())):
                 self.reports.append(self._report(action, "left"))
                 continue
             report, after = self._perform(action, facts)
@@ -187,7 +188,7 @@ class _Work:
                 again = False
         self.reached = facts.measures if changed and not note else dict(self.before)
         if changed and not note:
-            summaries = [each.summary for each in facts.table.metadata.snapshots.values()]
+            summaries = [each.summary for each in facts.metadata.snapshots.values()]
             made = sum(each.get(RUN) == self._run.id for each in summaries)
             # The prediction covers only the snapshots that existed before.
             self.reached["snapshots"] -= made
@@ -197,9 +198,6 @@ class _Work:
             return "failed", note
         ends: tuple[TableStatus, ...] = ("partly", "left", "done")
         return next((each for each in ends if each in statuses), "nothing"), ""
-
-    def _may_begin(self) -> bool:
-        return self._run.may_begin() and is_open(self._policy.windows, self._run.now())
 
     def _perform(self, action: Need, facts: Facts) -> tuple[ActionReport, Facts | None]:
         """Perform an action; return its report and the facts after it, None if work has to stop.
@@ -254,12 +252,17 @@ class _Work:
         """The summary keys for an action's snapshot; later runs read the target size."""
         keys = {RUN: self._run.id, ACTION: action.name}
         if action.name == "compact":
-            options = rewrite_options(action.arguments.get("options", {}), facts.table.metadata)
+            options = rewrite_options(action.arguments.get("options", {}), facts.metadata)
             keys[TARGET] = str(options.target_file_size_bytes)
         return keys
 
     def _damage(self, table: Table) -> tuple[list[str], list[str]]:
-        return _damage(examine_history(self._parts, table, self._door.begin()))
+        """The kinds of damage in a table's history, certain and possible."""
+        examined = examine_history(self._parts, table, self._door.begin())
+        kinds: list[str] = [each.kind for each in examined.damages if each.certain]
+        kinds += [each.name for each in examined.findings[len(examined.damages) :]]
+        doubts = [each.kind for each in examined.damages if not each.certain]
+        return list(dict.fromkeys(kinds)), list(dict.fromkeys(doubts))
 
     def _facts_now(self, table: Table | None = None) -> Facts:
         """The facts of the given table, or of a later version if its files are gone."""
@@ -312,14 +315,6 @@ class _Work:
 
 def _is_same(first: Table, second: Table) -> bool:
     return first.metadata_location == second.metadata_location
-
-
-def _damage(examined: Examined) -> tuple[list[str], list[str]]:
-    """The kinds of damage in a table's history, certain and possible."""
-    kinds: list[str] = [each.kind for each in examined.damages if each.certain]
-    kinds += [each.name for each in examined.findings[len(examined.damages) :]]
-    doubts = [each.kind for each in examined.damages if not each.certain]
-    return list(dict.fromkeys(kinds)), list(dict.fromkeys(doubts))
 
 
 def _removed(action: Need, done: Performed) -> dict[str, int]:

@@ -20,12 +20,7 @@ from typing import Any, Final
 
 from icesql.errors import OperationalError
 from icesql.health.run_report import FINISHED, TableReport
-
-fcntl: Any
-try:
-    import fcntl
-except ImportError:  # Windows
-    fcntl = None
+from icesql.storage.file_lock import lock
 
 # Older runs are not continued.
 _LONGEST: Final = timedelta(days=7)
@@ -111,14 +106,10 @@ class History:
     def _take(self) -> bool:
         """Lock the file; False if another process has the lock."""
         self._lock = os.open(f"{self._path}.lock", os.O_RDWR | os.O_CREAT, 0o600)
-        if fcntl is None:
+        if lock(self._lock, wait=False):
             return True
-        try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            self.close()
-            return False
-        return True
+        self.close()
+        return False
 
     def _write(self, line: dict[str, Any]) -> None:
         try:
@@ -132,8 +123,7 @@ class History:
         data = json.dumps(line, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
         handle = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
         try:
-            if fcntl is not None:
-                fcntl.flock(handle, fcntl.LOCK_EX)
+            lock(handle)
             if os.fstat(handle).st_size:
                 os.lseek(handle, -1, os.SEEK_END)
                 if os.read(handle, 1) != b"\n":

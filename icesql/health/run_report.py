@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any, Final, Literal
 
@@ -53,17 +54,16 @@ class TableReport(Struct, frozen=True):
     table: str
     status: TableStatus
     note: str = ""
-    actions: tuple[ActionReport, ...] = ()
     before: Mapping[str, int] = field(default_factory=dict)
     predicted: Mapping[str, int] = field(default_factory=dict)
     reached: Mapping[str, int] = field(default_factory=dict)
     seconds: float = 0.0
+    actions: tuple[ActionReport, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """The report as JSON values."""
-        shown = asdict(self) | {"seconds": round(self.seconds, 3)}
-        del shown["actions"]
-        return shown | {"actions": [each.to_dict() for each in self.actions]}
+        actions = [each.to_dict() for each in self.actions]
+        return asdict(self) | {"seconds": round(self.seconds, 3), "actions": actions}
 
     @property
     def line(self) -> str:
@@ -126,9 +126,7 @@ class MaintenanceReport(Struct, frozen=True):
                 lines.append(text)
                 if each.statement:
                     lines.append(f"    {each.statement};")
-        counts: dict[str, int] = {}
-        for table in self.tables:
-            counts[table.status] = counts.get(table.status, 0) + 1
+        counts = Counter(table.status for table in self.tables)
         said = [f"{count:,} {status}" for status, count in sorted(counts.items())]
         if self.earlier:
             said.append(f"{len(self.earlier):,} finished earlier in this run")
