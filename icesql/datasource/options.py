@@ -19,8 +19,8 @@ Source: Iceberg Java ``SparkReadOptions``.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from typing import Final
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
 
 from msgspec import Struct, field
 
@@ -81,8 +81,8 @@ class ReadOptions(Struct, frozen=True):
     end_snapshot_id: int | None = None
     stream_from: str | int = "earliest"
     stream_from_timestamp: int | None = None
-    max_files: int | None = None
-    max_rows: int | None = None
+    max_files_per_batch: int | None = None
+    max_rows_per_batch: int | None = None
     skipped: frozenset[str] = frozenset()
     push_filters: bool = False
     given: frozenset[str] = frozenset()
@@ -129,24 +129,20 @@ def read_options(options: Mapping[str, str]) -> ReadOptions:
                 settings = settings.with_text(setting, given[name])
             except ProgrammingError as error:
                 raise ProgrammingError(f'option "{name}": {given[name]!r} is not a size') from error
+    parsed = {
+        name.replace("-", "_"): parse(name, given[name])
+        for name, parse in _PARSERS.items()
+        if name in given
+    }
     return ReadOptions(
         path=given["path"],
         connect=connect_options(given),
         settings=settings,
-        columns=_columns(given.get("columns")),
         branch=given.get("branch"),
         tag=given.get("tag"),
-        snapshot_id=_whole(given, "snapshot-id"),
-        as_of_timestamp=_whole(given, "as-of-timestamp"),
-        start_snapshot_id=_whole(given, "start-snapshot-id"),
-        end_snapshot_id=_whole(given, "end-snapshot-id"),
-        stream_from=_start(given.get("stream-from")),
-        stream_from_timestamp=_whole(given, "stream-from-timestamp"),
-        max_files=_limit(given, "max-files-per-batch"),
-        max_rows=_limit(given, "max-rows-per-batch"),
         skipped=frozenset(each for each in ("overwrite", "delete") if _skips(given, each)),
-        push_filters=flag("push-filters", given.get("push-filters", "false")),
         given=frozenset(given),
+        **parsed,
     )
 
 
@@ -188,28 +184,25 @@ def _exclude(given: Mapping[str, str], *names: str) -> None:
         raise ProgrammingError(f"give only one of {' and '.join(both)}")
 
 
-def _whole(given: Mapping[str, str], name: str) -> int | None:
-    text = given.get(name)
-    if text is None:
-        return None
+def _whole(name: str, text: str) -> int:
     if not re.fullmatch(r"-?[0-9]{1,19}", text) or not -_LONG <= int(text) < _LONG:
         raise ProgrammingError(f'option "{name}": {text!r} is not a whole number')
     return int(text)
 
 
-def _limit(given: Mapping[str, str], name: str) -> int | None:
-    number = _whole(given, name)
-    if number is not None and number <= 0:
+def _limit(name: str, text: str) -> int:
+    number = _whole(name, text)
+    if number <= 0:
         raise ProgrammingError(f'option "{name}": {number} is not a positive number')
     return number
 
 
-def _start(text: str | None) -> str | int:
-    if text is None or text.lower() in ("earliest", "latest"):
-        return (text or "earliest").lower()
+def _start(name: str, text: str) -> str | int:
+    if text.lower() in ("earliest", "latest"):
+        return text.lower()
     if not re.fullmatch(r"[0-9]{1,19}", text):
         raise ProgrammingError(
-            f'option "stream-from": {text!r} is not earliest, latest or a snapshot id'
+            f'option "{name}": {text!r} is not earliest, latest or a snapshot id'
         )
     return int(text)
 
@@ -231,18 +224,30 @@ def connect_options(given: Mapping[str, str]) -> dict[str, str]:
     return {renamed.get(name, name): given[name] for name in CONNECT if name in given}
 
 
-def _columns(text: str | None) -> tuple[str, ...] | None:
+def _columns(option: str, text: str) -> tuple[str, ...]:
     """Names between commas; names that contain commas are in backticks."""
-    if text is None:
-        return None
     names = []
     for quoted, plain in re.findall(r"\s*(?:`((?:[^`]|``)+)`|([^,]*))\s*(?:,|$)", text):
         name = quoted.replace("``", "`") if quoted else plain.strip()
         if name:
             names.append(name)
     if not names:
-        raise ProgrammingError('option "columns" names no column')
+        raise ProgrammingError(f'option "{option}" names no column')
     return tuple(names)
+
+
+_PARSERS: Final[Mapping[str, Callable[[str, str], Any]]] = {
+    "columns": _columns,
+    "snapshot-id": _whole,
+    "as-of-timestamp": _whole,
+    "start-snapshot-id": _whole,
+    "end-snapshot-id": _whole,
+    "stream-from": _start,
+    "stream-from-timestamp": _whole,
+    "max-files-per-batch": _limit,
+    "max-rows-per-batch": _limit,
+    "push-filters": flag,
+}
 
 
 def split_identifier(text: str) -> tuple[str, ...]:

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from icesql.datasource.stream_read import Json
 
 _CONNECT = (*CONNECT, "properties")
+# Makes a method that runs in Spark's processes.
+Planned = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
 def register(session: Any, **connect: Any) -> None:
@@ -63,7 +65,7 @@ def _facts(session: Any) -> SessionFacts:
     return SessionFacts(memory, zone, speculates(session))
 
 
-def _planner(find: Callable[[], None]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def _planner(find: Callable[[], None]) -> Planned:
     """A method that runs in Spark's processes, where its errors end with icesql's own line."""
     missing = MISSING
 
@@ -94,8 +96,9 @@ def _data_source(find: Callable[[], None], connect: dict[str, Any], facts: bytes
     """The DataSource class."""
     from pyspark.sql.datasource import DataSource
 
-    batch, stream, planned = _batch_reader(find), _stream_reader(find), _planner(find)
-    batch_writer, stream_writer = _writers(find)
+    planned = _planner(find)
+    batch, stream = _batch_reader(planned), _stream_reader(planned)
+    batch_writer, stream_writer = _writers(planned)
 
     class IcesqlDataSource(DataSource):
         @classmethod
@@ -156,19 +159,19 @@ def _data_source(find: Callable[[], None], connect: dict[str, Any], facts: bytes
             return stream_writer(self._write(schema, overwrite, streams=True))
 
         def _write(self, schema: Any, overwrites: bool, *, streams: bool) -> bytes:
-            from icesql.datasource.write import planned
+            from icesql.datasource.write import plan_write, write_options
+            from icesql.engine.spark.worker import pack, unpack
 
-            options = dict(self.options)
-            return planned(options, connect, schema, facts, overwrites=overwrites, streams=streams)
+            # Bytes, for processes that cannot import icesql yet.
+            chosen = write_options(dict(self.options), overwrites=overwrites, streams=streams)
+            return pack(plan_write(chosen, connect, schema, unpack(facts), overwrites=overwrites))
 
     return IcesqlDataSource
 
 
-def _writers(find: Callable[[], None]) -> tuple[Any, Any]:
+def _writers(planned: Planned) -> tuple[Any, Any]:
     """The classes of writers: for a batch and, from PySpark 4.1 on, for a stream."""
     from pyspark.sql import datasource
-
-    planned = _planner(find)
 
     class Message(datasource.WriterCommitMessage):
         def __init__(self, report: bytes) -> None:
@@ -203,8 +206,8 @@ def _writers(find: Callable[[], None]) -> tuple[Any, Any]:
     return IcesqlWriter, of_streams and type("IcesqlStreamWriter", (Writer, of_streams), {})
 
 
-def _rows(find: Callable[[], None]) -> Callable[[Any], Iterator[Any]]:
-    @_planner(find)
+def _rows(planned: Planned) -> Callable[[Any], Iterator[Any]]:
+    @planned
     def read(partition: Any) -> Iterator[Any]:
         """The batches of a packed job; none for the empty job that Spark adds if there are none."""
         if partition is None or partition.value is None:
@@ -217,10 +220,10 @@ def _rows(find: Callable[[], None]) -> Callable[[Any], Iterator[Any]]:
     return read
 
 
-def _batch_reader(find: Callable[[], None]) -> Any:
+def _batch_reader(planned: Planned) -> Any:
     from pyspark.sql.datasource import DataSourceReader, InputPartition
 
-    rows, planned = _rows(find), _planner(find)
+    rows = _rows(planned)
 
     class Pushing:
         """A ``pushFilters`` that PySpark takes for the inherited method.
@@ -260,10 +263,10 @@ def _batch_reader(find: Callable[[], None]) -> Any:
     return IcesqlReader
 
 
-def _stream_reader(find: Callable[[], None]) -> Any:
+def _stream_reader(planned: Planned) -> Any:
     from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
-    rows = _rows(find)
+    rows = _rows(planned)
 
     class IcesqlStreamReader(DataSourceStreamReader):
         takes_limits = False

@@ -113,7 +113,8 @@ class StreamPlanning:
     @property
     def limits(self) -> Limits:
         """The limits of a batch, from the options."""
-        return Limits(self._request.options.max_files, self._request.options.max_rows)
+        options = self._request.options
+        return Limits(options.max_files_per_batch, options.max_rows_per_batch)
 
     # ------------------------------------------------------------------ offsets
 

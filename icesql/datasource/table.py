@@ -35,7 +35,7 @@ from icesql.scan.tasks.packing import Packing, pack_files
 from icesql.scan.tasks.task import CombinedScanTask, FileScanTask, without_metrics
 
 if TYPE_CHECKING:
-    from icesql.catalog.table import Catalog, Table
+    from icesql.catalog.table import Catalog, Identifier, Table
     from icesql.iceberg.manifest.data_file import DataFile
 
 MAIN: Final = "main"
@@ -244,7 +244,7 @@ def find_table(name: str, connect: Mapping[str, Any]) -> tuple[Catalog, Table]:
         return _load(open_catalog(parts[0]), parts[1:])
 
 
-def _load(catalog: Catalog, parts: tuple[str, ...]) -> tuple[Catalog, Table]:
+def _load(catalog: Catalog, parts: Identifier) -> tuple[Catalog, Table]:
     try:
         try:
             return catalog, catalog.load(parts)
@@ -300,8 +300,6 @@ def _of_filter(given: Any, schema: Schema) -> Predicate:
     if operation is None or column is None:
         return ALWAYS_TRUE
     term = Term(column.field_id, column.name)
-    if operation in (Operation.IS_NULL, Operation.NOT_NULL):
-        return compare(operation, term, column.type, None)
     value = getattr(given, "value", None)
     if isinstance(value, list | tuple):
         value = tuple(read_for(column.type, each) for each in value)

@@ -41,7 +41,7 @@ from icesql.engine.result_schema import ResultColumn, ResultType, arrow_schema
 from icesql.engine.spark.task_memory import TaskMemory
 from icesql.engine.spark.text.plan_check import declared_columns
 from icesql.engine.spark.types import declared_batch
-from icesql.engine.spark.worker import pack, unpack
+from icesql.engine.spark.worker import unpack
 from icesql.engine.spark.writing.job import WriteJob, is_repeated, task_numbers, worker_query
 from icesql.errors import ProgrammingError, UnsupportedSqlError, UnsupportedTableError
 from icesql.iceberg import types as t
@@ -388,17 +388,3 @@ def abort_rows(packed: bytes, reports: Sequence[bytes | None]) -> None:
         for mark in marks or {plan.task.operation}:
             with Uncommitted(plan.task.storage, plan.task.locations.folder, mark) as new:
                 new.lost = True
-
-
-def planned(
-    options: Mapping[str, str],
-    connect: Mapping[str, Any],
-    schema: Any,
-    session: bytes,
-    *,
-    overwrites: bool,
-    streams: bool,
-) -> bytes:
-    """A planned write as bytes, for processes that cannot import icesql yet."""
-    chosen = write_options(options, overwrites=overwrites, streams=streams)
-    return pack(plan_write(chosen, connect, schema, unpack(session), overwrites=overwrites))

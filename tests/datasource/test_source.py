@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from icesql.datasource.last_line import ReadError
-from icesql.datasource.source import _rows, register
+from icesql.datasource.source import _planner, _rows, register
 from icesql.errors import ProgrammingError
 from tests.spark.conftest import FIELDS as ALL_FIELDS
 from tests.spark.conftest import ROWS as ALL_ROWS
@@ -164,7 +164,7 @@ def test_a_python_that_lacks_a_package_names_the_setting(
     for module in ("datasource.table", "datasource.write", "engine.spark.worker"):
         monkeypatch.setitem(sys.modules, f"icesql.{module}", None)
     job = SimpleNamespace(value=b"")
-    read = _rows(lambda: None)
+    read = _rows(_planner(lambda: None))
     for call in (made.schema, lambda: made.writer(None, False), lambda: read(job)):
         with pytest.raises(ReadError) as raised:
             call()
