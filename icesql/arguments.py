@@ -180,12 +180,195 @@ SHELLS: Final = ("bash", "zsh", "fish")
 _EVERY: Final = frozenset(COMMANDS)
 _RUN: Final = frozenset({"query", "shell"})
 _CONNECT: Final = _RUN | {"doctor", "maintain", "config", "mcp", "copy", "restore", "undo"}
+_LIMITED: Final = _RUN | {"config"}
+
+
+def _setting(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals or not name.strip():
+        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=VALUE")
+    return name.strip(), value.strip()
+
+
+class _VerboseOrVariable(argparse.Action):
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: Any,
+        option_string: str | None = None,
+    ) -> None:
+        if values is None:
+            namespace.verbose = True
+        elif "=" in values:
+            namespace.variables = [*namespace.variables, values]
+        else:
+            parser.error(f"-v takes NAME=VALUE, not {values!r}; alone it comes after the others")
+
+
+class Option:
+    """An option: the commands ``of`` that use it, its names, what it takes, and its help.
+
+    It ``takes`` nothing as a switch. Options of one name in ``apart`` exclude each other, and
+    ``given`` is what else argparse has to know. Plain for the reason that ``Command`` is.
+    """
+
+    def __init__(
+        self,
+        of: frozenset[str] | set[str],
+        names: str,
+        takes: str,
+        help: str,
+        apart: str = "",
+        **given: Any,
+    ) -> None:
+        self.of, self.names, self.help, self.apart = of, names.split(), help, apart
+        kind = {"metavar": takes} if takes else {"action": "store_true"}
+        self.given = {**kind, **given}
+
+
+# The options in the groups of the help. Every command accepts all; help shows those that it uses.
+OPTIONS: Final[dict[str, tuple[Option, ...]]] = {
+    "what to run": (
+        Option(
+            {"query"}, "-c", "SQL", "statements, separated by ';'; may be repeated", "statements",
+            dest="statements", action="append",
+        ),
+        Option(
+            {"query"}, "-f", "FILE", "a file of statements; - is stdin", "statements", dest="file"
+        ),
+    ),
+    "where the tables are": (
+        Option(_CONNECT, "--catalog", "NAME", "a catalog of .pyiceberg.yaml"),
+        Option(_CONNECT, "--warehouse", "DIR", "a directory of tables"),
+        Option(_CONNECT, "--uri", "URI", "a catalog, such as sqlite:///catalog.db"),
+        Option(
+            _CONNECT, "--property", "NAME=VALUE",
+            "of the catalog and its store, such as s3.region=eu-west-1; may be repeated. Other "
+            "users see a command line: secrets belong in .pyiceberg.yaml or the environment",
+            dest="properties", action="append", default=[], type=_setting,
+        ),
+    ),
+    "how to run it": (
+        Option(
+            _RUN | {"doctor", "maintain", "config", "copy", "restore"}, "--format", "NAME",
+            f"of results (by the ending of --output, else table): {', '.join(FORMATS)}",
+            choices=FORMATS,
+        ),
+        Option(
+            {"query"}, "-o --output", "FILE", "write the result to a file; - is standard output"
+        ),
+        Option({"query"}, "--overwrite", "", "replace the file of --output"),
+        Option(_RUN | {"mcp"}, "--dialect", "NAME", "of the SQL: spark, trino, … (icesql)"),
+        Option(_CONNECT, "--timezone", "ZONE", "of the session (UTC)"),
+        Option(
+            _CONNECT | {"cache"}, "--set", "NAME=VALUE",
+            "a setting, as SET does it; may be repeated",
+            dest="settings", action="append", default=[], type=_setting,
+        ),
+        Option(_EVERY, "--verbose", "", argparse.SUPPRESS),
+        Option(
+            _RUN, "-v", "NAME=VALUE",
+            "a variable: the value of $NAME in the statements, never text of SQL; may be "
+            "repeated. Alone, as --verbose: rows, time and what each scan read, on stderr",
+            dest="variables", action=_VerboseOrVariable, nargs="?", default=[],
+        ),
+        Option(
+            {"query"}, "--continue-on-error", "", "run the statements after one that fails"
+        ),
+        Option(
+            {"mcp"}, "--http", "PORT", "mcp over HTTP of this machine, not standard input", type=int
+        ),
+        Option({"config", "doctor"}, "--no-ping", "", "config asks no catalog"),
+        Option({"doctor", "maintain"}, "--all", "", "every table of the catalog"),
+        Option(
+            {"doctor"}, "--fail-on", "{high,medium,low}",
+            "doctor of tables exits with 1 where it finds something of this weight or a heavier "
+            "one",
+            choices=WEIGHTS,
+        ),
+        Option(
+            {"copy"}, "--verify", "",
+            "look for every file of the copy, and compare what the branches and tags hold",
+        ),
+        Option({"maintain"}, "--policy", "FILE", "what is done for which tables, in TOML"),
+        Option(
+            {"maintain"}, "--actions", "NAME,…",
+            "in place of what the policy says: convert, compact, deletes, manifests, statistics, "
+            "partition_statistics, expire, orphans",
+        ),
+        Option(
+            {"maintain"}, "--dry-run", "", "show the statements that would run; change nothing"
+        ),
+        Option(
+            {"maintain"}, "--budget", "TIME|SIZE",
+            "begin no action after so long or so many bytes rewritten: 20min, 500GB, or both with "
+            "a comma between",
+        ),
+        Option(
+            {"maintain"}, "--history", "FILE",
+            "what was finished, so that a run that was killed goes on "
+            "(~/.local/state/icesql/maintain.jsonl)",
+        ),
+        Option({"undo"}, "--branch", "NAME", "the branch whose commit it is (main)"),
+        Option(
+            {"undo"}, "--snapshot", "ID",
+            "the commit to take back: a conflict where it is not the last one any more",
+            type=int,
+        ),
+        Option({"undo"}, "--yes", "", "take it back without a question"),
+        Option(_EVERY, "--debug", "", "errors with their traceback"),
+    ),
+    "restrictions for untrusted SQL": (
+        Option(_LIMITED, "--service", "", "the strict side of all below that is not given"),
+        Option(
+            _LIMITED, "--locked", "NAME,…",
+            "settings that SET cannot change; without names, all",
+            nargs="?", const=True,
+        ),
+        Option(
+            _LIMITED, "--tables-by-path", "ROOT",
+            "read tables by path below this folder or prefix only; may be repeated",
+            "paths", action="append",
+        ),
+        Option(
+            _LIMITED, "--no-tables-by-path", "", "read no table by its path",
+            "paths", action="store_const", const=False, dest="tables_by_path",
+        ),
+        Option(
+            _LIMITED, "--catalogs", "NAME,…",
+            "catalogs that SQL may open beside its own; '' is none",
+        ),
+        Option(
+            _LIMITED, "--files", "FOLDER",
+            "CSV, JSON and Parquet files below this folder may be read, too; may be repeated. "
+            "Without any of these options but this one, those below the current folder may",
+            "files", action="append",
+        ),
+        Option(
+            _LIMITED, "--no-files", "", "read no file that a statement names",
+            "files", action="store_const", const=False, dest="files",
+        ),
+        Option(
+            _LIMITED, "--copy-to", "ROOT",
+            "COPY may write files below this folder; may be repeated; "
+            "anywhere if none of these options is given",
+            action="append",
+        ),
+        Option(
+            _LIMITED, "--confine", "ROOT",
+            "paths of tables lie below this folder or prefix; may be repeated; "
+            "without one, below the table's own folder",
+            nargs="?", const=True, action="append",
+        ),
+        Option(_LIMITED, "--read-only", "", "refuse changes", default=None),
+    ),
+}  # fmt: skip
+_ALL_OPTIONS: Final = [each for group in OPTIONS.values() for each in group]
 # Options without a value: they do not take the word that follows.
-_SWITCHES: Final = frozenset(
-    {"--overwrite", "--verbose", "--continue-on-error", "--no-ping", "--debug", "--service",
-     "--all", "--dry-run", "--no-tables-by-path", "--no-files", "--verify", "--read-only",
-     "--help", "-h", "--version", "--yes"}
-)  # fmt: skip
+_SWITCHES: Final = {"--help", "-h", "--version"}.union(
+    *(each.names for each in _ALL_OPTIONS if "metavar" not in each.given)
+)
 
 _DESCRIPTION = """\
 SQL with time travel on Apache Iceberg tables: query, write and maintain them.
@@ -300,40 +483,21 @@ def _check(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None
         parser.error(f"{command} takes neither -c nor -f")
     if options.overwrite and options.output in (None, "-"):
         parser.error("--overwrite goes with --output FILE")
-    if command not in ("config", "doctor") and options.no_ping:
-        parser.error("--no-ping goes with config and doctor")
     if options.all and (command not in ("doctor", "maintain") or options.words):
         parser.error("--all goes with doctor and maintain, without a table")
     if options.fail_on is not None and (command != "doctor" or not (options.words or options.all)):
         parser.error("--fail-on goes with doctor and a table, or with --all")
-    if command != "copy" and options.verify:
-        parser.error("--verify goes with copy")
-    for name in ("branch", "snapshot", "yes"):
-        if getattr(options, name) and command != "undo":
-            parser.error(f"--{name} goes with undo")
-    for name in ("policy", "dry_run", "budget", "history", "actions"):
-        if getattr(options, name) and command != "maintain":
-            parser.error(f"--{name.replace('_', '-')} goes with maintain")
+    for each in _ALL_OPTIONS:
+        key = each.names[0][2:].replace("-", "_")
+        is_of_others = each.of.isdisjoint((command, "query"))
+        if is_of_others and getattr(options, key) != parser.get_default(key):
+            parser.error(f"{each.names[0]} goes with {' and '.join(sorted(each.of))}")
     if command == "maintain" and not (options.words or options.all):
         parser.error("maintain takes names of tables, or --all")
     if command == "maintain" and options.format not in (None, "table", "json"):
         parser.error("maintain shows its report as table (text) or json")
-    if command != "mcp" and options.http is not None:
-        parser.error("--http goes with mcp")
     if command == "mcp" and (options.output or options.format):
         parser.error("mcp takes no argument, --output or --format")
-
-
-class _Group:
-    """A group of options; help shows those that the command uses."""
-
-    def __init__(self, parser: Any, command: str | None) -> None:
-        self._parser, self._command = parser, command
-
-    def add(self, of: frozenset[str] | set[str], *names: str, help: str, **given: Any) -> None:
-        """Add an option that the commands ``of`` use; every command accepts it."""
-        shown = self._command is None or self._command in of
-        self._parser.add_argument(*names, help=help if shown else argparse.SUPPRESS, **given)
 
 
 def make_parser(command: str | None) -> argparse.ArgumentParser:
@@ -353,10 +517,14 @@ def make_parser(command: str | None) -> argparse.ArgumentParser:
         formatter_class=_Formatter,
     )
     parser.add_argument("words", nargs="*", help=argparse.SUPPRESS)
-    _add_statements(parser, command)
-    _add_places(parser, command)
-    _add_ways(_Group(parser.add_argument_group("how to run it"), command))
-    _add_access(parser, command)
+    for title, options in OPTIONS.items():
+        group: Any = parser.add_argument_group(title)
+        places = {"": group}
+        for each in options:
+            if each.apart not in places:
+                places[each.apart] = group.add_mutually_exclusive_group()
+            shown = each.help if command is None or command in each.of else argparse.SUPPRESS
+            places[each.apart].add_argument(*each.names, help=shown, **each.given)
     parser.add_argument("--version", action=_Version, nargs=0, help="and exit")
     return parser
 
@@ -378,226 +546,6 @@ def _epilog(examples: Sequence[str]) -> str:
     return "\n".join(["examples:", *(f"  {each}" for each in examples)])
 
 
-def _add_statements(parser: argparse.ArgumentParser, command: str | None) -> None:
-    group = parser.add_argument_group("what to run").add_mutually_exclusive_group()
-    run = _Group(group, command)
-    run.add(
-        {"query"},
-        "-c",
-        dest="statements",
-        action="append",
-        metavar="SQL",
-        help="statements, separated by ';'; may be repeated",
-    )
-    run.add({"query"}, "-f", dest="file", metavar="FILE", help="a file of statements; - is stdin")
-
-
-def _add_places(parser: argparse.ArgumentParser, command: str | None) -> None:
-    where = _Group(parser.add_argument_group("where the tables are"), command)
-    where.add(_CONNECT, "--catalog", metavar="NAME", help="a catalog of .pyiceberg.yaml")
-    where.add(_CONNECT, "--warehouse", metavar="DIR", help="a directory of tables")
-    where.add(_CONNECT, "--uri", metavar="URI", help="a catalog, such as sqlite:///catalog.db")
-    where.add(
-        _CONNECT,
-        "--property",
-        dest="properties",
-        action="append",
-        default=[],
-        type=_setting,
-        metavar="NAME=VALUE",
-        help="of the catalog and its store, such as s3.region=eu-west-1; may be repeated. Other "
-        "users see a command line: secrets belong in .pyiceberg.yaml or the environment",
-    )
-
-
-def _add_ways(how: _Group) -> None:
-    how.add(
-        _RUN | {"doctor", "maintain", "config", "copy", "restore"},
-        "--format",
-        choices=FORMATS,
-        metavar="NAME",
-        help=f"of results (by the ending of --output, else table): {', '.join(FORMATS)}",
-    )
-    how.add(
-        {"query"},
-        "-o",
-        "--output",
-        metavar="FILE",
-        help="write the result to a file; - is standard output",
-    )
-    how.add({"query"}, "--overwrite", action="store_true", help="replace the file of --output")
-    how.add(
-        _RUN | {"mcp"}, "--dialect", metavar="NAME", help="of the SQL: spark, trino, … (icesql)"
-    )
-    how.add(_CONNECT, "--timezone", metavar="ZONE", help="of the session (UTC)")
-    how.add(
-        _CONNECT | {"cache"},
-        "--set",
-        dest="settings",
-        action="append",
-        default=[],
-        type=_setting,
-        metavar="NAME=VALUE",
-        help="a setting, as SET does it; may be repeated",
-    )
-    how.add(_EVERY, "--verbose", action="store_true", help=argparse.SUPPRESS)
-    how.add(
-        _RUN,
-        "-v",
-        dest="variables",
-        action=_VerboseOrVariable,
-        nargs="?",
-        default=[],
-        metavar="NAME=VALUE",
-        help="a variable: the value of $NAME in the statements, never text of SQL; may be "
-        "repeated. Alone, as --verbose: rows, time and what each scan read, on stderr",
-    )
-    how.add(
-        {"query"},
-        "--continue-on-error",
-        action="store_true",
-        help="run the statements after one that fails",
-    )
-    how.add(
-        {"mcp"},
-        "--http",
-        type=int,
-        metavar="PORT",
-        help="mcp over HTTP of this machine, not standard input",
-    )
-    how.add({"config", "doctor"}, "--no-ping", action="store_true", help="config asks no catalog")
-    how.add({"doctor", "maintain"}, "--all", action="store_true", help="every table of the catalog")
-    how.add(
-        {"doctor"},
-        "--fail-on",
-        choices=WEIGHTS,
-        help="doctor of tables exits with 1 where it finds something of this weight or a heavier "
-        "one",
-    )
-    how.add(
-        {"copy"},
-        "--verify",
-        action="store_true",
-        help="look for every file of the copy, and compare what the branches and tags hold",
-    )
-    how.add({"maintain"}, "--policy", metavar="FILE", help="what is done for which tables, in TOML")
-    how.add(
-        {"maintain"},
-        "--actions",
-        metavar="NAME,…",
-        help="in place of what the policy says: convert, compact, deletes, manifests, statistics, "
-        "partition_statistics, expire, orphans",
-    )
-    how.add(
-        {"maintain"},
-        "--dry-run",
-        action="store_true",
-        help="show the statements that would run; change nothing",
-    )
-    how.add(
-        {"maintain"},
-        "--budget",
-        metavar="TIME|SIZE",
-        help="begin no action after so long or so many bytes rewritten: 20min, 500GB, or both with "
-        "a comma between",
-    )
-    how.add(
-        {"maintain"},
-        "--history",
-        metavar="FILE",
-        help="what was finished, so that a run that was killed goes on "
-        "(~/.local/state/icesql/maintain.jsonl)",
-    )
-    how.add({"undo"}, "--branch", metavar="NAME", help="the branch whose commit it is (main)")
-    how.add(
-        {"undo"},
-        "--snapshot",
-        type=int,
-        metavar="ID",
-        help="the commit to take back: a conflict where it is not the last one any more",
-    )
-    how.add({"undo"}, "--yes", action="store_true", help="take it back without a question")
-    how.add(_EVERY, "--debug", action="store_true", help="errors with their traceback")
-
-
-def _add_access(parser: argparse.ArgumentParser, command: str | None) -> None:
-    """Add the arguments of ``connect`` that restrict SQL."""
-    group = parser.add_argument_group("restrictions for untrusted SQL")
-    access, of = _Group(group, command), _RUN | {"config"}
-    access.add(
-        of,
-        "--service",
-        action="store_true",
-        help="the strict side of all below that is not given",
-    )
-    access.add(
-        _RUN | {"config"},
-        "--locked",
-        nargs="?",
-        const=True,
-        metavar="NAME,…",
-        help="settings that SET cannot change; without names, all",
-    )
-    paths = _Group(group.add_mutually_exclusive_group(), command)
-    paths.add(
-        of,
-        "--tables-by-path",
-        action="append",
-        metavar="ROOT",
-        help="read tables by path below this folder or prefix only; may be repeated",
-    )
-    paths.add(
-        of,
-        "--no-tables-by-path",
-        action="store_const",
-        const=False,
-        dest="tables_by_path",
-        help="read no table by its path",
-    )
-    access.add(
-        of,
-        "--catalogs",
-        metavar="NAME,…",
-        help="catalogs that SQL may open beside its own; '' is none",
-    )
-    files = _Group(group.add_mutually_exclusive_group(), command)
-    files.add(
-        of,
-        "--files",
-        action="append",
-        metavar="FOLDER",
-        help="CSV, JSON and Parquet files below this folder may be read, too; may be repeated. "
-        "Without any of these options but this one, those below the current folder may",
-    )
-    files.add(
-        of,
-        "--no-files",
-        action="store_const",
-        const=False,
-        dest="files",
-        help="read no file that a statement names",
-    )
-    access.add(
-        of,
-        "--copy-to",
-        action="append",
-        metavar="ROOT",
-        help="COPY may write files below this folder; may be repeated; "
-        "anywhere if none of these options is given",
-    )
-    access.add(
-        of,
-        "--confine",
-        nargs="?",
-        const=True,
-        action="append",
-        metavar="ROOT",
-        help="paths of tables lie below this folder or prefix; may be repeated; "
-        "without one, below the table's own folder",
-    )
-    access.add(of, "--read-only", action="store_true", default=None, help="refuse changes")
-
-
 def access_arguments(options: argparse.Namespace) -> dict[str, Any]:
     """The limits on SQL from the command line, as arguments of ``connect``; None if not given."""
     locked, catalogs, confine = options.locked, options.catalogs, options.confine
@@ -615,29 +563,6 @@ def access_arguments(options: argparse.Namespace) -> dict[str, Any]:
 
 def _listed(text: str) -> list[str]:
     return [name.strip() for name in text.split(",") if name.strip()]
-
-
-def _setting(text: str) -> tuple[str, str]:
-    name, equals, value = text.partition("=")
-    if not equals or not name.strip():
-        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=VALUE")
-    return name.strip(), value.strip()
-
-
-class _VerboseOrVariable(argparse.Action):
-    def __call__(
-        self,
-        parser: argparse.ArgumentParser,
-        namespace: argparse.Namespace,
-        values: Any,
-        option_string: str | None = None,
-    ) -> None:
-        if values is None:
-            namespace.verbose = True
-        elif "=" in values:
-            namespace.variables = [*namespace.variables, values]
-        else:
-            parser.error(f"-v takes NAME=VALUE, not {values!r}; alone it comes after the others")
 
 
 class _Version(argparse.Action):
