@@ -58,8 +58,7 @@ class Access(Struct, frozen=True):
         keep their values. With any limit on reads ``read_only`` is the default. Raises
         ProgrammingError naming the argument with a bad value.
         """
-        if not isinstance(service, bool):
-            raise _bad("service", service, "True or False")
+        _flag("service", service)
         # A limit on reads does not imply that SQL may change tables.
         given = (locked, tables_by_path, catalogs, confine)
         limited = service or any(each is not None for each in given)

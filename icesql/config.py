@@ -37,6 +37,7 @@ _GROUPS: Final = "sys/fs/cgroup"
 _UNLIMITED: Final = 1 << 60
 _UNKNOWN: Final = 4 << 30
 
+_FLAGS: Final = {"true": True, "on": True, "1": True, "false": False, "off": False, "0": False}
 _UNITS: Final = {"": 1, **{unit: 1 << 10 * power for power, unit in enumerate("bkmgtp")}}
 
 
@@ -54,20 +55,21 @@ def parse_bytes(text: str) -> int:
     return int(float(found[1]) * _UNITS[found[2]])
 
 
-def _parse_flag(text: str) -> bool:
-    words = {"true": True, "on": True, "1": True, "false": False, "off": False, "0": False}
-    if str(text).lower() not in words:
-        raise ValueError(f"{text!r} is not on or off")
-    return words[str(text).lower()]
+def one_of(*words: str, named: str = "") -> Callable[[Any], str]:
+    """A function that reads one of the words, in any case. Its ValueError has their name."""
 
-
-def _one_of(*words: str) -> Callable[[str], str]:
-    def parse(text: str) -> str:
-        if str(text).lower() not in words:
-            raise ValueError(f"{text!r} is not one of {', '.join(words)}")
-        return str(text).lower()
+    def parse(value: Any) -> str:
+        if str(value).lower() not in words:
+            raise ValueError(f"{value!r} is not {named or 'one of ' + ', '.join(words)}")
+        return str(value).lower()
 
     return parse
+
+
+def flag(named: str) -> Callable[[Any], bool]:
+    """A function that reads a flag, whose values its ValueError has ``named``."""
+    parse = one_of(*_FLAGS, named=named)
+    return lambda value: _FLAGS[parse(value)]
 
 
 def _optional(parse: Callable[[str], Any]) -> Callable[[str], Any]:
@@ -313,6 +315,13 @@ def unknown_variables(environment: Mapping[str, str]) -> list[str]:
     return unknown
 
 
+def setting_text(value: Any) -> str | None:
+    """A value in the form that SET accepts; None is not set."""
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    return None if value is None else str(value)
+
+
 def check_folder(setting: str, folder: str) -> None:
     """Raise ProgrammingError for a folder named in SQL that cannot be written to.
 
@@ -346,9 +355,10 @@ def _key(name: str) -> str:
     return _OTHER_NAMES.get(key, key)
 
 
+_SWITCH: Final = flag("on or off")
 _PARSERS: Final[dict[str, Callable[[str], Any]]] = {
-    "engine": _one_of("local", "spark", "auto"),
-    "local_reader": _one_of("auto", "arrow"),
+    "engine": one_of("local", "spark", "auto"),
+    "local_reader": one_of("auto", "arrow"),
     "timezone": _time_zone,
     "memory_limit": parse_bytes,
     "temp_directory": str,
@@ -359,22 +369,22 @@ _PARSERS: Final[dict[str, Callable[[str], Any]]] = {
     "split_open_file_cost": _optional(parse_bytes),
     "delete_memory_limit": parse_bytes,
     "spark_threshold": parse_bytes,
-    "prune": _parse_flag,
-    "run_time_filters": _parse_flag,
-    "verify": _one_of("normal", "full"),
-    "caches": _parse_flag,
-    "cache": _parse_flag,
+    "prune": _SWITCH,
+    "run_time_filters": _SWITCH,
+    "verify": one_of("normal", "full"),
+    "caches": _SWITCH,
+    "cache": _SWITCH,
     "cache_directory": _optional(str),
     "cache_size": _optional(parse_bytes),
     "whole_file_size": parse_bytes,
     "max_scan_files": _optional(_positive),
     "max_scan_bytes": _optional(parse_bytes),
-    "require_partition_filter": _parse_flag,
+    "require_partition_filter": _SWITCH,
     "max_statement_size": _optional(parse_bytes),
     "snapshot_time": _optional(_instant),
     "wap_id": _optional(str),
     "wap_branch": _optional(str),
-    "partition_overwrite_mode": _one_of("static", "dynamic"),
+    "partition_overwrite_mode": one_of("static", "dynamic"),
     "snapshot_ref": _optional(str),
     "delete_below": _optional(str),
     "conflict_retries": _retries,

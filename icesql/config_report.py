@@ -17,7 +17,7 @@ from msgspec import Struct
 from icesql.access import Access, of_command
 from icesql.catalog.configuration import configuration, origins
 from icesql.catalog.open import open_catalog
-from icesql.config import Settings, setting_key
+from icesql.config import Settings, setting_key, setting_text
 from icesql.context import BackgroundCall, QueryContext
 from icesql.errors import Error, QueryCancelledError
 from icesql.repl.preferences import ConfigFile, ShellPreferences, read_config
@@ -102,9 +102,8 @@ def _of_file(file: ConfigFile, environment: Mapping[str, str]) -> Iterator[Row]:
     plain = ShellPreferences()
     for name in plain.__struct_fields__:
         value = getattr(file.shell, name)
-        text = ("on" if value else "off") if isinstance(value, bool) else str(value)
         known = value == getattr(plain, name)
-        yield f"shell.{name}", text, "default" if known else file.path or ""
+        yield f"shell.{name}", setting_text(value), "default" if known else file.path or ""
 
 
 def _settings(given: Given, environment: Mapping[str, str], file: ConfigFile) -> Settings:
@@ -146,8 +145,7 @@ def _of_settings(
         value = getattr(settings, name)
         if name == "cache_directory" and value is None:
             value = default_folder()
-        text = ("on" if value else "off") if isinstance(value, bool) else str(value)
-        yield name, None if value is None else text, origin.get(name, "default")
+        yield name, setting_text(value), origin.get(name, "default")
 
 
 def _of_access(given: Mapping[str, Any]) -> Iterator[Row]:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import icesql
 from icesql.errors import ProgrammingError
@@ -16,16 +15,13 @@ from icesql.repl.terminal import Output, Writer
 from icesql.scan.report_text import bytes_text
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from icesql.dbapi.connection import Connection
     from icesql.dbapi.cursor import Cursor
     from icesql.scan.report import ScanReport
 
 DEFAULT_FOLDER: Final = Path("icesql-demo")
-_FIRST_DAY: Final = datetime(2026, 1, 1, tzinfo=UTC)
-_CITIES: Final = ("Athens", "Berlin", "Cairo", "Delhi", "Essen")
 _TRIPS_PER_DAY: Final = 200
+_TIP: Final = ", nullif(number % 6, 0) * 0.5"
 
 _QUERY: Final = """\
 SELECT city, count(*) AS trips, sum(fare) AS fares
@@ -55,7 +51,9 @@ def run_demo(directory: Path | None, out: Writer) -> int:
         build(folder)
         print(f"A new warehouse is in {folder}.", file=out)
     with icesql.connect(uri=f"sqlite:///{folder / 'catalog.db'}") as connection:
-        _show_history(connection, out)
+        print("\ndemo.trips, partitioned by day(pickup_at), has this history:\n", file=out)
+        with connection.execute("SHOW SNAPSHOTS FROM demo.trips") as cursor:
+            _write(cursor, out)
         print(f"\nTime travel, with a filter that needs two of its days:\n\n{_QUERY}\n", file=out)
         with connection.execute(_QUERY) as cursor:
             _write(cursor, out)
@@ -78,63 +76,36 @@ def build(folder: Path) -> None:
         warehouse=folder,
         properties={"init_catalog_tables": "true"},
     ) as connection:
-
-        def run(statement: str, days: Sequence[int] = (), *, tips: bool = False) -> None:
-            rows = {"rows": _trips(days, tips=tips)} if days else None
-            connection.execute(statement, tables=rows).close()
-
-        run("CREATE SCHEMA demo")
-        run(
+        for statement in (
+            "CREATE SCHEMA demo",
             "CREATE TABLE demo.trips (id BIGINT NOT NULL, pickup_at TIMESTAMPTZ NOT NULL, "
             "city VARCHAR, distance_km DECIMAL(6, 2), fare DECIMAL(8, 2)) "
-            "PARTITIONED BY (day(pickup_at))"
-        )
-        run("INSERT INTO demo.trips FROM rows", range(7))
-        run("INSERT INTO demo.trips FROM rows", range(7, 14))
-        run('ALTER TABLE demo.trips CREATE TAG "two-weeks"')
-        # The fares of 9 January were recorded without tax.
-        run(
+            "PARTITIONED BY (day(pickup_at))",
+            _new_trips(range(7)),
+            _new_trips(range(7, 14)),
+            'ALTER TABLE demo.trips CREATE TAG "two-weeks"',
+            # The fares of 9 January were recorded without tax.
             "UPDATE demo.trips SET fare = CAST(fare * 1.19 AS DECIMAL(8, 2)) "
-            "WHERE pickup_at >= DATE '2026-01-09' AND pickup_at < DATE '2026-01-10'"
-        )
-        run("DELETE FROM demo.trips WHERE pickup_at < DATE '2026-01-02'")
-        run("ALTER TABLE demo.trips ADD COLUMN tip DECIMAL(8, 2) COMMENT 'since the third week'")
-        run("INSERT INTO demo.trips FROM rows", range(14, 21), tips=True)
-        run("ALTER TABLE demo.trips CREATE BRANCH audit AS OF VERSION 'two-weeks'")
-        run("INSERT INTO demo.trips VERSION AS OF 'audit' FROM rows", [21], tips=True)
+            "WHERE pickup_at >= DATE '2026-01-09' AND pickup_at < DATE '2026-01-10'",
+            "DELETE FROM demo.trips WHERE pickup_at < DATE '2026-01-02'",
+            "ALTER TABLE demo.trips ADD COLUMN tip DECIMAL(8, 2) COMMENT 'since the third week'",
+            _new_trips(range(14, 21), more=_TIP),
+            "ALTER TABLE demo.trips CREATE BRANCH audit AS OF VERSION 'two-weeks'",
+            _new_trips(range(21, 22), at="VERSION AS OF 'audit'", more=_TIP),
+        ):
+            connection.execute(statement).close()
 
 
-def _trips(days: Sequence[int], *, tips: bool) -> pa.Table:
-    """The trips of some days as an Arrow table: arithmetic, not chance, so always the same."""
-    from decimal import Decimal
-
-    import pyarrow as pa
-
-    trips = [(day, trip) for day in days for trip in range(_TRIPS_PER_DAY)]
-    numbers = [day * _TRIPS_PER_DAY + trip for day, trip in trips]
-    distances = [Decimal(50 + number * 7919 % 2450) / 100 for number in numbers]
-    columns: dict[str, Any] = {
-        "id": pa.array(numbers, pa.int64()),
-        "pickup_at": pa.array(
-            [_FIRST_DAY + timedelta(days=day, seconds=432 * trip) for day, trip in trips],
-            pa.timestamp("us", "UTC"),
-        ),
-        "city": pa.array([_CITIES[(number + number // 7) % 5] for number in numbers]),
-        "distance_km": pa.array(distances, pa.decimal128(6, 2)),
-        "fare": pa.array([3 + 2 * distance for distance in distances], pa.decimal128(8, 2)),
-    }
-    if tips:
-        columns["tip"] = pa.array(
-            [Decimal(number % 6) / 2 if number % 6 else None for number in numbers],
-            pa.decimal128(8, 2),
-        )
-    return pa.table(columns)
-
-
-def _show_history(connection: Connection, out: Writer) -> None:
-    print("\ndemo.trips, partitioned by day(pickup_at), has this history:\n", file=out)
-    with connection.execute("SHOW SNAPSHOTS FROM demo.trips") as cursor:
-        _write(cursor, out)
+def _new_trips(days: range, *, at: str = "", more: str = "") -> str:
+    """The INSERT of the trips of some days: arithmetic, not chance, so always the same."""
+    return f"""\
+INSERT INTO demo.trips {at}
+SELECT number, TIMESTAMPTZ '2026-01-01 00:00:00 UTC' + number * INTERVAL 432 SECONDS,
+  ['Athens', 'Berlin', 'Cairo', 'Delhi', 'Essen'][(number + number // 7) % 5 + 1],
+  distance, 3 + 2 * distance{more}
+FROM (SELECT number, (50 + number * 7919 % 2450) * 0.01 AS distance
+  FROM range({days.start * _TRIPS_PER_DAY}, {days.stop * _TRIPS_PER_DAY}) AS trips(number))
+ORDER BY number"""
 
 
 def _show_undo(connection: Connection, out: Writer) -> None:

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
+from icesql.config import flag, one_of
 from icesql.errors import ProgrammingError, UnsupportedSqlError, near_or_all, similar_names
 
 Value = str | int | bool | tuple[str, ...]
@@ -88,13 +89,6 @@ def _uncompressed(path: str) -> str:
 # ------------------------------------------------------------------ values
 
 
-def _flag(value: Any) -> bool:
-    words = {"true": True, "on": True, "1": True, "false": False, "off": False, "0": False}
-    if str(value).lower() not in words:
-        raise ValueError(f"{value!r} is not true or false")
-    return words[str(value).lower()]
-
-
 def _text(value: Any) -> str:
     if not isinstance(value, str):
         raise ValueError(f"{value!r} is not a text")
@@ -129,19 +123,11 @@ def _number(least: int, most: int) -> Callable[[Any], int]:
     return check
 
 
-def _one_of(*words: str) -> Callable[[Any], str]:
-    def check(value: Any) -> str:
-        if str(value).lower() not in words:
-            raise ValueError(f"{value!r} is not one of {', '.join(words)}")
-        return str(value).lower()
-
-    return check
-
-
-_TEXT_COMPRESSION: Final = _one_of("none", "gzip", "zstd")
+_FLAG: Final = flag("true or false")
+_TEXT_COMPRESSION: Final = one_of("none", "gzip", "zstd")
 _OPTIONS: Final[Mapping[str, Mapping[str, Callable[[Any], Value]]]] = {
     "csv": {
-        "header": _flag,
+        "header": _FLAG,
         "delimiter": _delimiter,
         "quote": _mark,
         "escape": _mark,
@@ -152,16 +138,16 @@ _OPTIONS: Final[Mapping[str, Mapping[str, Callable[[Any], Value]]]] = {
         "compression": _TEXT_COMPRESSION,
     },
     "json": {
-        "array": _flag,
+        "array": _FLAG,
         "dateformat": _text,
         "timestampformat": _text,
         "compression": _TEXT_COMPRESSION,
     },
     "parquet": {
-        "compression": _one_of("uncompressed", "snappy", "gzip", "zstd", "brotli", "lz4_raw"),
+        "compression": one_of("uncompressed", "snappy", "gzip", "zstd", "brotli", "lz4_raw"),
         "compression_level": _number(1, 22),
         "row_group_size": _number(1, 1 << 24),
-        "parquet_version": _one_of("v1", "v2"),
+        "parquet_version": one_of("v1", "v2"),
     },
     "arrow": {},
 }

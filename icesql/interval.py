@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import operator
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Final
 
@@ -10,6 +12,16 @@ from msgspec import Struct
 _HOUR: Final = 3_600_000_000
 _DAY: Final = 24 * _HOUR
 _MONTH: Final = 30 * _DAY
+
+
+def _comparison(compare: Callable[[int, int], bool]) -> Callable[[Interval, object], bool]:
+    """A method that compares the lengths of an interval and of another one, or of a timedelta."""
+
+    def compared(self: Interval, other: object) -> bool:
+        length = _length(other)
+        return NotImplemented if length is None else compare(self._length, length)
+
+    return compared
 
 
 class Interval(Struct, frozen=True, eq=False):
@@ -35,25 +47,11 @@ class Interval(Struct, frozen=True, eq=False):
     def _length(self) -> int:
         return self.months * _MONTH + self.days * _DAY + self.microseconds
 
-    def __eq__(self, other: object) -> bool:
-        length = _length(other)
-        return NotImplemented if length is None else self._length == length
-
-    def __lt__(self, other: object) -> bool:
-        length = _length(other)
-        return NotImplemented if length is None else self._length < length
-
-    def __le__(self, other: object) -> bool:
-        length = _length(other)
-        return NotImplemented if length is None else self._length <= length
-
-    def __gt__(self, other: object) -> bool:
-        length = _length(other)
-        return NotImplemented if length is None else self._length > length
-
-    def __ge__(self, other: object) -> bool:
-        length = _length(other)
-        return NotImplemented if length is None else self._length >= length
+    __eq__ = _comparison(operator.eq)
+    __lt__ = _comparison(operator.lt)
+    __le__ = _comparison(operator.le)
+    __gt__ = _comparison(operator.gt)
+    __ge__ = _comparison(operator.ge)
 
     def __hash__(self) -> int:
         try:

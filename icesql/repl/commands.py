@@ -21,21 +21,25 @@ class Command(Struct, frozen=True):
 class _Usage(Struct, frozen=True):
     argument: str  # "" = takes none, "[x]" = may be left out, "x" = needed
     help: str
+    sql: str = ""  # the statement that answers it, with {} for the argument
 
 
+_FILES: Final = (
+    "SELECT content, partition, record_count, file_size_in_bytes, file_path FROM {}.files"
+)
 COMMANDS: Final[dict[str, _Usage]] = {
     "d": _Usage("[TABLE]", "the tables, or the columns of one"),
     "dt": _Usage("[PATTERN]", "the tables, those LIKE a pattern"),
-    "dn": _Usage("", "the namespaces"),
-    "dv": _Usage("", "the views"),
+    "dn": _Usage("", "the namespaces", "SHOW NAMESPACES"),
+    "dv": _Usage("", "the views", "SHOW VIEWS"),
     "df": _Usage("[PATTERN]", "the functions"),
     "conninfo": _Usage("", "the catalog, engine and dialect of this shell"),
     "snapshots": _Usage("TABLE", "the history of a table as a graph"),
-    "branches": _Usage("TABLE", "the branches of a table"),
-    "tags": _Usage("TABLE", "the tags of a table"),
-    "refs": _Usage("TABLE", "the branches and tags of a table"),
-    "files": _Usage("TABLE", "the data files of a table"),
-    "partitions": _Usage("TABLE", "the partitions of a table"),
+    "branches": _Usage("TABLE", "the branches of a table", "SHOW BRANCHES FROM {}"),
+    "tags": _Usage("TABLE", "the tags of a table", "SHOW TAGS FROM {}"),
+    "refs": _Usage("TABLE", "the branches and tags of a table", "SHOW REFS FROM {}"),
+    "files": _Usage("TABLE", "the data files of a table", _FILES),
+    "partitions": _Usage("TABLE", "the partitions of a table", "SHOW PARTITIONS FROM {}"),
     "diff": _Usage("TABLE A [B]", "the rows that differ between two versions"),
     "changes": _Usage("TABLE A [B]", "what commits did to the rows between two versions"),
     "undo": _Usage("TABLE", "take the last commit to a table back, after a question"),
@@ -59,7 +63,7 @@ COMMANDS: Final[dict[str, _Usage]] = {
     "?": _Usage("[TOPIC]", "this help; of a topic, what the manual says (also: help TOPIC)"),
     "q": _Usage("", "leave (Ctrl-D does too)"),
 }
-_WORDS: Final = {"exit": "q", "quit": "q", "help": "?", "?": "?"}
+_WORDS: Final = frozenset({"exit", "quit", "help", "?"})
 # help merge, help(merge), help()
 _HELP: Final = re.compile(r"help(?:\(([^()\n]*)\)|\s+([^;\n]+?))\s*;?", re.IGNORECASE)
 # Other names of the commands, by psql and by habit.
@@ -119,8 +123,8 @@ def in_words(text: str) -> Command | None:
         return _checked(known, argument.strip() or None)
     if found := _HELP.fullmatch(text):
         return Command("?", (found[1] or found[2] or "").strip("'\" ") or None)
-    word = _WORDS.get(text.lower())
-    return None if word is None else Command(word)
+    word = text.lower()
+    return Command(_ALIASES.get(word, word)) if word in _WORDS else None
 
 
 def is_word(text: str) -> bool:
@@ -170,17 +174,8 @@ def statement_of(command: Command) -> str | None:
             return "SHOW FUNCTIONS"
         case Command("df", pattern):
             return f"SHOW FUNCTIONS LIKE {_pattern(pattern or '')}"
-        case Command("dv"):
-            return "SHOW VIEWS"
-        case Command("dn"):
-            return "SHOW NAMESPACES"
         case Command("schema", table):
             return f"SHOW CREATE TABLE {table}"
-        case Command("branches" | "tags" | "refs" | "partitions" as name, table):
-            return f"SHOW {name.upper()} FROM {table}"
-        case Command("files", table):
-            columns = "content, partition, record_count, file_size_in_bytes, file_path"
-            return f"SELECT {columns} FROM {table}.files"
         case Command("diff", str(argument)):
             table, first, last = _versions("diff", argument)
             return f"DIFF {table} BETWEEN {first} AND {last or literal('main')}"
@@ -189,7 +184,7 @@ def statement_of(command: Command) -> str | None:
             until = "" if last is None else f" TO VERSION {last}"
             return f"SELECT * FROM {table} CHANGES FROM VERSION {first}{until}"
         case _:
-            return None
+            return COMMANDS[command.name].sql.format(command.argument) or None
 
 
 def _versions(name: str, argument: str) -> tuple[str, str, str | None]:

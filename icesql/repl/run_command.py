@@ -11,6 +11,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from icesql.config import setting_text
 from icesql.errors import Error, ProgrammingError, similar_names
 from icesql.manual.lookup import manual
 from icesql.manual.screen import laid_out
@@ -86,7 +87,7 @@ def place_in_file(
 
 
 # Commands that do more than SQL can, and so evade the limits of a restricted connection.
-_OUTSIDE = frozenset({"!", "e", "i", "o", "s"})
+_OUTSIDE = frozenset({"!", "e", "i", "o", "s", "pager"})
 
 
 def run_command(shell: Shell, command: Command) -> bool:
@@ -112,7 +113,11 @@ def run_command(shell: Shell, command: Command) -> bool:
         case Command("conninfo"):
             _tell_connection(shell)
         case Command("last"):
-            _tell_last(shell)
+            if not shell.reports:
+                shell.say("the last statement read no table")
+            for report in shell.reports:
+                for line in scan_lines(report):
+                    shell.say(line)
         case Command("explain", query):
             shell.run_sql(f"EXPLAIN {query or shell.last_statement()}", kept=False)
         case Command("all"):
@@ -151,12 +156,10 @@ def _switch(shell: Shell, command: Command) -> None:
     match command.name:
         case "timing":
             display.timing = _on(command, display.timing)
-            shell.say(f"timing is {_word(display.timing)}")
+            shell.say(f"timing is {setting_text(display.timing)}")
         case "pager":
-            if shell.is_restricted:
-                raise ProgrammingError("\\pager is refused: this shell is restricted")
             display.paged = _on(command, display.paged)
-            shell.say(f"the pager is {_word(display.paged)}")
+            shell.say(f"the pager is {setting_text(display.paged)}")
         case "x":
             words = ("on", "off", "auto")
             if argument is not None and argument not in words:
@@ -188,16 +191,7 @@ def _on(command: Command, now: bool) -> bool:
             raise ProgrammingError(f"\\{command.name} is on or off, not {other!r}")
 
 
-def _word(value: bool) -> str:
-    return "on" if value else "off"
 
-
-def _tell_last(shell: Shell) -> None:
-    if not shell.reports:
-        shell.say("the last statement read no table")
-    for report in shell.reports:
-        for line in scan_lines(report):
-            shell.say(line)
 
 
 # ------------------------------------------------------------------ the shell itself
@@ -261,14 +255,13 @@ def _run_file(shell: Shell, path: str) -> None:
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
         raise ProgrammingError(f"cannot read {path}: {reason}") from error
-    number = shell.ran = 0
+    shell.ran = 0
     try:
         if not shell.run_sql(script, kept=False):
             shell.connection._session.fail_transaction()
     except Error as error:
         shell.connection._session.fail_transaction()
-        number = shell.ran + 1
-        place = place_in_file(path, script, number, error, shell.dialect or None)
+        place = place_in_file(path, script, shell.ran + 1, error, shell.dialect or None)
         raise ProgrammingError(f"{place}: {error}") from error
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 from icesql.catalog.identifiers import listed_name
-from icesql.config import Settings
+from icesql.config import Settings, setting_text
 from icesql.errors import NO_CATALOG, CatalogError, MissingExtraError
 from icesql.query.show_rows.request import Answer, Rows, ShowRequest
 from icesql.query.views.temporary import TemporaryTable
@@ -162,9 +162,7 @@ def _value(settings: Settings, name: str, access: Access) -> str | None:
     value = getattr(settings, name)
     if name in _FOLDERS and value is not None and name in access.locked:
         return MASK
-    if isinstance(value, bool):
-        return "on" if value else "off"
-    return None if value is None else str(value)
+    return setting_text(value)
 
 
 def all_tables(request: ShowRequest) -> Rows:
