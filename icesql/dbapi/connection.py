@@ -93,10 +93,15 @@ class Connection:
 
             self.progress = cell_progress()
 
+    @property
+    def _open(self) -> Session:
+        """The session, unless it is closed. Raises InterfaceError."""
+        self._session.check_open()
+        return self._session
+
     def cursor(self) -> Cursor:
         """A new cursor."""
-        self._session.check_open()
-        cursor = Cursor(self, self._session)
+        cursor = Cursor(self, self._open)
         self._cursors.add(cursor)
         return cursor
 
@@ -118,14 +123,12 @@ class Connection:
         Each cursor holds its own result, to be read at any time. The whole text is parsed first,
         in this call: an error of syntax in the last statement means that none ran.
         """
-        self._session.check_open()
-        script = Script(self._session, sql, parameters)
+        script = Script(self._open, sql, parameters)
         return (run_next(self.cursor(), script) for _ in range(len(script)))
 
     def register_table(self, name: str, path: str | os.PathLike[str]) -> None:
         """Register the table at ``path``, a table folder or a metadata file, as ``name``."""
-        self._session.check_open()
-        self._session.state.names.register(name, path)
+        self._open.state.names.register(name, path)
 
     @one_frame
     def register(self, name: str, rows: Any) -> None:
@@ -142,27 +145,23 @@ class Connection:
         """
         from icesql.dbapi.registered import register
 
-        self._session.check_open()
-        register(self, self._session, name, rows)
+        register(self, self._open, name, rows)
 
     def unregister(self, name: str) -> None:
         """Remove registered rows. Raises ProgrammingError if none are registered as ``name``."""
         from icesql.dbapi.registered import unregister
 
-        self._session.check_open()
-        unregister(self._session, name)
+        unregister(self._open, name)
 
     @property
     def catalog(self) -> Catalog | None:
         """The catalog this connection was opened with."""
-        self._session.check_open()
-        return self._session.state.names.catalog
+        return self._open.state.names.catalog
 
     @property
     def settings(self) -> Settings:
         """The settings as they are now; ``SET`` changes them."""
-        self._session.check_open()
-        return self._session.state.settings
+        return self._open.state.settings
 
     @property
     def access(self) -> Access:
@@ -178,24 +177,16 @@ class Connection:
         With ``catalog``, a name of ``catalogs()``: the tables of that catalog, prefixed with its
         name.
         """
-        self._session.check_open()
-        with self._session.without_secrets():
-            names = self._session.state.names
+        with self._open.without_secrets():
+            state = self._session.state
             if catalog is not None:
-                return names.tables_of(catalog)
-            return [
-                *(
-                    listed_name((each.name,))
-                    for each in self._session.state.temporary.all
-                    if each.kind == "table"
-                ),
-                *names.table_names(),
-            ]
+                return state.names.tables_of(catalog)
+            temporary = [each.name for each in state.temporary.all if each.kind == "table"]
+            return [*(listed_name((name,)) for name in temporary), *state.names.table_names()]
 
     def catalogs(self) -> list[str]:
         """Names of the catalogs that SQL may use: this connection's own first, then configured."""
-        self._session.check_open()
-        return list(self._session.state.names.catalog_kinds())
+        return list(self._open.state.names.catalog_kinds())
 
     def columns(self, table: str) -> list[str]:
         """Names of the columns of a table, as ``DESCRIBE`` lists them.
@@ -204,8 +195,7 @@ class Connection:
         """
         from icesql.query.show import column_names
 
-        self._session.check_open()
-        with self._session.without_secrets():
+        with self._open.without_secrets():
             return column_names(table, self._session.state)
 
     @property
@@ -219,10 +209,10 @@ class Connection:
 
     @autocommit.setter
     def autocommit(self, value: bool) -> None:
-        self._session.check_open()
+        state = self._open.state
         if value:
             self.commit()
-        self._session.state.autocommit = bool(value)
+        state.autocommit = bool(value)
 
     @overload
     def doctor(self, table: str) -> Diagnosis: ...
@@ -244,15 +234,15 @@ class Connection:
         """
         from icesql.dbapi.maintenance import diagnose_catalog, diagnose_table
 
-        self._session.check_open()
+        session = self._open
         if table is not None:
             if catalog is not None:
                 raise ProgrammingError("doctor takes a table or a catalog, not both")
-            return diagnose_table(self, self._session, table)
+            return diagnose_table(session, table, self.progress)
         cancel = threading.Event()
         self._rounds.add(cancel)
         try:
-            return diagnose_catalog(self, self._session, catalog, cancel)
+            return diagnose_catalog(session, catalog, cancel, self.progress)
         finally:
             self._rounds.discard(cancel)
 
@@ -281,15 +271,14 @@ class Connection:
         """
         from icesql.dbapi.maintenance import maintain_tables
 
-        self._session.check_open()
-        cancel = threading.Event()
+        session, cancel = self._open, threading.Event()
         self._rounds.add(cancel)
         try:
             return maintain_tables(
-                self,
-                self._session,
+                session,
                 [tables] if isinstance(tables, str) else tables,
                 cancel,
+                self.progress,
                 policy=policy,
                 actions=actions,
                 budget=budget,
@@ -313,13 +302,13 @@ class Connection:
         self._end(apply=False)
 
     def _end(self, *, apply: bool) -> None:
-        self._session.check_open()
-        if self._session.state.transaction is not None:
+        state = self._open.state
+        if state.transaction is not None:
             from icesql.context import QueryContext
             from icesql.modify.transactions import end
 
             with self._session.without_secrets():
-                end(self._session.state, QueryContext(settings=self.settings), apply=apply)
+                end(state, QueryContext(settings=state.settings), apply=apply)
 
     def cancel(self) -> None:
         """Stop every statement of this connection, from any thread."""

@@ -10,6 +10,7 @@ import time
 import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
 
 from icesql.context import QueryContext
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
     from icesql.dbapi.table_snapshot import TableSnapshot
     from icesql.engine.protocol import Sink
     from icesql.engine.result_reader import Result
-    from icesql.engine.result_schema import ResultType
+    from icesql.engine.result_schema import ResultColumn, ResultType
     from icesql.file_format import FileFormat
     from icesql.scan.report import ScanReport
     from icesql.session.outcome import Outcome, Parameters
@@ -294,9 +295,7 @@ class Cursor:
         with self._at_work():
             return self._rows().arrow_reader().read_all()
 
-    def fetch_arrow_table(self) -> pa.Table:
-        """``arrow()`` under the name that other drivers use."""
-        return self.arrow()
+    fetch_arrow_table = arrow  # as other drivers call it
 
     @one_frame
     def arrow_reader(self) -> pa.RecordBatchReader:
@@ -335,15 +334,9 @@ class Cursor:
     @one_frame
     def pl(self) -> polars.DataFrame:
         """All rows as a Polars DataFrame. Raises MissingExtraError without Polars."""
-        try:
-            import polars
-        except ImportError as error:
-            raise MissingExtraError("polars", extra="polars") from error
         from icesql.dbapi.frames import polars_frame
 
-        with self._at_work():
-            result = self._rows()
-            return polars_frame(polars, result.arrow_reader().read_all(), result.columns)
+        return self._frame("polars", polars_frame)
 
     @one_frame
     def df(self) -> pandas.DataFrame:
@@ -352,19 +345,20 @@ class Cursor:
         Sums of integers are int64 if they fit. Raises MissingExtraError without pandas,
         DataError for values that pandas cannot represent.
         """
-        try:
-            import pandas  # noqa: F401 - to report early that it is missing
-        except ImportError as error:
-            raise MissingExtraError("pandas", extra="pandas") from error
         from icesql.dbapi.frames import data_frame
 
+        return self._frame("pandas", data_frame)
+
+    def _frame(self, library: str, make: Callable[[pa.Table, Sequence[ResultColumn]], T]) -> T:
+        try:
+            import_module(library)  # before rows are read, which can be fetched otherwise
+        except ImportError as error:
+            raise MissingExtraError(library, extra=library) from error
         with self._at_work():
             result = self._rows()
-            return data_frame(result.arrow_reader().read_all(), result.columns)
+            return make(result.arrow_reader().read_all(), result.columns)
 
-    def fetchdf(self) -> pandas.DataFrame:
-        """``df()`` under the name that other drivers use."""
-        return self.df()
+    fetchdf = df  # as other drivers call it
 
     # ------------------------------------------------------------------ facts
 

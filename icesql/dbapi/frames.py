@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from types import ModuleType
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from icesql.errors import DataError
@@ -26,57 +26,56 @@ def data_frame(table: pa.Table, columns: Sequence[ResultColumn]) -> pandas.DataF
     import pyarrow as pa
 
     objects: dict[int, list[Any]] = {}
+    table = _with_short_sums(table, columns)
     for place, column in enumerate(columns):
         values = table.column(place)
-        if column.type.kind == "hugeint":
-            try:
-                made = values.cast(pa.int64())
-            except pa.ArrowInvalid:
-                made = pa.nulls(len(values))
-                objects[place] = [None if v is None else int(v) for v in values.to_pylist()]
+        if column.type.kind == "hugeint" and values.type != pa.int64():
+            objects[place] = [None if v is None else int(v) for v in values.to_pylist()]
         elif _has_union(column.type):
-            made, objects[place] = pa.nulls(len(values)), values.to_pylist()
+            objects[place] = values.to_pylist()
         else:
             continue
-        table = table.set_column(place, column.name, made)
+        table = table.set_column(place, column.name, pa.nulls(len(values)))
     try:
         frame = table.to_pandas()
     except (OverflowError, ValueError, pa.ArrowException) as error:
-        raise DataError(
-            f"a value has no equal in pandas ({error}); CAST it to VARCHAR or read it through "
-            "arrow()"
-        ) from error
+        raise _no_equal("pandas", error) from error
     for place, values in objects.items():
         frame.isetitem(place, pandas.Series(values, dtype=object, index=frame.index))
     return frame
+
+
+def _with_short_sums(table: pa.Table, columns: Sequence[ResultColumn]) -> pa.Table:
+    """The table, with the columns of type hugeint as int64 if all of their values fit."""
+    import pyarrow as pa
+
+    for place, column in enumerate(columns):
+        if column.type.kind == "hugeint":
+            with suppress(pa.ArrowInvalid):
+                values = table.column(place).cast(pa.int64())
+                table = table.set_column(place, column.name, values)
+    return table
+
+
+def _no_equal(library: str, error: Exception) -> DataError:
+    text = f"a value has no equal in {library} ({error})"
+    return DataError(f"{text}; CAST it to VARCHAR or read it through arrow()")
 
 
 def _has_union(declared: ResultType) -> bool:
     return declared.kind == "union" or any(_has_union(child) for _, child in declared.children)
 
 
-def polars_frame(
-    module: ModuleType, table: pa.Table, columns: Sequence[ResultColumn]
-) -> polars.DataFrame:
-    """The rows of ``table``, whose columns are ``columns``, as a DataFrame of Polars (``module``).
+def polars_frame(table: pa.Table, columns: Sequence[ResultColumn]) -> polars.DataFrame:
+    """The rows of ``table``, whose columns are ``columns``, as a DataFrame of Polars.
 
     A hugeint (the sum of integers) is Int64 if all values fit, else Decimal(38, 0).
     Raises DataError for values that Polars cannot represent.
     """
-    import pyarrow as pa
+    import polars
 
-    for place, column in enumerate(columns):
-        if column.type.kind == "hugeint":
-            try:
-                made = table.column(place).cast(pa.int64())
-            except pa.ArrowInvalid:
-                continue
-            table = table.set_column(place, column.name, made)
     try:
-        frame: polars.DataFrame = module.from_arrow(table)
+        frame: Any = polars.from_arrow(_with_short_sums(table, columns))
+        return frame
     except Exception as error:  # Polars' errors have no common base class
-        raise DataError(
-            f"a value has no equal in Polars ({error}); CAST it to VARCHAR or read it through "
-            "arrow()"
-        ) from error
-    return frame
+        raise _no_equal("Polars", error) from error

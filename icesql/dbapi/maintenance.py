@@ -24,7 +24,6 @@ from icesql.sql.writes.procedures.call import CallProcedure
 if TYPE_CHECKING:
     from icesql.catalog.search_path import ListedTables
     from icesql.catalog.table import Table
-    from icesql.dbapi.connection import Connection
     from icesql.session.session import Session
 
 
@@ -32,10 +31,10 @@ Report = Callable[[Progress], None]
 
 
 def maintain_tables(
-    connection: Connection,
     session: Session,
     tables: Iterable[str] | None,
     cancel: threading.Event,
+    progress: Report | None,
     *,
     policy: str | os.PathLike[str] | None,
     actions: Iterable[str] | None,
@@ -72,7 +71,7 @@ def maintain_tables(
             session.clean(error)
         return found
 
-    return maintain(request, _door(session, cancel, connection.progress), listed, tell)
+    return maintain(request, _door(session, cancel, progress), listed, tell)
 
 
 def _check_writes(session: Session) -> None:
@@ -123,17 +122,16 @@ def _door(session: Session, cancel: threading.Event, progress: Report | None) ->
 # The doctor of a connection: its round over one table, or over all tables of a catalog.
 
 
-def diagnose_table(connection: Connection, session: Session, table: str) -> Diagnosis:
+def diagnose_table(session: Session, table: str, progress: Report | None) -> Diagnosis:
     """Examine a table by its name. Raises TableNotFoundError."""
-    names, parts = session.state.names, name_parts(table)
+    parts, door = name_parts(table), _door(session, threading.Event(), progress)
     with session.without_secrets():
-        query = QueryContext.begin(connection.settings, progress=connection.progress)
-        door = _door(session, threading.Event(), connection.progress)
-        return diagnose(parts, door.perform, names.load(parts, None, query), query)
+        query = door.begin()
+        return diagnose(parts, door.perform, session.state.names.load(parts, None, query), query)
 
 
 def diagnose_catalog(
-    connection: Connection, session: Session, catalog: str | None, cancel: threading.Event
+    session: Session, catalog: str | None, cancel: threading.Event, progress: Report | None
 ) -> CatalogDiagnosis:
     """Examine all tables of a catalog, by default the connection's own.
 
@@ -145,7 +143,7 @@ def diagnose_catalog(
     names, door = session.state.names, _door(session, cancel, None)
 
     def of_one(parts: Sequence[str]) -> Diagnosis | None:
-        query = QueryContext.begin(connection.settings, cancel)
+        query = door.begin()
         with session.without_secrets():
             try:
                 return diagnose(parts, door.perform, names.load(parts, None, query), query)
@@ -155,13 +153,12 @@ def diagnose_catalog(
                 return None  # dropped since it was listed
 
     with session.without_secrets():
-        listing = QueryContext.begin(connection.settings, cancel)
-        listed = listing.wait_for(lambda: names.all_tables(catalog))
+        listed = door.begin().wait_for(lambda: names.all_tables(catalog))
         found = []
         for namespace, error in listed.refused:
             session.clean(error)
             found.append(failed((*namespace, "*"), error))
         # For all tables together, so without a deadline.
-        query = QueryContext(connection.settings, cancel, progress=connection.progress)
+        query = QueryContext(session.state.settings, cancel, progress=progress)
         found += diagnose_each(listed.tables, of_one, query)
         return CatalogDiagnosis(listed.catalog, worst_first(found))
