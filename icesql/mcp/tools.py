@@ -6,7 +6,9 @@ import json
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, Final
+from typing import Annotated, Any, Final
+
+from pydantic import Field
 
 from icesql.dbapi.connection import Connection
 from icesql.dbapi.cursor import Cursor
@@ -26,10 +28,18 @@ from icesql.scan.report_text import bytes_text
 from icesql.sql.statement import Explain, Query, Shown
 from icesql.sql.table_name import name_parts
 
-MOST_ROWS: Final = 1_000
+_MOST_ROWS: Final = 1_000
 _MOST_NAMES = 500
 _SNAPSHOTS = 10
 _PARTITIONS = 20
+
+# Descriptions of the parameters, for an agent's model.
+_Contains = Annotated[str, Field(description="Only names that contain this text, in any case.")]
+_Table = Annotated[str, Field(description="Name of a table as list_tables gives it: ns.table.")]
+_Sql = Annotated[str, Field(description="One SELECT, WITH, SHOW or DESCRIBE, as DuckDB spells it.")]
+_Rows = Annotated[int, Field(description="Give at most so many rows, from 1 on.")]
+_From = Annotated[str, Field(description="Changes after this branch, tag or snapshot id.")]
+_To = Annotated[str, Field(description="Up to this branch, tag or snapshot id.")]
 
 OnCursor = Callable[[Cursor], None]
 
@@ -37,12 +47,13 @@ OnCursor = Callable[[Cursor], None]
 class Tools:
     """Each tool takes plain values and returns an Answer; errors are icesql's own.
 
+    An agent's model reads what a tool is for in its docstring.
     ``telling`` passes each cursor that a call opens to a callback, so that the call can be
     cancelled from another thread.
     """
 
-    def __init__(self, connection: Connection, *, most_rows: int = MOST_ROWS) -> None:
-        self._connection, self._most = connection, most_rows
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
         self._calls = threading.local()
 
     @contextmanager
@@ -54,8 +65,8 @@ class Tools:
         finally:
             self._calls.started = None
 
-    def list_tables(self, contains: str = "") -> Answer:
-        """The names of the tables, or of those that contain a text, in any case."""
+    def list_tables(self, contains: _Contains = "") -> Answer:
+        """List the tables; `contains` keeps names that contain a text."""
         wanted = contains.lower()
         with self._cursor("SHOW TABLES") as cursor:
             names = [row[0] for row in cursor.fetchall() if wanted in row[0].lower()]
@@ -67,8 +78,10 @@ class Tools:
             as_data("\n".join(lines)), {"tables": shown, "more_tables": len(names) > len(shown)}
         )
 
-    def describe_table(self, table: str) -> Answer:
-        """Columns, partitioning, bounds, row count, refs and the last snapshots."""
+    def describe_table(self, table: _Table) -> Answer:
+        """Columns with types and bounds, partitions, row count, branches, tags and the last
+        snapshots of a table. Reads metadata alone.
+        """
         name = _name(table)
         columns = self._all(f"DESCRIBE {name}")
         bounds = self._bounds(name, [row["column"] for row in columns])
@@ -105,8 +118,8 @@ class Tools:
             parts += [_section(f"{len(shown)} of {len(partitions)} partitions", shown)]
         return Answer(as_data("\n\n".join(parts)), _plain(data))
 
-    def estimate_query(self, sql: str) -> Answer:
-        """Estimate the reads of a query from metadata alone: files and bytes of each table."""
+    def estimate_query(self, sql: _Sql) -> Answer:
+        """How many files and bytes a SELECT would read, without reading them."""
         cursor = self._explained(sql, "json")
         plan = json.loads((cursor.fetchone() or ("{}",))[0])
         tables = [
@@ -132,20 +145,22 @@ class Tools:
         text = as_data("\n".join(lines)) if lines else "reads no table"
         return Answer(text, {"tables": tables})
 
-    def explain_query(self, sql: str) -> Answer:
-        """The plan of a query, and why files are skipped; reads only metadata."""
+    def explain_query(self, sql: _Sql) -> Answer:
+        """The plan of a SELECT: what each table reads, and why files are skipped."""
         rows = self._explained(sql, "text").fetchall()
         text = "\n".join(str(row[0]) for row in rows)
         return Answer(as_data(text), {"plan": text})
 
-    def query(self, sql: str, max_rows: int = 100) -> Answer:
-        """The first rows of a query."""
+    def query(self, sql: _Sql, max_rows: _Rows = 100) -> Answer:
+        """Run one SELECT; gives at most max_rows rows (and never more than 1000)."""
         return self._rows(sql, max_rows)
 
     def changes(
-        self, table: str, from_version: str, to_version: str = "main", max_rows: int = 100
+        self, table: _Table, from_version: _From, to_version: _To = "main", max_rows: _Rows = 100
     ) -> Answer:
-        """The rows that were inserted and deleted after one version, up to another one."""
+        """Rows inserted and deleted in a table after from_version, up to to_version; each is a
+        branch, a tag or a snapshot id.
+        """
         start, end = _version(from_version), _version(to_version)
         return self._rows(
             f"SELECT * FROM {_name(table)} CHANGES FROM VERSION {start} TO VERSION {end}", max_rows
@@ -155,10 +170,10 @@ class Tools:
 
     def _rows(self, sql: str, max_rows: int) -> Answer:
         if max_rows < 1:
-            raise ProgrammingError(f"max_rows is {max_rows}; ask for 1 to {self._most} rows")
+            raise ProgrammingError(f"max_rows is {max_rows}; ask for 1 to {_MOST_ROWS} rows")
         self._check_reads(sql)
         with self._cursor(sql) as cursor:
-            return rows_answer(first_rows(cursor, min(max_rows, self._most)), cursor.snapshots)
+            return rows_answer(first_rows(cursor, min(max_rows, _MOST_ROWS)), cursor.snapshots)
 
     def _check_reads(self, sql: str) -> None:
         """Raise ProgrammingError if ``sql`` contains a statement that is not read-only.

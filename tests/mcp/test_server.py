@@ -36,7 +36,7 @@ def pinned(warehouse: Path) -> Iterator[icesql.Connection]:
 
 def talk(connection: icesql.Connection, ask: Callable[[Client], Awaitable[Any]]) -> Any:
     async def main() -> Any:
-        async with Client(build_server(connection, most_rows=50)) as client:
+        async with Client(build_server(connection)) as client:
             return await ask(client)
 
     return anyio.run(main)
@@ -116,9 +116,9 @@ def test_rows_come_with_the_snapshot_that_repeats_them(pinned: icesql.Connection
 
 
 def test_rows_are_never_more_than_the_server_gives(pinned: icesql.Connection) -> None:
-    _, data = answered(pinned, "query", sql="SELECT range FROM range(1000)", max_rows=1000)
-    assert len(data["rows"]) == 50
-    assert "ask for 1 to 50" in refused(pinned, "query", sql="SELECT 1", max_rows=0)
+    _, data = answered(pinned, "query", sql="SELECT range FROM range(1001)", max_rows=1001)
+    assert len(data["rows"]) == 1000
+    assert "ask for 1 to 1000" in refused(pinned, "query", sql="SELECT 1", max_rows=0)
 
 
 def test_values_of_every_type_are_json(pinned: icesql.Connection) -> None:
