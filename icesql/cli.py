@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from icesql.health.finding import CatalogDiagnosis
     from icesql.health.run_report import TableReport
     from icesql.repl.preferences import ConfigFile
-    from icesql.repl.results import Target
+    from icesql.repl.results import File, Screen
 
 _MARK: Final = "\ufeff"  # of UTF-8, as editors on Windows write it
 OK, FAILED, USAGE, INTERRUPTED = 0, 1, 2, 130
@@ -509,7 +509,7 @@ def _run_script(connection: Connection, script: str, options: argparse.Namespace
 
 
 def _run_statements(
-    connection: Connection, script: str, options: argparse.Namespace, target: Target
+    connection: Connection, script: str, options: argparse.Namespace, target: Screen | File
 ) -> int:
     if options.continue_on_error:
         return _run_each(connection, script, options, target)
@@ -539,7 +539,7 @@ def _parameters(options: argparse.Namespace) -> dict[str, Any] | None:
 
 
 def _run_each(
-    connection: Connection, script: str, options: argparse.Namespace, target: Target
+    connection: Connection, script: str, options: argparse.Namespace, target: Screen | File
 ) -> int:
     """Run every statement of a script, also after one that failed."""
     from icesql.sql.parse import split_statements
@@ -566,7 +566,7 @@ def _run_each(
     return FAILED if _rolled_back(connection) else code
 
 
-def _show(cursor: Cursor, options: argparse.Namespace, target: Target) -> None:
+def _show(cursor: Cursor, options: argparse.Namespace, target: Screen | File) -> None:
     for note in cursor.notes:
         say(f"note: {one_line(note)}")
     count = None

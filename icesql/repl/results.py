@@ -10,7 +10,7 @@ import codecs
 import sys
 from collections.abc import Callable, Sequence
 from itertools import chain
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from icesql.dbapi.cursor import result_types, write_rows
 from icesql.engine.writing import write_texts
@@ -101,13 +101,6 @@ def format_for(path: str | None, output_format: str | None) -> str:
     return found
 
 
-class Target(Protocol):
-    """The destination of the results of a command."""
-
-    def take(self, cursor: Cursor) -> int:
-        """Write a result; the number of its rows."""
-
-
 class Screen:
     """Standard output, for any number of results."""
 
@@ -115,7 +108,7 @@ class Screen:
         self._format, self._any = output_format, False
 
     def take(self, cursor: Cursor) -> int:
-        """See ``Target``."""
+        """Write a result; the number of its rows."""
         out = Output(sys.stdout, self._format)
         if self._any and self._format in LAYOUTS:
             out.write("\n")
@@ -133,7 +126,7 @@ class File:
         self._file = OutputFile(path, overwrite=overwrite)
 
     def take(self, cursor: Cursor) -> int:
-        """See ``Target``. Raises ProgrammingError for a second result."""
+        """See ``Screen``. Raises ProgrammingError for a second result."""
         if self._taken:
             raise ProgrammingError(
                 f"{self._path} takes the rows of one statement, and a second one gives rows"

@@ -191,9 +191,6 @@ def _on(command: Command, now: bool) -> bool:
             raise ProgrammingError(f"\\{command.name} is on or off, not {other!r}")
 
 
-
-
-
 # ------------------------------------------------------------------ the shell itself
 
 

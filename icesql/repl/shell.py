@@ -294,9 +294,7 @@ class Shell:
     def is_restricted(self) -> bool:
         """Whether SQL is restricted, in which case files and shell commands are refused too."""
         access = self.connection.access
-        return bool(access.locked) or not (
-            access.tables_by_path is True and access.catalogs is None and access.confine is False
-        )
+        return bool(access.locked) or not access.is_open
 
     def forget_names(self) -> None:
         """Fetch the names for completion from the catalogs again."""

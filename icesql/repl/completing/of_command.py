@@ -8,6 +8,7 @@ from typing import Final
 
 from icesql.repl.commands import COMMANDS
 from icesql.repl.completing.names import Known, Names
+from icesql.repl.results import TEXT_FORMATS
 
 _SWITCH: Final = ("on", "off")
 _WORDS: Final[Mapping[str, tuple[str, ...]]] = {
@@ -15,7 +16,7 @@ _WORDS: Final[Mapping[str, tuple[str, ...]]] = {
     "timing": _SWITCH,
     "pager": _SWITCH,
     "engine": ("local", "spark", "auto"),
-    "format": ("table", "csv", "tsv", "json", "jsonl", "markdown", "html", "expanded"),
+    "format": TEXT_FORMATS,
 }
 _HELP: Final = frozenset({"?", "h", "help"})
 _FILES: Final = frozenset({"i", "o", "s"})

@@ -74,18 +74,9 @@ class ConnectionSource:
     def __init__(self, connection: Connection, dialect: str = "", *, files: bool = False) -> None:
         """``files`` allows it to list local files, which a restricted shell may not."""
         self._connection, self._dialect, self._files = connection, dialect, files
-
-    def tables(self, catalog: str | None = None) -> list[str]:
-        """Full names of the tables, as SQL would name them."""
-        return self._connection.tables(catalog)
-
-    def catalogs(self) -> list[str]:
-        """Names of the catalogs."""
-        return self._connection.catalogs()
-
-    def columns(self, table: str) -> list[str]:
-        """Names of the columns of a table."""
-        return self._connection.columns(table)
+        # Names as SQL spells them.
+        self.tables, self.catalogs = connection.tables, connection.catalogs
+        self.columns = connection.columns
 
     def versions(self, table: str) -> list[Known]:
         """Branches and tags of a table as texts, then its snapshots by number, newest first."""
@@ -96,10 +87,7 @@ class ConnectionSource:
         refs.sort(key=lambda each: each.about == "tag")
         now = datetime.now(UTC)
         return refs + [
-            Known(
-                str(each.snapshot_id), f"{age(now - each.committed_at)} ago, {_commit_text(each)}"
-            )
-            for each in self._snapshots(table)
+            Known(str(each.snapshot_id), _commit_text(each, now)) for each in self._snapshots(table)
         ]
 
     def times(self, table: str) -> list[Known]:
@@ -109,7 +97,7 @@ class ConnectionSource:
         return [
             Known(
                 f"'{each.committed_at.astimezone(zone):%Y-%m-%d %H:%M:%S.%f}'",
-                f"{age(now - each.committed_at)} ago, {_commit_text(each)}",
+                _commit_text(each, now),
             )
             for each in self._snapshots(table)
         ]
@@ -178,8 +166,9 @@ class ConnectionSource:
             return cursor.fetchall()
 
 
-def _commit_text(commit: Commit) -> str:
-    return f"{commit.operation or '?'} {rows_text(commit)}".rstrip()
+def _commit_text(commit: Commit, now: datetime) -> str:
+    since = age(now - commit.committed_at)
+    return f"{since} ago, {commit.operation or '?'} {rows_text(commit)}".rstrip()
 
 
 def _literal(value: Any) -> str:
