@@ -315,6 +315,11 @@ def unknown_variables(environment: Mapping[str, str]) -> list[str]:
     return unknown
 
 
+def property_text(value: Any) -> str:
+    """A value in the form of the properties of tables and catalogs."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
 def setting_text(value: Any) -> str | None:
     """A value in the form that SET accepts; None is not set."""
     if isinstance(value, bool):

@@ -497,6 +497,11 @@ def similar_names(name: str, candidates: Iterable[str], most: int = 3) -> tuple[
     return tuple(by_lower[lower] for lower in found)
 
 
+def plural(count: int, noun: str) -> str:
+    """A number with its noun in singular or plural."""
+    return f"{count:,} {noun}{'s' * (count != 1)}"
+
+
 def near_or_all(name: str, names: Iterable[str]) -> str:
     """The hint for a wrong name: the nearest of the right ones, else all of them."""
     near = similar_names(name, names)

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from icesql.engine.result_reader import Result
     from icesql.engine.result_schema import ResultColumn, ResultType
     from icesql.file_format import FileFormat
+    from icesql.modify.modified import Modified
     from icesql.scan.report import ScanReport
     from icesql.session.outcome import Outcome, Parameters
     from icesql.session.session import Session
@@ -401,8 +402,7 @@ class Cursor:
         """
         if self._closed:
             return self._changed
-        done = None if self._outcome is None else self._outcome.modified
-        result = self._result
+        done, result = self._modified, self._result
         if done is not None and (done.rows is not None or result is None):
             return -1 if done.rows is None else done.rows
         count = result.row_count if result is not None else None
@@ -428,10 +428,13 @@ class Cursor:
         return {} if self._outcome is None else snapshots_of(self._outcome.scans)
 
     @property
+    def _modified(self) -> Modified | None:
+        return None if self._outcome is None else self._outcome.modified
+
+    @property
     def message(self) -> str:
         """The outcome of a statement that changes tables, as text; "" for all others."""
-        done = None if self._outcome is None else self._outcome.modified
-        return "" if done is None else done.message
+        return "" if (done := self._modified) is None else done.message
 
     @property
     def scan_reports(self) -> list[ScanReport]:
@@ -472,7 +475,7 @@ class Cursor:
     def close(self) -> None:
         """Release all resources; the cursor cannot be used afterwards. Harmless when repeated."""
         if not self._closed:
-            done = None if self._outcome is None else self._outcome.modified
+            done = self._modified
             self._changed = -1 if done is None or done.rows is None else done.rows
         self._closed = True
         self._cancel.set()

@@ -5,6 +5,8 @@ from typing import Any, Optional, Union
 
 from dbt.adapters.contracts.connection import Credentials
 
+from icesql.config import property_text
+
 # dbt evaluates these annotations at run time, so they are not postponed.
 
 
@@ -56,12 +58,8 @@ class IcesqlCredentials(Credentials):
         return {
             **{name: getattr(self, name) for name in same},
             # YAML yields booleans and numbers; catalogs and settings need strings.
-            "properties": {name: _text(value) for name, value in self.properties.items()},
-            "settings": {name: _text(value) for name, value in self.settings.items()},
+            "properties": {name: property_text(value) for name, value in self.properties.items()},
+            "settings": {name: property_text(value) for name, value in self.settings.items()},
             # A connection with read limits is read-only by default.
             "read_only": False if self.files is not None else None,
         }
-
-
-def _text(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from icesql.errors import plural
 from icesql.iceberg.metadata_columns import METADATA_IDS
 from icesql.iceberg.types import leaf_ids
 
@@ -64,8 +65,3 @@ def estimate_text(plan: ScanPlan) -> str:
     deletes = f", {plural(found['delete_files'], 'delete file')}" if found["delete_files"] else ""
     files = plural(found["files"], "file")
     return f"estimate: {rows} rows, {files}{deletes}, {found['bytes']:,} bytes{columns}"
-
-
-def plural(count: int, noun: str) -> str:
-    """A number with its noun in singular or plural."""
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"

@@ -6,8 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from icesql.engine.duckdb.relations.grouping import group_files
-from icesql.errors import ProgrammingError
-from icesql.explain.estimate import plural
+from icesql.errors import ProgrammingError, plural
 from icesql.explain.files import ExplainedFile, ExplainedManifest, explained_manifests
 from icesql.iceberg.bounds import decode_bound
 from icesql.iceberg.expressions.predicate import leaves

@@ -10,7 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any, Final
 
-from icesql.explain.estimate import estimate_text, plural
+from icesql.errors import plural
+from icesql.explain.estimate import estimate_text
 from icesql.explain.files import ExplainedFile, explained_manifests
 
 if TYPE_CHECKING:

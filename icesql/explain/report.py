@@ -16,8 +16,8 @@ from msgspec.structs import asdict
 
 from icesql.engine.duckdb.relations.grouping import group_files
 from icesql.engine.static import StaticResult
-from icesql.errors import json_document, printable
-from icesql.explain.estimate import estimate, plural
+from icesql.errors import json_document, plural, printable
+from icesql.explain.estimate import estimate
 from icesql.iceberg.expressions.predicate import ALWAYS_TRUE, Predicate
 from icesql.iceberg.expressions.projection import inclusive
 from icesql.iceberg.expressions.render import render_predicate

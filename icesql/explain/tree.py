@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
-from icesql.explain.estimate import estimate_text, plural
+from icesql.errors import plural
+from icesql.explain.estimate import estimate_text
 from icesql.explain.files import ExplainedFile, ExplainedManifest, explained_manifests
 from icesql.iceberg.expressions.render import render_predicate
 

@@ -8,9 +8,9 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from icesql.errors import plural
 from icesql.health.compaction import Sizes
 from icesql.health.facts import Column, Facts, tried
-from icesql.health.files import count_text
 from icesql.health.finding import Finding, weight_of
 from icesql.health.live_files import LiveFiles
 from icesql.health.needs import ALL_FILES, FEWEST_FILES, rewrite_all
@@ -93,7 +93,7 @@ def _without_bounds(facts: Facts, found: list[tuple[int, Column]]) -> Finding:
         "a filter on one of them reads all files"
         if len(names) > 1
         else f"a filter on {columns} reads all of them",
-        f"{without:,} of {count_text(data, 'file')} have no bounds of {columns}",
+        f"{without:,} of {plural(data, 'file')} have no bounds of {columns}",
         f"files without bounds of {columns}",
         without,
         0 if len(names) <= _MOST_MENDED else None,
@@ -113,7 +113,7 @@ def missing_nan_counts(facts: Facts) -> Iterator[Finding]:
                 "no NaN counts",
                 "low",
                 f"NaN is greater than every number, so {each.name} > x skips none of them",
-                f"{without:,} of {count_text(data, 'file')} do not count NaN in {each.name}",
+                f"{without:,} of {plural(data, 'file')} do not count NaN in {each.name}",
                 f"files without a NaN count of {each.name}",
                 without,
                 0,

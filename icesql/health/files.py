@@ -9,6 +9,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from icesql.errors import plural
 from icesql.health.compaction import Sizes, all_files
 from icesql.health.facts import Facts, tried
 from icesql.health.finding import Finding, weight_of
@@ -65,9 +66,9 @@ def delete_files(facts: Facts) -> Iterator[Finding]:
         facts,
         "deletes",
         "high" if equality else weight_of(min(gone / max(rows, 1), deletes / data) * 2),
-        f"a full read opens {count_text(deletes, 'more file')} and looks up the rows of "
-        f"{count_text(merged, 'data file')}",
-        f"{count_text(deletes, 'delete file')} beside {count_text(data, 'data file')}{kinds}; "
+        f"a full read opens {plural(deletes, 'more file')} and looks up the rows of "
+        f"{plural(merged, 'data file')}",
+        f"{plural(deletes, 'delete file')} beside {plural(data, 'data file')}{kinds}; "
         f"of {merged:,} of these they delete {gone:,} of {rows:,} rows, at the most",
         next(iter(mended.promise)),
     )
@@ -117,8 +118,3 @@ def skew(facts: Facts) -> Iterator[Finding]:
             f"{bytes_text(int(usual))}",
             "one task of a distributed query works while the others wait",
         )
-
-
-def count_text(number: int, noun: str) -> str:
-    """The number and its noun."""
-    return f"{number:,} {noun}{'s' * (number != 1)}"

@@ -8,9 +8,8 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from icesql.errors import Error
+from icesql.errors import Error, plural
 from icesql.health.facts import Facts, tried
-from icesql.health.files import count_text
 from icesql.health.finding import Finding, weight_of
 from icesql.health.need import Instant
 from icesql.health.needs import expire, need, try_need
@@ -141,8 +140,8 @@ def metadata_size(facts: Facts) -> Iterator[Finding]:
             "medium" if size >= 10 * _LARGE_METADATA else "low",
             "each commit writes all of it again, and each first query reads it",
             f"the metadata file has {bytes_text(size)}, with "
-            f"{count_text(len(metadata.snapshots), 'snapshot')} and "
-            f"{count_text(len(metadata.schemas), 'schema')}",
+            f"{plural(len(metadata.snapshots), 'snapshot')} and "
+            f"{plural(len(metadata.schemas), 'schema')}",
         )
         # An expiry could remove a snapshot to which damage can be rolled back.
         yield replace(found, mend=Statement()) if facts.last_good else found

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Final
 from msgspec import Meta, Struct, ValidationError, convert, field
 from msgspec.structs import replace
 
-from icesql.config import parse_bytes, toml_document
+from icesql.config import parse_bytes, property_text, toml_document
 from icesql.errors import ProgrammingError, near_or_all
 from icesql.health.durations import Window, parse_seconds
 
@@ -191,10 +191,7 @@ def _orphan_age(text: str) -> float:
 
 
 def _options(given: dict[str, Any]) -> dict[str, str]:
-    return {
-        key: str(each).lower() if isinstance(each, bool) else str(each)
-        for key, each in given.items()
-    }
+    return {key: property_text(each) for key, each in given.items()}
 
 
 def _windows(texts: list[str]) -> tuple[Window, ...]:

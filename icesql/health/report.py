@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from typing import Final
 
-from icesql.errors import printable
+from icesql.errors import plural, printable
 from icesql.health.finding import WEIGHTS, CatalogDiagnosis, Diagnosis, Finding, Gain
 from icesql.scan.report_text import bytes_text
 
@@ -78,7 +78,7 @@ def catalog_as_text(found: CatalogDiagnosis) -> str:
         if gain := gain_text(each.gain):
             lines += _wrapped(f"Predicted gain: {gain}.")
     if healthy := len(found.tables) - len(told):
-        lines += ["", f"{_tables(healthy)}: nothing found"]
+        lines += ["", f"{plural(healthy, 'table')}: nothing found"]
     if any(each.findings for each in told):
         lines += ["", "icesql doctor TABLE shows the statements that mend one."]
     return "\n".join(map(printable, lines))
@@ -147,12 +147,8 @@ def _row(table: Diagnosis) -> str:
 
 def _heading(found: CatalogDiagnosis) -> str:
     sick = sum(bool(each.findings) for each in found.tables)
-    text = f"{found.catalog}: {_tables(len(found.tables))}, {sick:,} with findings"
+    text = f"{found.catalog}: {plural(len(found.tables), 'table')}, {sick:,} with findings"
     return text + (f", {found.errors:,} with errors" if found.errors else "")
-
-
-def _tables(count: int) -> str:
-    return f"{count:,} table{'s' * (count != 1)}"
 
 
 def _weights(table: Diagnosis) -> str:

@@ -16,7 +16,6 @@ from msgspec import Struct, field
 
 from icesql.dbapi.cursor import result_types
 from icesql.repl.cells import Style
-from icesql.repl.preferences import ShellPreferences
 from icesql.repl.render import ROWS_MEASURED, Counted, is_document, table_room, write_rows
 from icesql.repl.results import show
 from icesql.repl.single_floats import as_written
@@ -90,18 +89,6 @@ class Display(Struct):
     timing: bool = True
     most_rows: int = 40
     screen: Callable[[], os.terminal_size] = field(default=shutil.get_terminal_size)
-
-    @classmethod
-    def of(cls, out: TextIO, preferences: ShellPreferences, output_format: str | None) -> Display:
-        """The display by the preferences of the user."""
-        return cls(
-            out,
-            output_format or preferences.format,
-            preferences.expanded,
-            preferences.pager,
-            preferences.timing,
-            preferences.rows,
-        )
 
     def show(self, cursor: Cursor, began: Callable[[], None], *, everything: bool = False) -> Shown:
         """Show the rows; ``began`` is called before the first one is written.

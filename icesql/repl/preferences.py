@@ -11,7 +11,7 @@ from typing import Annotated, Any, Final, Literal
 
 from msgspec import Meta, Struct, ValidationError, convert
 
-from icesql.config import Settings, config_path, setting_key, toml_document
+from icesql.config import Settings, config_path, property_text, setting_key, toml_document
 from icesql.errors import Error, ProgrammingError, near_or_all
 
 # The arguments of ``connect`` that the top of the file may set.
@@ -92,7 +92,7 @@ def _checked(path: str, given: dict[str, Any], environment: Mapping[str, str]) -
             raise ProgrammingError(f"{path}: [settings] {name} is one value, not {value!r}")
     preferences = _preferences(path, shell)
     connect = dict(given)
-    texts = {name: _text(value) for name, value in settings.items()}
+    texts = {name: property_text(value) for name, value in settings.items()}
     try:
         for name, text in texts.items():
             Settings().with_text(name, text)
@@ -118,7 +118,3 @@ def _preferences(path: str, given: Mapping[str, Any]) -> ShellPreferences:
             message = f"{path}: [shell] {name} is {_VALUES[name]}, not {value!r}"
             raise ProgrammingError(message) from error
     return convert(given, ShellPreferences)
-
-
-def _text(value: Any) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -119,9 +119,14 @@ class Shell:
     ) -> None:
         wanted = preferences or ShellPreferences()
         self.connection, self.dialect = connection, dialect
-        self.display = Display.of(out or sys.stdout, wanted, output_format)
-        if self.is_restricted:
-            self.display.paged = False
+        self.display = Display(
+            out or sys.stdout,
+            output_format or wanted.format,
+            wanted.expanded,
+            wanted.pager and not self.is_restricted,
+            wanted.timing,
+            wanted.rows,
+        )
         self.variables = Variables(variables or {})
         self.reports: list[ScanReport] = []
         self.ran = 0

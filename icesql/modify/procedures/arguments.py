@@ -10,6 +10,7 @@ from typing import Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
+from icesql.config import property_text
 from icesql.errors import ProgrammingError, similar_names
 from icesql.modify.procedures.procedure import Parameter, Procedure, shown_kind
 from icesql.sql.table_name import name_parts
@@ -187,7 +188,7 @@ def _map(value: Any) -> dict[str, str]:
     for key, each in value.items():
         if not isinstance(key, str) or not isinstance(each, str | int | Decimal | float | bool):
             raise _Unfit
-        found[key] = str(each).lower() if isinstance(each, bool) else str(each)
+        found[key] = property_text(each)
     return found
 
 

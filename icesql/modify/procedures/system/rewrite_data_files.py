@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
-from icesql.errors import Error, ProgrammingError, UnsupportedTableError
+from icesql.errors import Error, ProgrammingError, UnsupportedTableError, plural
 from icesql.modify.procedures.procedure import (
     BRANCH,
     OPTIONS,
@@ -166,16 +166,12 @@ def _summary(planned: RewritePlan) -> str:
     files = sum(len(each.files) for each in planned.groups)
     new = sum(each.output_files for each in planned.groups)
     if not files:
-        return f"nothing is to be rewritten; {_files(len(planned.left))} stay as they are"
+        return f"nothing is to be rewritten; {plural(len(planned.left), 'file')} stay as they are"
     return (
-        f"{_files(files)} ({planned.bytes:,} bytes) in {len(planned.groups):,} "
+        f"{plural(files, 'file')} ({planned.bytes:,} bytes) in {len(planned.groups):,} "
         f"group{'s' if len(planned.groups) > 1 else ''} become about {new:,}; "
-        f"{_files(len(planned.left))} stay as they are"
+        f"{plural(len(planned.left), 'file')} stay as they are"
     )
-
-
-def _files(count: int) -> str:
-    return f"{count:,} file{'' if count == 1 else 's'}"
 
 
 def _steps(planned: RewritePlan) -> Iterator[Step]:
@@ -195,7 +191,7 @@ def _steps(planned: RewritePlan) -> Iterator[Step]:
                 _size(each), each.record_count,
             )  # fmt: skip
         rows = sum(each.data_file.record_count - known_deleted(each) for each in group.files)
-        new = f"({_files(group.output_files)})"
+        new = f"({plural(group.output_files, 'file')})"
         how = _how(planned)
         yield Step("write", "data file", new, f"{label}: {how}", group.bytes, rows)
         for task in group.files:
