@@ -9,6 +9,7 @@ and UUIDs, never numbers. Times with and without zone are converted in the sessi
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 import pyarrow as pa
@@ -19,10 +20,16 @@ from icesql.errors import DataError, IntegrityError, TypeMismatchError
 from icesql.iceberg import types as t
 from icesql.iceberg.schema import Schema
 from icesql.read.columns.values import one_value, repeated
-from icesql.write.casts import cast_values, list_elements, plain_array
+from icesql.write.casts import (
+    cast_values,
+    list_elements,
+    list_lengths,
+    map_pairs,
+    plain_array,
+)
 from icesql.write.parquet_schema import parquet_schema, stored_fields, written_type
 from icesql.write.values.geometry import geometry_array
-from icesql.write.values.misfit import Misfit, null_array, of_row, refuse_infinity, without_nulls
+from icesql.write.values.misfit import Misfit, null_array, of_rows, refuse_infinity, without_nulls
 from icesql.write.values.variants import variant_array
 
 # A column that repeats one value of the table: the default of a column without a value.
@@ -198,18 +205,11 @@ def _primitive(type: t.IcebergType, target: pa.DataType, values: pa.Array, zone:
         raise Misfit(-1, str(error)) from error
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, DataError) as error:
         row = _first_bad(type, target, values, zone)
-        value = values[row]
-        shown = value.as_py() if _has_python_value(value) else value
+        shown: Any = values[row]
+        with suppress(ValueError, OverflowError):  # not every value has one of Python
+            shown = shown.as_py()
         text = f"{shown!r:.80}" if isinstance(shown, str | bytes) else f"{shown!s:.80}"
         raise Misfit(row, f"{text} does not fit") from error
-
-
-def _has_python_value(value: pa.Scalar) -> bool:
-    try:
-        value.as_py()
-    except (ValueError, OverflowError):
-        return False
-    return True
 
 
 def _first_bad(type: t.IcebergType, target: pa.DataType, values: pa.Array, zone: str) -> int:
@@ -297,25 +297,21 @@ def _list(type: t.ListType, target: pa.DataType, values: pa.Array, zone: str) ->
         values = values.cast(pa.list_(kind.value_type))
     elif not (pa.types.is_list(kind) or pa.types.is_large_list(kind)):
         raise Misfit(-1, f"a value of type {kind} is no list")
-    lengths = pc.fill_null(pc.list_value_length(values), 0)
-    try:
+    lengths = list_lengths(values)
+    with of_rows(lengths):
         elements = stored_array(type.element_field, list_elements(values), zone)
-    except Misfit as misfit:
-        raise of_row(misfit, lengths) from misfit
     return pa.ListArray.from_arrays(_offsets(lengths), elements, type=target, mask=values.is_null())
 
 
 def _map(type: t.MapType, target: pa.DataType, values: pa.Array, zone: str) -> pa.Array:
     if not pa.types.is_map(values.type):
         raise Misfit(-1, f"a value of type {values.type} is no map")
-    pairs = values.cast(pa.list_(pa.struct([values.type.key_field, values.type.item_field])))
-    lengths = pc.fill_null(pc.list_value_length(pairs), 0)
+    pairs = map_pairs(values)
+    lengths = list_lengths(pairs)
     flat = list_elements(pairs)
-    try:
+    with of_rows(lengths):
         keys = stored_array(type.key_field, pc.struct_field(flat, [0]), zone)
         items = stored_array(type.value_field, pc.struct_field(flat, [1]), zone)
-    except Misfit as misfit:
-        raise of_row(misfit, lengths) from misfit
     return pa.MapArray.from_arrays(
         _offsets(lengths), keys, items, type=target, mask=values.is_null()
     )

@@ -10,7 +10,6 @@ from icesql.iceberg import types as t
 from icesql.write.float_decimals import float_decimals
 
 _ZONED = (t.TimestamptzType, t.TimestamptzNanoType)
-_UNZONED = (t.TimestampType, t.TimestampNanoType)
 
 
 def plain_array(values: pa.Array) -> pa.Array:
@@ -43,6 +42,16 @@ def list_elements(values: pa.Array) -> pa.Array:
     return values.flatten()
 
 
+def list_lengths(values: pa.Array) -> pa.Array:
+    """The number of elements of each list, 0 for NULL."""
+    return pc.fill_null(pc.list_value_length(values), 0)
+
+
+def map_pairs(values: pa.Array) -> pa.Array:
+    """Maps as lists of structs of a key and a value."""
+    return values.cast(pa.list_(pa.struct([values.type.key_field, values.type.item_field])))
+
+
 def cast_values(type: t.IcebergType, target: pa.DataType, values: pa.Array, zone: str) -> pa.Array:
     """``values`` as ``target``, the Arrow type of ``type``.
 
@@ -71,18 +80,16 @@ def cast_values(type: t.IcebergType, target: pa.DataType, values: pa.Array, zone
             return values.cast(target)
         case t.UUIDType() if pa.types.is_string(kind):
             return _uuids(values)
-        case t.DateType() if pa.types.is_date(kind):
+        case t.DateType() if pa.types.is_date(kind) or pa.types.is_string(kind):
             return values.cast(target)
-        case t.DateType() if _is_unzoned(kind):
+        case t.DateType() if pa.types.is_timestamp(kind) and kind.tz is None:
             return _dates(values)
-        case t.DateType() if pa.types.is_string(kind):
-            return values.cast(target)
         case t.TimeType() if pa.types.is_string(kind):
             instants = pc.binary_join_element_wise("1970-01-01", values, " ")
             return instants.cast(pa.timestamp(target.unit)).cast(target)
         case t.TimeType() if pa.types.is_time(kind):
             return values.cast(target)
-        case _ if isinstance(type, _ZONED + _UNZONED):
+        case t.AnyTimestamp():
             return _timestamps(type, target, values, zone)
         case _:
             raise _no_cast(kind)
@@ -100,10 +107,6 @@ def _is_number(kind: pa.DataType) -> bool:
 
 def _is_bytes(kind: pa.DataType) -> bool:
     return bool(pa.types.is_binary(kind) or pa.types.is_fixed_size_binary(kind))
-
-
-def _is_unzoned(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_timestamp(kind) and kind.tz is None)
 
 
 def _dates(values: pa.Array) -> pa.Array:
@@ -153,8 +156,14 @@ def _timestamps(type: t.IcebergType, target: pa.DataType, values: pa.Array, zone
     kind = values.type
     zoned = isinstance(type, _ZONED)
     if pa.types.is_string(kind):
-        return _from_text(target, values, zone, zoned=zoned)
-    if pa.types.is_date(kind):
+        try:
+            # Each text may have its own offset.
+            return values.cast(target)
+        except pa.ArrowInvalid:
+            if not zoned:
+                raise
+            values = values.cast(pa.timestamp(target.unit))
+    elif pa.types.is_date(kind):
         values = values.cast(pa.timestamp(target.unit))
     elif not pa.types.is_timestamp(kind):
         raise _no_cast(kind)
@@ -168,13 +177,3 @@ def _timestamps(type: t.IcebergType, target: pa.DataType, values: pa.Array, zone
 def _in_zone(values: pa.Array, zone: str) -> pa.Array:
     """Wall clock times as instants: the earlier one if ambiguous, the next one if nonexistent."""
     return pc.assume_timezone(values, zone, ambiguous="earliest", nonexistent="latest")
-
-
-def _from_text(target: pa.DataType, values: pa.Array, zone: str, *, zoned: bool) -> pa.Array:
-    if not zoned:
-        return values.cast(target)
-    try:
-        # Each text may have its own offset.
-        return values.cast(target)
-    except pa.ArrowInvalid:
-        return _in_zone(values.cast(pa.timestamp(target.unit)), zone).cast(target)

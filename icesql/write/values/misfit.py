@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icesql.write.casts import list_elements, plain_array
+from icesql.write.casts import list_elements, list_lengths, map_pairs, plain_array
 
 # NULL structs with required fields: fields inside need values, or the file cannot be written.
 
@@ -56,12 +58,10 @@ def refuse_infinity(values: pa.Array) -> None:
         for index in range(kind.num_fields):
             refuse_infinity(pc.struct_field(values, [index]))
     elif pa.types.is_map(kind):
-        refuse_infinity(values.cast(pa.list_(pa.struct([kind.key_field, kind.item_field]))))
+        refuse_infinity(map_pairs(values))
     elif pa.types.is_nested(kind) and kind.num_fields == 1 and not pa.types.is_union(kind):
-        try:
+        with of_rows(list_lengths(values)):
             refuse_infinity(list_elements(values))
-        except Misfit as misfit:
-            raise of_row(misfit, pc.fill_null(pc.list_value_length(values), 0)) from misfit
     elif pa.types.is_date(kind) or pa.types.is_timestamp(kind):
         most = _MOST[kind.bit_width]
         numbers = values.view(pa.int32() if kind.bit_width == 32 else pa.int64())
@@ -86,10 +86,14 @@ class Misfit(Exception):
         self.row, self.reason, self.null = row, reason, null
 
 
-def of_row(misfit: Misfit, lengths: pa.Array) -> Misfit:
+@contextmanager
+def of_rows(lengths: pa.Array) -> Iterator[None]:
     """Convert the misfit of an element to one of the row whose list or map contains it."""
-    if misfit.row < 0:
-        return misfit
-    ends = pc.cumulative_sum(lengths.cast(pa.int64()))
-    row = pc.index(pc.greater(ends, misfit.row), True).as_py()
-    return Misfit(row, misfit.reason, null=misfit.null)
+    try:
+        yield
+    except Misfit as misfit:
+        if misfit.row < 0:
+            raise
+        ends = pc.cumulative_sum(lengths.cast(pa.int64()))
+        row = pc.index(pc.greater(ends, misfit.row), True).as_py()
+        raise Misfit(row, misfit.reason, null=misfit.null) from misfit

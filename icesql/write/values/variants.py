@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from decimal import Decimal
+from itertools import islice
 from typing import Any, Final
 
 import pyarrow as pa
@@ -20,7 +21,7 @@ from icesql.iceberg.variant import primitives as p
 from icesql.iceberg.variant.nodes import DEEPEST, NULL, Node
 from icesql.read.columns.arrow_schema import VARIANT_BYTES
 from icesql.read.columns.variant_leaves import leaf_nodes, variant_bytes
-from icesql.write.casts import list_elements, plain_array
+from icesql.write.casts import list_elements, list_lengths, map_pairs, plain_array
 from icesql.write.values.misfit import Misfit
 
 _JSON: Final = "arrow.json"
@@ -32,18 +33,14 @@ def variant_array(values: pa.Array) -> pa.Array:
     if values.type == VARIANT_BYTES:
         return values
     plain = plain_array(values)
-    if _is_text(plain.type):
-        nodes = [
-            None if text is None else _parsed(text, row)
-            for row, text in enumerate(plain.to_pylist())
-        ]
-    else:
-        nodes = _nodes(values)
+    nodes = _texts(plain) if pa.types.is_string(plain.type) else _nodes(values)
     return variant_bytes(nodes, plain.is_null() if plain.null_count else None)
 
 
-def _is_text(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_string(kind))
+def _texts(texts: pa.Array) -> list[Node | None]:
+    return [
+        None if text is None else _parsed(text, row) for row, text in enumerate(texts.to_pylist())
+    ]
 
 
 # ------------------------------------------------------------------ typed values
@@ -57,8 +54,7 @@ def _nodes(values: pa.Array) -> list[Node | None]:
     plain = plain_array(values)
     kind = plain.type
     if is_json:
-        texts = plain.to_pylist()
-        return [None if text is None else _parsed(text, row) for row, text in enumerate(texts)]
+        return _texts(plain)
     if pa.types.is_null(kind):
         return [None] * len(plain)
     if pa.types.is_struct(kind):
@@ -71,8 +67,7 @@ def _nodes(values: pa.Array) -> list[Node | None]:
         or pa.types.is_fixed_size_list(kind)
         or pa.types.is_list_view(kind)
     ):
-        lengths = pc.fill_null(pc.list_value_length(plain), 0).to_pylist()
-        return _divided(_filled(list_elements(plain)), lengths, plain)
+        return _divided(_filled(list_elements(plain)), plain)
     try:
         found: Sequence[Node | None] | None = leaf_nodes(plain, narrow=True)
     except (ValueError, pa.ArrowInvalid) as error:
@@ -86,13 +81,13 @@ def _filled(values: pa.Array) -> list[Node]:
     return [NULL if each is None else each for each in _nodes(values)]
 
 
-def _divided(items: list[Node], lengths: Sequence[int], lists: pa.Array) -> list[Node | None]:
-    found: list[Node | None] = []
-    start = 0
-    for length, present in zip(lengths, lists.is_valid().to_pylist(), strict=True):
-        found.append(items[start : start + length] if present else None)
-        start += length
-    return found
+def _divided(items: Iterable[Any], lists: pa.Array) -> list[Any]:
+    """The items of each list, None for NULL."""
+    left, lengths = iter(items), list_lengths(lists).to_pylist()
+    return [
+        [*islice(left, length)] if present else None
+        for length, present in zip(lengths, lists.is_valid().to_pylist(), strict=True)
+    ]
 
 
 def _objects(values: pa.Array) -> list[Node | None]:
@@ -110,20 +105,14 @@ def _objects(values: pa.Array) -> list[Node | None]:
 
 
 def _maps(values: pa.Array) -> list[Node | None]:
-    if not _is_text(plain_array(values.keys).type):
+    if not pa.types.is_string(plain_array(values.keys).type):
         raise Misfit(-1, "the keys of a map that becomes a variant are texts; CAST them")
-    pairs = values.cast(pa.list_(pa.struct([values.type.key_field, values.type.item_field])))
+    pairs = map_pairs(values)
     flat = list_elements(pairs)
     keys = plain_array(pc.struct_field(flat, [0])).to_pylist()
     items = _filled(pc.struct_field(flat, [1]))
-    lengths = pc.fill_null(pc.list_value_length(pairs), 0).to_pylist()
-    found: list[Node | None] = []
-    start = 0
-    for length, present in zip(lengths, values.is_valid().to_pylist(), strict=True):
-        end = start + length
-        found.append(dict(zip(keys[start:end], items[start:end], strict=True)) if present else None)
-        start = end
-    return found
+    divided = _divided(zip(keys, items, strict=True), pairs)
+    return [None if each is None else dict(each) for each in divided]
 
 
 # ------------------------------------------------------------------ JSON
