@@ -210,7 +210,7 @@ class NewDeletes:
         version = base.metadata.format_version
         key = file.path, version, blake2b(rows.tobytes(), digest_size=20).digest()
         if key not in self._written:
-            made = write_deletes(base.metadata, base.storage, file, rows)
+            made = write_deletes(base.metadata, base.storage, [(file, rows)])
             self._new.take([made.path])
             self._written[key] = made
         return self._written[key]

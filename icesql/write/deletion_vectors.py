@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from array import array
 from typing import TYPE_CHECKING
 
@@ -32,9 +31,7 @@ def write_deletion_vector(
     storage: Storage,
     data_file: DataFile,
     positions: BitMap64,
-    *,
-    operation: str | None = None,
-    number: int = 0,
+    name: str,
 ) -> DataFile:
     """Write the vector of one data file, alone in a Puffin file, and describe it.
 
@@ -45,8 +42,7 @@ def write_deletion_vector(
     if not len(positions):
         raise ValueError("a deletion vector needs positions")
     data, (place,), _ = puffin_bytes([deletion_vector_blob(data_file.path, positions)], "icesql")
-    name = f"{number:05d}-0-{operation or uuid.uuid4()}-00001-deletes.puffin"
-    path = data_locations(metadata).path(name)
+    path = data_locations(metadata).path(f"{name}.puffin")
     with NewFile(storage, path) as file:
         file.write(data)
     return DataFile(

@@ -66,25 +66,16 @@ def data_locations(metadata: TableMetadata) -> DataLocations:
     if folder is None:
         folder = properties.get("write.folder-storage.path", own)
     folder = folder.rstrip("/") or "/"
-    inside = (folder + "/").startswith(metadata.location + "/")
-    context = "" if inside else _last_two(metadata.location)
-    return DataLocations(
-        folder,
-        by_hash,
-        _is_true(properties, "write.object-storage.partitioned-paths", default=True),
-        context if by_hash else "",
-    )
+    context = ""
+    if by_hash and not f"{folder}/".startswith(f"{metadata.location}/"):
+        # The last two folders of a location are usually those of database and table.
+        context = "/".join([each for each in metadata.location.split("/") if each][-2:])
+    partition_folders = _is_true(properties, "write.object-storage.partitioned-paths", default=True)
+    return DataLocations(folder, by_hash, partition_folders, context)
 
 
 def _is_true(properties: Mapping[str, str], key: str, *, default: bool) -> bool:
-    text = properties.get(key)
-    return default if text is None else text.strip().lower() == "true"
-
-
-def _last_two(location: str) -> str:
-    """The last two folders of a location, usually database and table."""
-    names = [each for each in location.split("/") if each]
-    return "/".join(names[-2:])
+    return properties.get(key, str(default)).strip().lower() == "true"
 
 
 def _hash_folders(name: str) -> str:

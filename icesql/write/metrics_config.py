@@ -69,7 +69,8 @@ def metrics_modes(
     given = properties.get(_DEFAULT)
     default = DEFAULT if given is None else parse_mode(given) or DEFAULT
     modes = dict.fromkeys(schema.field_by_id, default)
-    most = _most_inferred(properties)
+    most = whole_number(properties.get(_MOST_INFERRED))
+    most = _FIELDS if most is None else most
     if given is None and len(schema.field_by_id) > most:
         inferred = set(_first_primitives(schema.fields, most))
         modes = {each: default if each in inferred else NONE for each in modes}
@@ -82,11 +83,6 @@ def metrics_modes(
         if mode is not None:
             modes[field_id] = mode
     return modes
-
-
-def _most_inferred(properties: Mapping[str, str]) -> int:
-    found = whole_number(properties.get(_MOST_INFERRED))
-    return _FIELDS if found is None else found
 
 
 def _first_primitives(fields: tuple[t.NestedField, ...], most: int) -> Iterator[int]:

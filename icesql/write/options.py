@@ -58,15 +58,9 @@ def write_options(properties: Mapping[str, str], *, deletes: bool = False) -> Wr
     naming a property whose value cannot be used.
     """
     _check_format(properties, deletes=deletes)
-    prefix = _PARQUET
-    given = {key.removeprefix(prefix): value for key, value in properties.items()}
+    given = _below(properties, _PARQUET)
     if deletes:
-        prefix = "write.delete.parquet."
-        given |= {
-            key.removeprefix(prefix): value
-            for key, value in properties.items()
-            if key.startswith(prefix)
-        }
+        given |= _below(properties, "write.delete.parquet.")
     codec = given.get("compression-codec", "gzip").lower()
     if codec not in _CODECS:
         raise UnsupportedTableError(f"the codec {codec} (write.parquet.compression-codec)")
@@ -143,9 +137,8 @@ def _level(given: Mapping[str, str], codec: str) -> int | None:
 
 def _bloom_filters(properties: Mapping[str, str]) -> tuple[BloomFilter, ...]:
     found = []
-    for key, value in properties.items():
-        if key.startswith(_BLOOM) and value.lower() == "true":
-            name = key.removeprefix(_BLOOM)
+    for name, value in _below(properties, _BLOOM).items():
+        if value.lower() == "true":
             text = properties.get(_BLOOM_FPP + name, "0.01")
             try:
                 share = float(text)
@@ -158,9 +151,14 @@ def _bloom_filters(properties: Mapping[str, str]) -> tuple[BloomFilter, ...]:
 
 
 def _switched_off(properties: Mapping[str, str], part: str) -> tuple[str, ...]:
-    prefix = _PARQUET + part
-    return tuple(
-        key.removeprefix(prefix)
+    switches = _below(properties, _PARQUET + part)
+    return tuple(name for name, value in switches.items() if value.lower() == "false")
+
+
+def _below(properties: Mapping[str, str], prefix: str) -> dict[str, str]:
+    """The properties whose names begin with a prefix, by the rest of their names."""
+    return {
+        key.removeprefix(prefix): value
         for key, value in properties.items()
-        if key.startswith(prefix) and value.lower() == "false"
-    )
+        if key.startswith(prefix)
+    }

@@ -124,21 +124,22 @@ def _binary(field: t.NestedField) -> t.NestedField:
 def annotated_schema(schema: Schema) -> pa.Schema:
     """``parquet_schema`` with Parquet's own types for top-level geometries and geographies."""
     plain = parquet_schema(schema)
-    kinds = [
-        kind if (kind := _geo_type(each.type)) is not None else own.type
-        for each, own in zip(stored_fields(schema.fields), plain, strict=True)
-    ]
-    return pa.schema([own.with_type(kind) for own, kind in zip(plain, kinds, strict=True)])
+    return pa.schema(
+        [
+            own.with_type(_geo_type(each.type, own.type))
+            for each, own in zip(stored_fields(schema.fields), plain, strict=True)
+        ]
+    )
 
 
-def _geo_type(type: t.IcebergType) -> pa.DataType | None:
+def _geo_type(type: t.IcebergType, plain: pa.DataType) -> pa.DataType:
     match type:
         case t.GeometryType(crs):
             return _GeoArrow(crs, None)
         case t.GeographyType(crs, algorithm):
             return _GeoArrow(crs, algorithm)
         case _:
-            return None
+            return plain
 
 
 class _GeoArrow(pa.ExtensionType):  # type: ignore[misc]

@@ -33,22 +33,22 @@ SCHEMA = Schema((DELETE_FILE_PATH, DELETE_POS))
 def write_deletes(
     metadata: TableMetadata,
     storage: Storage,
-    data_file: DataFile,
-    positions: npt.NDArray[np.int64],
+    deleted: Sequence[tuple[DataFile, npt.NDArray[np.int64]]],
     operation: str | None = None,
     number: int = 0,
 ) -> DataFile:
-    """Write the deletes of one data file as its format version has them, and describe them.
+    """Write the deletes of data files as the format version has them, and describe them.
 
-    A deletion vector from version 3 on, else a position delete file. ``positions`` are sorted.
+    A deletion vector of one data file from version 3 on, else a position delete file of one or of
+    several. Positions are sorted.
     """
+    name = f"{number:05d}-0-{operation or uuid.uuid4()}-00001-deletes"
+    if len(deleted) > 1:
+        return write_partition_deletes(metadata, storage, deleted, name)
+    ((file, positions),) = deleted
     if metadata.format_version > 2:
-        return write_deletion_vector(
-            metadata, storage, data_file, as_bitmap(positions), operation=operation, number=number
-        )
-    return write_position_deletes(
-        metadata, storage, data_file, positions, operation=operation, number=number
-    )
+        return write_deletion_vector(metadata, storage, file, as_bitmap(positions), name)
+    return write_position_deletes(metadata, storage, file, positions, name)
 
 
 def write_position_deletes(
@@ -56,9 +56,7 @@ def write_position_deletes(
     storage: Storage,
     data_file: DataFile,
     positions: Sequence[int] | npt.NDArray[np.int64],
-    *,
-    operation: str | None = None,
-    number: int = 0,
+    name: str,
 ) -> DataFile:
     """Write the delete file of one data file and describe it.
 
@@ -69,8 +67,8 @@ def write_position_deletes(
     rows = np.unique(np.asarray(positions, np.int64))
     if not len(rows) or rows[0] < 0:
         raise ValueError("a delete file needs positions from 0")
-    path, name = data_file.path, f"{number:05d}-0-{operation or uuid.uuid4()}-00001"
-    written = _write(metadata, storage, data_file, _row_groups(path, rows), name)
+    groups = _row_groups(data_file.path, rows)
+    written = _write(metadata, storage, data_file, groups, name)
     return replace(
         written,
         lower_bounds=_bounds(data_file.path, int(rows[0])),
@@ -83,9 +81,7 @@ def write_partition_deletes(
     metadata: TableMetadata,
     storage: Storage,
     deleted: Sequence[tuple[DataFile, npt.NDArray[np.int64]]],
-    *,
-    operation: str | None = None,
-    number: int = 0,
+    name: str,
 ) -> DataFile:
     """Write one delete file for several data files of a partition and describe it.
 
@@ -98,7 +94,6 @@ def write_partition_deletes(
         [pa.repeat(pa.scalar(file.path, pa.string()), len(rows)) for file, rows in ordered]
     )
     positions = pa.array(np.concatenate([rows for _, rows in ordered]), pa.int64())
-    name = f"{number:05d}-0-{operation or uuid.uuid4()}-00001"
     return _write(metadata, storage, first, [(paths, positions)], name)
 
 
@@ -116,7 +111,7 @@ def _write(
     spec = metadata.specs[data_file.spec_id]
     types = partition_types(spec, metadata.file_schema)
     folder = partition_path(spec, metadata.file_schema, types, data_file.partition)
-    path = data_locations(metadata).path(f"{name}-deletes.parquet", folder)
+    path = data_locations(metadata).path(f"{name}.parquet", folder)
     with ParquetFile(storage, path, shape) as file:
         for columns in groups:
             file.write(pa.table(list(columns), schema=shape.arrow))

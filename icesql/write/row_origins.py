@@ -94,9 +94,9 @@ class RowOrigins(Struct, frozen=True):
 
 def encode_origins(origins: RowOrigins) -> bytes:
     """Encode the origins of one row group."""
-    columns = (origins.sources, origins.positions, origins.lengths)
     arrays = [
-        from_numbers(values.astype(dtype)) for values, dtype in zip(columns, _TYPES, strict=True)
+        from_numbers(values.astype(dtype))
+        for values, dtype in zip(astuple(origins), _TYPES, strict=True)
     ]
     sink = pa.BufferOutputStream()
     options = pa.ipc.IpcWriteOptions(compression="zstd")

@@ -62,7 +62,10 @@ def test_a_vector_has_the_positions_of_files_that_stay(con: icesql.Connection) -
             QueryContext(),
         ).files
         made = write_partition_deletes(
-            table.metadata, table.storage, [(file.data_file, np.array(positions, np.int64))]
+            table.metadata,
+            table.storage,
+            [(file.data_file, np.array(positions, np.int64))],
+            f"0-{positions[0]}-deletes",
         )
         commit_row_delta(
             folder, table, deletes=[made], referenced=[file.data_file.path],

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -18,8 +19,7 @@ from icesql.context import QueryContext
 from icesql.errors import CommitConflictError, ProgrammingError
 from icesql.scan.planner import plan
 from icesql.scan.table_scan import TableScan
-from icesql.write.deletion_vectors import write_deletion_vector
-from icesql.write.position_deletes import write_position_deletes
+from icesql.write.position_deletes import write_deletes
 from tests.writer.table import TableWriter
 
 MEND = "CALL system.rewrite_data_files(table => 's.t', options => map('rewrite-all', 'true'))"
@@ -73,8 +73,6 @@ def test_deletes_of_others_concern_both(
     con: icesql.Connection, catalog: dict[str, Any], tmp_path, version: int
 ) -> None:
     """As in Java: by the path of the file."""
-    from pyroaring import BitMap64
-
     twice(con, tmp_path / "in", version)
     folder = DirectoryCatalog(catalog["warehouse"])
     table = folder.load(("s", "t"))
@@ -88,12 +86,7 @@ def test_deletes_of_others_concern_both(
         ).files
         if each.data_file.path.endswith("x.parquet")
     }.values()
-    if version == 3:
-        made = write_deletion_vector(table.metadata, table.storage, file, BitMap64([1]))
-    else:
-        made = write_position_deletes(
-            table.metadata, table.storage, file, pa.array([1], pa.int64()).to_numpy()
-        )
+    made = write_deletes(table.metadata, table.storage, [(file, np.array([1]))])
     commit_row_delta(
         folder, table, deletes=[made], referenced=[file.path],
         start_id=table.metadata.current_snapshot_id, command="delete",

@@ -23,3 +23,9 @@ def test_delete_files_have_a_level_of_their_own() -> None:
     del given[LEVEL]
     assert write_options(given, deletes=True).level == 6
     assert write_options(given).level is None
+
+
+def test_a_property_without_the_prefix_is_none_of_parquet() -> None:
+    assert write_options({"compression-codec": "brotli", "page-row-limit": "7"}) == write_options(
+        {}
+    )

@@ -29,7 +29,7 @@ from icesql.scan.deletes.delete_index import partition_key
 from icesql.scan.deletes.vectors import Positions
 from icesql.scan.tasks.task import CombinedScanTask, FileScanTask, content_bytes
 from icesql.storage.uncommitted import Uncommitted
-from icesql.write.position_deletes import write_deletes, write_partition_deletes
+from icesql.write.position_deletes import write_deletes
 from icesql.write.written import Written, decoding
 
 # Rows whose files are read together: a byte for each, and eight for each deleted one.
@@ -245,16 +245,10 @@ def _written(
     new: Uncommitted,
 ) -> Written:
     """Write the delete file or vector of one data file, or one delete file for several."""
-    storage, (place, rows) = task.scan.context.storage, part[0]
-    file, number = task.scan.tasks[place].data_file, task.files[place]
+    deleted = [(task.scan.tasks[place].data_file, rows) for place, rows in part]
     operation = f"{task.operation}-{attempt}" if attempt else task.operation
-    if len(part) > 1:
-        several = [(task.scan.tasks[place].data_file, rows) for place, rows in part]
-        made = write_partition_deletes(
-            task.metadata, storage, several, operation=operation, number=number + 1
-        )
-    else:
-        made = write_deletes(task.metadata, storage, file, rows, operation, number + 1)
+    number = task.files[part[0][0]] + 1
+    made = write_deletes(task.metadata, task.scan.context.storage, deleted, operation, number)
     new.take([made.path])
     note = tuple(task.files[place] for place, _ in part), taken
     return Written(deletes=(made,), notes=(msgspec.msgpack.encode(note),))

@@ -60,7 +60,7 @@ def write_delete_files(
         if len(positions) == file.record_count:
             return Written(removed=(file, *replaced))
         rows = as_positions(positions)
-        made = write_deletes(metadata, storage, file, rows, operation, number + 1)
+        made = write_deletes(metadata, storage, [(file, rows)], operation, number + 1)
         new.take([made.path])
         return Written(deletes=(made,), removed=replaced, referenced=(file.path,))
 

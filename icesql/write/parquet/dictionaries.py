@@ -36,7 +36,8 @@ def unrepeated_columns(rows: pa.Table) -> frozenset[str]:
         if isinstance(kind, pa.BaseExtensionType):
             kind = kind.storage_type
             column = pa.chunked_array([chunk.storage for chunk in column.chunks], kind)
-        most = _MOST_OF_TEXTS if _is_text(kind) else _MOST_OF_NUMBERS
+        is_text = pa.types.is_string(kind) or pa.types.is_binary(kind)
+        most = _MOST_OF_TEXTS if is_text else _MOST_OF_NUMBERS
         # ``unique`` of the combined chunks takes half the time of counting distinct values.
         if len(pc.unique(column.combine_chunks())) > most * len(column):
             found.append(field.name)
@@ -72,10 +73,6 @@ class PlainColumns:
         return found
 
 
-def _is_text(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_string(kind) or pa.types.is_binary(kind))
-
-
 def leaf_paths(fields: Iterable[pa.Field], prefix: str = "") -> Iterator[tuple[str, str]]:
     """(path in the Parquet schema, top-level column) of every leaf.
 
@@ -86,14 +83,13 @@ def leaf_paths(fields: Iterable[pa.Field], prefix: str = "") -> Iterator[tuple[s
         path, kind = prefix + field.name, field.type
         top = path.partition(".")[0] if prefix else field.name
         if pa.types.is_struct(kind):
-            children = [kind.field(n) for n in range(kind.num_fields)]
-            yield from ((each, top) for each, _ in leaf_paths(children, f"{path}."))
+            inner, below = list(kind), f"{path}."
         elif pa.types.is_map(kind):
-            key, value = kind.key_field.with_name("key"), kind.item_field.with_name("value")
-            inner = leaf_paths([key, value], f"{path}.key_value.")
-            yield from ((each, top) for each, _ in inner)
+            inner = [kind.key_field.with_name("key"), kind.item_field.with_name("value")]
+            below = f"{path}.key_value."
         elif pa.types.is_list(kind):
-            inner = leaf_paths([kind.value_field.with_name("element")], f"{path}.list.")
-            yield from ((each, top) for each, _ in inner)
+            inner, below = [kind.value_field.with_name("element")], f"{path}.list."
         else:
             yield path, top
+            continue
+        yield from ((each, top) for each, _ in leaf_paths(inner, below))

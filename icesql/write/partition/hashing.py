@@ -21,7 +21,8 @@ def hash_longs(values: npt.NDArray[np.int64]) -> npt.NDArray[np.uint32]:
     words = np.ascontiguousarray(values).view(np.uint64)
     state = np.zeros(len(words), np.uint32)
     for word in (words & np.uint64(0xFFFFFFFF), words >> np.uint64(32)):
-        state = _mixed(state, word.astype(np.uint32))
+        scrambled = _rotated(word.astype(np.uint32) * _C1, 15) * _C2
+        state = _rotated(state ^ scrambled, 13) * np.uint32(5) + _ADDED
     return _finished(state, np.full(len(words), 8, np.uint32))
 
 
@@ -35,14 +36,6 @@ def hash_bytes(array: pa.Array) -> npt.NDArray[np.uint32]:
 
 def _rotated(value: Numbers, by: int) -> Numbers:
     return (value << np.uint32(by)) | (value >> np.uint32(32 - by))
-
-
-def _scrambled(word: Numbers) -> Numbers:
-    return _rotated(word * _C1, 15) * _C2
-
-
-def _mixed(state: Numbers, word: Numbers) -> Numbers:
-    return _rotated(state ^ _scrambled(word), 13) * np.uint32(5) + _ADDED
 
 
 def _finished(state: Numbers, lengths: Numbers) -> Numbers:

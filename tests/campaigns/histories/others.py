@@ -89,21 +89,18 @@ def position_delete(catalog: Any, table: Any, rows: list[tuple[str, int]]) -> bo
 
     A file that has a vector already would need a merged one, which this writer does not write.
     """
-    from pyroaring import BitMap64
+    import numpy as np
 
-    from icesql.write.deletion_vectors import write_deletion_vector
-    from icesql.write.position_deletes import write_position_deletes
+    from icesql.write.position_deletes import write_deletes
 
     metadata, files, made = table.metadata, planned(table), []
     for path in sorted({each for each, _ in rows}):
         task, own = files[path], [number for each, number in rows if each == path]
-        if metadata.format_version > 2:
-            if any(each.content is FileContent.POSITION_DELETES for each in task.deletes):
-                return False
-            vector = write_deletion_vector(metadata, table.storage, task.data_file, BitMap64(own))
-            made.append(vector)
-        else:
-            made.append(write_position_deletes(metadata, table.storage, task.data_file, own))
+        older = [each for each in task.deletes if each.content is FileContent.POSITION_DELETES]
+        if metadata.format_version > 2 and older:
+            return False
+        deleted = [(task.data_file, np.unique(own))]
+        made.append(write_deletes(metadata, table.storage, deleted))
     commit_row_delta(
         catalog, table, deletes=made, referenced=sorted({each for each, _ in rows}),
         start_id=metadata.current_snapshot_id, command="delete", query=QueryContext(),

@@ -35,10 +35,10 @@ def test_a_write_that_fails_leaves_no_file(
     before = sorted(Path(catalog["warehouse"]).rglob("*"))
     real = module.write_deletion_vector
 
-    def fails(metadata: Any, storage: Any, file: Any, *given: Any, **more: Any) -> Any:
-        if more["number"] == 2:
+    def fails(metadata: Any, storage: Any, file: Any, positions: Any, name: str) -> Any:
+        if name.startswith("00002-"):
             raise errors.StorageError(file.path, "the disk is full", verb="write")
-        return real(metadata, storage, file, *given, **more)
+        return real(metadata, storage, file, positions, name)
 
     monkeypatch.setattr(module, "write_deletion_vector", fails)
     with pytest.raises(errors.StorageError, match="the disk is full"):
