@@ -72,18 +72,20 @@ def file_metrics(
             continue
         statistics = [chunk.statistics for chunk in chunks]
         type = schema.type_of(field_id)
-        if isinstance(type, t.GeometryType | t.GeographyType):
-            # pyarrow has no statistics for them.
-            values[field_id] = sum(chunk.num_values for chunk in chunks)
+        # pyarrow has no statistics for geometries.
+        is_geometry = isinstance(type, t.GeometryType | t.GeographyType)
+        if not is_geometry and not all(
+            each is not None and each.has_null_count for each in statistics
+        ):
+            continue
+        values[field_id] = sum(chunk.num_values for chunk in chunks)
+        if is_geometry:
             own = [each[field_id] for each in extents]
             nulls[field_id] = sum(each.nulls for each in own)
             found = bounds(own) if mode.has_bounds else None
             if found is not None:
                 lower[field_id], upper[field_id] = found
             continue
-        if any(each is None or not each.has_null_count for each in statistics):
-            continue
-        values[field_id] = sum(chunk.num_values for chunk in chunks)
         nulls[field_id] = sum(each.null_count for each in statistics)
         own_nans = [counts.get(field_id, 0) for counts in nans]
         if field_id in (nans[0] if nans else ()):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import uuid
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from typing import Any, Final, Literal, TypeAlias, cast
@@ -33,7 +33,7 @@ from icesql.write.parquet.dictionaries import PlainColumns
 from icesql.write.parquet.rolling_files import Encoders, RollingFiles
 from icesql.write.parquet_file import FileShape, WrittenFile
 from icesql.write.parquet_schema import parquet_schema
-from icesql.write.partition.clustering import Clusters, divide, partition_columns
+from icesql.write.partition.clustering import Clusters, Piece, divide, partition_columns
 from icesql.write.partition.sorting import SortKey, sort_keys, sorted_rows
 from icesql.write.row_origins import FIELDS, EncodedOrigins, OriginsInOrder, with_origins
 from icesql.write.written import Written
@@ -180,9 +180,10 @@ class _Writing:
     def __init__(self, task: WriteTask, query: QueryContext) -> None:
         self._task, self._query = task, query
         # The origins of rows that keep their order are kept apart from the rows.
-        keeps_order = task.clustered or not (task.spec.fields or task.sort_keys)
-        self._carries_origins = task.origins and not keeps_order
-        self._origins = OriginsInOrder() if task.origins and keeps_order else None
+        is_one = not (task.spec.fields or task.sort_keys)
+        self._keeps_order = task.clustered or is_one
+        self._carries_origins = task.origins and not self._keeps_order
+        self._origins = OriginsInOrder() if task.origins and self._keeps_order else None
         self._shape = FileShape.of(
             task.schema, task.modes, task.options, origins=self._carries_origins
         )
@@ -192,9 +193,7 @@ class _Writing:
         self._lock, self._count = threading.Lock(), 0
         threads = min(query.settings.threads or os.cpu_count() or 1, _MOST_THREADS)
         # Rows without partitions and sort order go to one file after the other.
-        parallel_files = task.parallel_files or (
-            threads if task.spec.fields or task.sort_keys else 1
-        )
+        parallel_files = task.parallel_files or (1 if is_one else threads)
         budget = max(query.settings.memory_limit // 6, _SMALLEST_BUDGET)
         # Small row groups are slow to read: fewer threads are better.
         beside = max(min(threads, budget // _FULL_PIECE_BYTES) // parallel_files, 1)
@@ -258,13 +257,23 @@ class _Writing:
     def _write(self, batches: Iterator[pa.RecordBatch]) -> None:
         """Pass the rows to the writers."""
         task = self._task
-        if not task.spec.fields and not task.sort_keys:
-            self._tuples.append(())
+        with closing(self._pieces(batches)) as pieces:
+            for piece in pieces:
+                # As in Java, -0.0 and 0.0 differ; NaN equals NaN.
+                key = partition_key(piece.values)
+                if not self._tuples or partition_key(self._tuples[-1]) != key:
+                    self._tuples.append(piece.values)
+                rows = piece.rows
+                if task.sort_keys:
+                    rows = sorted_rows(rows, task.schema, task.sort_keys)
+                self._writers.put(Rows(len(self._tuples) - 1, rows, bool(task.sort_keys)))
+
+    def _pieces(self, batches: Iterator[pa.RecordBatch]) -> Generator[Piece, None, None]:
+        """The rows in pieces of one partition, those of a partition one after the other."""
+        task = self._task
+        if self._keeps_order:
             for table in _gathered(batches, self._piece_bytes):
-                self._writers.put(Rows(0, table))
-            return
-        if task.clustered:
-            self._write_clustered(batches)
+                yield from divide(table, partition_columns(table, task.spec, task.schema))
             return
         clusters = Clusters(
             task.spec,
@@ -278,27 +287,7 @@ class _Writing:
                 clusters.add(batch)
             # Sorted pieces become one file each, so they are larger.
             sorted_bytes = min(_SORTED_BYTES, self._budget)
-            size = sorted_bytes if task.sort_keys else self._piece_bytes
-            for piece in clusters.pieces(size):
-                self._begin(piece.values)
-                rows = piece.rows
-                if task.sort_keys:
-                    rows = sorted_rows(rows, task.schema, task.sort_keys)
-                alone = bool(task.sort_keys)
-                self._writers.put(Rows(len(self._tuples) - 1, rows, alone))
-
-    def _write_clustered(self, batches: Iterator[pa.RecordBatch]) -> None:
-        task = self._task
-        for table in _gathered(batches, self._piece_bytes):
-            columns = partition_columns(table, task.spec, task.schema)
-            for piece in divide(table, columns):
-                self._begin(piece.values)
-                self._writers.put(Rows(len(self._tuples) - 1, piece.rows))
-
-    def _begin(self, values: tuple[Any, ...]) -> None:
-        """Set the partition of the next rows. As in Java, -0.0 and 0.0 differ; NaN equals NaN."""
-        if not self._tuples or partition_key(self._tuples[-1]) != partition_key(values):
-            self._tuples.append(values)
+            yield from clusters.pieces(sorted_bytes if task.sort_keys else self._piece_bytes)
 
     def _files_of(self, partition: int) -> RollingFiles:
         task, values = self._task, self._tuples[partition]

@@ -53,6 +53,8 @@ def divide(rows: pa.Table, columns: Sequence[pa.Array]) -> list[Piece]:
     """Divide ``rows`` by their partition values; each piece keeps their order."""
     if not rows.num_rows:
         return []
+    if not columns:
+        return [Piece((), rows)]
     codes = np.zeros(rows.num_rows, np.int64)
     possible = 1
     for column in columns:
@@ -126,11 +128,12 @@ class Clusters:
             return
         if len(self._dividing) >= _AT_ONCE:
             self._hold_oldest()
-        self._dividing.append(self._threads.submit(self._pieces_of, waiting))
 
-    def _pieces_of(self, batches: Sequence[pa.RecordBatch]) -> list[Piece]:
-        rows = pa.Table.from_batches(batches).combine_chunks()
-        return divide(rows, partition_columns(rows, self._spec, self._schema))
+        def pieces() -> list[Piece]:
+            rows = pa.Table.from_batches(waiting).combine_chunks()
+            return divide(rows, partition_columns(rows, self._spec, self._schema))
+
+        self._dividing.append(self._threads.submit(pieces))
 
     def _hold_oldest(self) -> None:
         for piece in self._dividing.popleft().result():
