@@ -5,7 +5,7 @@ Source: Java ``CatalogUtil.dropTableData``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 
 from icesql.catalog.table import Catalog, Table
 from icesql.commit.own_places import OwnPlaces, keeps_files, kept_note, refuse_twins
@@ -73,10 +73,16 @@ def _files(table: Table, query: QueryContext) -> Iterator[str]:
         for _, entries in reader.entries_of([*manifests.values()]):
             yield from entries.path
     yield from manifests
-    for snapshot in metadata.snapshots.values():
-        if snapshot.manifest_list is not None:
-            yield snapshot.manifest_list
+    yield from metadata_files(table)
+
+
+def metadata_files(table: Table, gone: Collection[int] = ()) -> Iterator[str]:
+    """Manifest lists and statistics of all snapshots but those ``gone``; the metadata files."""
+    metadata = table.metadata
+    stay = [each for number, each in metadata.snapshots.items() if number not in gone]
+    yield from (each.manifest_list for each in stay if each.manifest_list is not None)
     for file in metadata.statistics_files:
-        yield file.statistics_path
+        if file.snapshot_id not in gone:
+            yield file.statistics_path
     yield from (each.metadata_file for each in metadata.metadata_log)
     yield table.metadata_location

@@ -6,7 +6,7 @@ the checks that Spark's writers enable.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final, Literal
 
@@ -28,7 +28,7 @@ from icesql.iceberg.expressions.predicate import ALWAYS_TRUE, Predicate
 from icesql.iceberg.manifest.data_file import DataFile
 from icesql.iceberg.metadata.snapshot import Snapshot
 from icesql.iceberg.metadata.table_metadata import MAIN
-from icesql.scan.deletes.delete_index import partition_key
+from icesql.scan.deletes.delete_index import partition_of
 from icesql.scan.manifest_reader import ManifestReader
 
 # Replaced partitions: all of their live files, data and deletes.
@@ -37,18 +37,17 @@ from icesql.scan.manifest_reader import ManifestReader
 def partition_files(
     table: Table,
     head: Snapshot | None,
-    partitions: Iterable[tuple[int, tuple[Any, ...]]],
+    wanted: Collection[tuple[int, tuple[Any, ...]]],
     query: QueryContext,
 ) -> tuple[DataFile, ...]:
     """The files of a snapshot in these partitions; files of other specs are left out."""
-    wanted = {(spec_id, partition_key(partition)) for spec_id, partition in partitions}
     if head is None or not wanted:
         return ()
     reader = ManifestReader(table, query)
     specs = {spec_id for spec_id, _ in wanted}
     listed = [each for each in reader.manifests_of(head) if each.partition_spec_id in specs]
     files = (entries.data_file(index) for entries, index in reader.live(listed))
-    return tuple(each for each in files if (each.spec_id, partition_key(each.partition)) in wanted)
+    return tuple(each for each in files if partition_of(each) in wanted)
 
 
 NO_SNAPSHOTS: Final[Mapping[int, int | None]] = MappingProxyType({})
@@ -158,7 +157,7 @@ def commit_replace_partitions(
     if not added and schema is None:
         return CommitResult(table)
     context = query or QueryContext()
-    partitions = frozenset((each.spec_id, each.partition) for each in added)
+    partitions = frozenset(map(partition_of, added))
     properties = {"replace-partitions": "true"}
     changes = FileChanges("overwrite", (*added,), branch=branch, summary=properties, schema=schema)
 

@@ -6,7 +6,7 @@ cleanup deletes files that are still needed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Final
 
@@ -17,6 +17,7 @@ from icesql.catalog.table import Catalog, Table
 from icesql.commit.attempts import is_same, now_ms, refreshed
 from icesql.commit.change import change_table
 from icesql.commit.own_places import OwnPlaces, refuse_kept, refuse_twins
+from icesql.commit.purge import metadata_files
 from icesql.context import QueryContext
 from icesql.errors import Error, StorageError
 from icesql.iceberg.manifest.data_file import FileContent
@@ -28,7 +29,6 @@ from icesql.iceberg.metadata.changes.updates import (
     RemoveSnapshots,
     Update,
 )
-from icesql.iceberg.metadata.snapshot import Snapshot
 from icesql.iceberg.metadata.table_metadata import TableMetadata
 from icesql.maintain.expiry_plan import Expiry, plan_expiry
 from icesql.scan.manifest_reader import ManifestReader
@@ -268,7 +268,7 @@ def unneeded(table: Table, base: TableMetadata, expiry: Expiry, query: QueryCont
         needed = [entries.path[index] for entries, index in live]
     # In any role in which kept snapshots reference a file, and in any spelling of its path.
     same = table.storage.same_file_key
-    kept = {same(each) for each in (*needed, *kept_manifests, *_own_files(table, stay))}
+    kept = {same(each) for each in (*needed, *kept_manifests, *metadata_files(table, gone))}
 
     def unkept(paths: Iterable[str]) -> tuple[str, ...]:
         return tuple(each for each in dict.fromkeys(paths) if same(each) not in kept)
@@ -288,13 +288,3 @@ def unneeded(table: Table, base: TableMetadata, expiry: Expiry, query: QueryCont
         | {path: each.manifest_length or 0 for path, each in candidates.items()}
         | {each.statistics_path: each.file_size_in_bytes or 0 for each in own},
     )
-
-
-def _own_files(table: Table, stay: Sequence[Snapshot]) -> Iterator[str]:
-    """The files that metadata names for the kept snapshots, and the metadata files."""
-    kept_ids = {each.snapshot_id for each in stay}
-    yield table.metadata_location
-    yield from (each.metadata_file for each in table.metadata.metadata_log)
-    yield from (each.manifest_list for each in stay if each.manifest_list is not None)
-    statistics = table.metadata.statistics_files
-    yield from (each.statistics_path for each in statistics if each.snapshot_id in kept_ids)

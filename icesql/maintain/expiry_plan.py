@@ -63,35 +63,23 @@ def plan_expiry(
     if older_than_ms is None:
         older_than_ms = now_ms - number_property(metadata.properties, _MAX_AGE, _FIVE_DAYS)
     retained = {*heads}
+    # The whole histories of branches.
     reachable = {ref.snapshot_id for ref in kept.values() if ref.kind == "tag"}
     for ref in kept.values():
-        if ref.kind == "branch":
-            _walk(metadata, ref, now_ms, older_than_ms, least, retained, reachable)
+        if ref.kind != "branch":
+            continue
+        count, age = ref.min_snapshots_to_keep or least, ref.max_snapshot_age_ms
+        oldest = older_than_ms if age is None else now_ms - age
+        keeps = True
+        for number, each in enumerate(metadata.ancestry(metadata.snapshot(ref.snapshot_id))):
+            reachable.add(each.snapshot_id)
+            keeps = keeps and (number < count or each.timestamp_ms >= oldest)
+            if keeps:
+                retained.add(each.snapshot_id)
     for snapshot in metadata.snapshots.values():
         if snapshot.snapshot_id not in reachable and snapshot.timestamp_ms >= older_than_ms:
             retained.add(snapshot.snapshot_id)
     return Expiry(gone, tuple(each for each in metadata.snapshots if each not in retained))
-
-
-def _walk(
-    metadata: TableMetadata,
-    ref: SnapshotRef,
-    now_ms: int,
-    older_than_ms: int,
-    least: int,
-    retained: set[int],
-    reachable: set[int],
-) -> None:
-    """Add what a branch keeps to ``retained``, and its whole history to ``reachable``."""
-    count = ref.min_snapshots_to_keep or least
-    age = ref.max_snapshot_age_ms
-    oldest = older_than_ms if age is None else now_ms - age
-    keeps = True
-    for number, each in enumerate(metadata.ancestry(metadata.snapshot(ref.snapshot_id))):
-        reachable.add(each.snapshot_id)
-        keeps = keeps and (number < count or each.timestamp_ms >= oldest)
-        if keeps:
-            retained.add(each.snapshot_id)
 
 
 def _lives(metadata: TableMetadata, name: str, ref: SnapshotRef, now_ms: int) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 
 from icesql.catalog.table import Catalog, Table
+from icesql.commit.purge import metadata_files
 from icesql.context import QueryContext
 from icesql.errors import (
     Error,
@@ -46,9 +47,9 @@ def refuse_neighbours(
             if found is None and not only_look:
                 named = Referenced(other.storage, Prefixes(), referenced_paths(other, query))
                 found = next((each.shown for each in files if named.holds(each)), None)
-        except (QueryCancelledError, TableNotFoundError) as error:
-            if isinstance(error, TableNotFoundError):
-                continue  # dropped meanwhile
+        except TableNotFoundError:
+            continue  # dropped meanwhile
+        except QueryCancelledError:
             raise
         except Error as error:
             raise NotSupportedError(
@@ -67,10 +68,7 @@ def _places(table: Table) -> Iterator[str]:
     yield metadata.location
     yield table.metadata_location
     yield from (metadata.properties[each] for each in PLACES if each in metadata.properties)
-    yield from (each.metadata_file for each in metadata.metadata_log)
-    yield from (each.manifest_list for each in metadata.snapshots.values() if each.manifest_list)
-    for file in metadata.statistics_files:
-        yield file.statistics_path
+    yield from metadata_files(table)
 
 
 class _Folder:

@@ -24,7 +24,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from typing import Any
 
 from msgspec.structs import replace
 
@@ -36,7 +35,7 @@ from icesql.commit.manifests.store import ManifestStore, existing_entries
 from icesql.errors import Error, InternalError, rows_changed
 from icesql.iceberg.manifest.data_file import DataFile, FileContent
 from icesql.iceberg.manifest.manifest import ManifestContent, ManifestFile
-from icesql.scan.deletes.delete_index import DeleteIndex, partition_key
+from icesql.scan.deletes.delete_index import DeleteIndex, partition_of
 from icesql.scan.deletes.vectors import rows_of_vector
 
 
@@ -74,7 +73,7 @@ class LiveRows:
 
         self._of_vector: dict[FileKey, int] = {}
         self._several = {
-            _scope(each)
+            partition_of(each)
             for each in changes.added_deletes
             if _is_position_file(each) and self._path(each) is None
         }
@@ -155,7 +154,7 @@ class LiveRows:
         path = self._path(delete)
         if path is not None and path in self._gone:
             return True
-        many = path is None or _scope(delete) in self._several
+        many = path is None or partition_of(delete) in self._several
         if many and self._changes.deletes_read and _is_position_file(delete):
             return True
         if path is None:
@@ -289,10 +288,6 @@ class LiveRows:
                 numbers = [each.sequence_number for each in held.entries if each.is_live]
                 found += [each for each in numbers if each is not None]
         return min(found)
-
-
-def _scope(file: DataFile) -> tuple[int, tuple[Any, ...]]:
-    return file.spec_id, partition_key(file.partition)
 
 
 def _is_position_file(file: DataFile) -> bool:

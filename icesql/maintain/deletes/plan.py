@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
-from typing import Any, Final
+from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -28,7 +28,7 @@ from icesql.maintain.rewrite.grouping import FileGroup, group_files
 from icesql.maintain.rewrite.options import RewriteOptions
 from icesql.maintain.rewrite.plan import branch_head
 from icesql.maintain.rewrite.task import read_live_rows
-from icesql.scan.deletes.delete_index import partition_key
+from icesql.scan.deletes.delete_index import partition_of
 from icesql.scan.manifest_reader import ManifestReader
 from icesql.scan.planner import plan
 from icesql.scan.table_scan import TableScan
@@ -149,18 +149,14 @@ def plan_delete_files(
     if row_filter is not ALWAYS_TRUE:
         known, schema = replace(table, planning=None), table.metadata.schema
         scan = TableScan(known, snapshot, schema, schema, row_filter)
-        wanted = {_scope(each.data_file) for each in plan(scan, query).files}
-        files = [each for each in files if _scope(each) in wanted]
+        wanted = {partition_of(each.data_file) for each in plan(scan, query).files}
+        files = [each for each in files if partition_of(each) in wanted]
     of_specs: dict[int, list[FileScanTask]] = {}
     for each in files:
         task = FileScanTask(each, 0, each.file_size_in_bytes)
         of_specs.setdefault(each.spec_id, []).append(task)
     found = [group_files(tasks, spec, 0, options).groups for spec, tasks in of_specs.items()]
     return list(chain.from_iterable(found))
-
-
-def _scope(file: DataFile) -> tuple[int, Any]:
-    return file.spec_id, partition_key(file.partition)
 
 
 def _position_files(table: Table, snapshot: Snapshot, query: QueryContext) -> Iterator[DataFile]:

@@ -25,7 +25,7 @@ from icesql.iceberg.metadata.table_metadata import TableMetadata
 from icesql.maintain.deletes.plan import DeletesPlan
 from icesql.maintain.rewrite.task import numbered_file, read_live_rows
 from icesql.read.deletes.positions import PositionDeletes
-from icesql.scan.deletes.delete_index import partition_key
+from icesql.scan.deletes.delete_index import partition_of
 from icesql.scan.deletes.vectors import Positions
 from icesql.scan.tasks.task import CombinedScanTask, FileScanTask, content_bytes
 from icesql.storage.uncommitted import Uncommitted
@@ -154,13 +154,7 @@ def divide(
     of equality deletes, which each part reads again: the total size read does not grow with the
     product of both.
     """
-    numbers = sorted(
-        range(len(tasks)),
-        key=lambda each: (
-            tasks[each].spec_id,
-            repr(partition_key(tasks[each].data_file.partition)),
-        ),
-    )
+    numbers = sorted(range(len(tasks)), key=lambda each: repr(partition_of(tasks[each].data_file)))
     total = sum(each.length for each in tasks)
     share = -(-total // slots)
     part: list[int] = []

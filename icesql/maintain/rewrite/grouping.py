@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from icesql.iceberg.metadata_columns import DELETE_FILE_PATH
 from icesql.maintain.rewrite.options import RewriteOptions
-from icesql.scan.deletes.delete_index import partition_key
+from icesql.scan.deletes.delete_index import partition_key, partition_of
 from icesql.scan.tasks.packing import pack
 from icesql.scan.tasks.task import FileScanTask
 
@@ -217,11 +217,9 @@ def _group(
 ) -> FileGroup:
     size = sum(each.length for each in files)
     first = files[0].data_file
-    own = partition_key(first.partition)
-    alike = all(
-        each.data_file.spec_id == spec_id and partition_key(each.data_file.partition) == own
-        for each in files
-    )
+    alike = {partition_of(each.data_file) for each in files} == {
+        (spec_id, partition_key(first.partition))
+    }
     return FileGroup(
         number,
         first.partition if alike else None,

@@ -163,15 +163,8 @@ def _decimal_bytes(values: pa.Array) -> Bytes:
 
 def _first_bytes(values: pa.Array, width: int) -> Bytes:
     """The first bytes of each text or binary, filled up with zeros."""
-    as_bytes = values.cast(pa.binary())
-    cut = pc.fill_null(pc.binary_slice(as_bytes, 0, width), b"")
-    lengths = pc.binary_length(cut).to_numpy(zero_copy_only=False)
-    made = np.zeros((len(values), width), np.uint8)
-    ends = np.cumsum(lengths)
-    data = np.frombuffer(b"".join(cut.to_pylist()), np.uint8)
-    rows = np.repeat(np.arange(len(values)), lengths)
-    made[rows, np.arange(len(data)) - np.repeat(ends - lengths, lengths)] = data
-    return made
+    cut = pc.fill_null(pc.binary_slice(values.cast(pa.binary()), 0, width), b"")
+    return np.array(cut.to_pylist(), f"S{width}").view(np.uint8).reshape(len(values), width)
 
 
 def interleave(parts: Sequence[Bytes], most_bytes: int) -> Bytes:

@@ -28,7 +28,7 @@ from icesql.iceberg.metadata.snapshot import Snapshot
 from icesql.iceberg.metadata.table_metadata import TableMetadata
 from icesql.iceberg.schema import Schema
 from icesql.read.columns.values import column_of
-from icesql.scan.deletes.delete_index import partition_key
+from icesql.scan.deletes.delete_index import partition_of
 from icesql.scan.manifest_reader import ManifestReader
 from icesql.storage.new_file import check_writable
 from icesql.storage.uncommitted import Uncommitted
@@ -138,11 +138,10 @@ def partition_rows(table: Table, snapshot: Snapshot, query: QueryContext) -> lis
     reader = ManifestReader(table, query)
     found: dict[tuple[int, Any], _Partition] = {}
     names = [name for _, name, _ in (*_COUNTERS, _VECTORS)]
-    for manifest, entries in reader.entries_of(reader.manifests_of(snapshot)):
-        spec = metadata.specs[manifest.partition_spec_id]
+    for _, entries in reader.entries_of(reader.manifests_of(snapshot)):
         for index, status in enumerate(entries.status):
             file = entries.data_file(index)
-            key = spec.spec_id, partition_key(file.partition)
+            key = partition_of(file)
             if key not in found:
                 found[key] = _Partition(file.partition, dict.fromkeys(names, 0))
             changed_by = file.snapshot_id

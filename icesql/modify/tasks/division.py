@@ -13,7 +13,7 @@ from icesql.engine.spark.fragments.division import is_divisible
 from icesql.errors import UnsupportedSqlError
 from icesql.modify.services import StatementServices
 from icesql.query.bound import BoundQuery
-from icesql.scan.deletes.delete_index import partition_key
+from icesql.scan.deletes.delete_index import partition_of
 from icesql.scan.plan import ScanPlan
 from icesql.scan.table_scan import TableScan
 from icesql.scan.tasks.task import FileScanTask, content_bytes, without_metrics
@@ -153,9 +153,7 @@ def parts_of(files: Sequence[FileScanTask], slots: int) -> list[list[FileScanTas
 
     There are as many parts as tasks run at once, and more if these would be large.
     """
-    ordered = sorted(
-        files, key=lambda each: (each.spec_id, repr(partition_key(each.data_file.partition)))
-    )
+    ordered = sorted(files, key=lambda each: repr(partition_of(each.data_file)))
     sizes = [each.length + _OPEN_BYTES + content_bytes(each.deletes) for each in ordered]
     count = min(len(ordered), max(slots, -(-sum(sizes) // _TASK_BYTES)))
     parts: list[list[FileScanTask]] = [[] for _ in range(count)]

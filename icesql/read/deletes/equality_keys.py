@@ -31,14 +31,10 @@ from icesql.read.columns.projection import column_batches, column_reader
 from icesql.read.deletes.key_index import KeyIndex, build_key_index
 from icesql.read.deletes.pairing import Chain, chains
 from icesql.read.formats.open import open_reader
-from icesql.scan.deletes.delete_index import partition_key
+from icesql.scan.deletes.delete_index import partition_of
 from icesql.scan.tasks.task import FileScanTask, ScanContext, distinct_deletes
 
 PartitionKey: TypeAlias = tuple[int, tuple[Any, ...]]
-
-
-def _partition_of(file: DataFile) -> PartitionKey:
-    return file.spec_id, partition_key(file.partition)
 
 
 _NO_KEYS = (t.UnknownType, t.VariantType, t.GeometryType, t.GeographyType)
@@ -139,7 +135,7 @@ class EqualityGroup(Struct, frozen=True, dict=True):
         """The ordinal of a file's partition, None when no delete of the group is in it."""
         if self.partitions is None:
             return None
-        return self.partitions.get(_partition_of(file))
+        return self.partitions.get(partition_of(file))
 
     def delete_number(self, file: DataFile) -> int:
         """The sequence number of a delete file of the group."""
@@ -312,6 +308,6 @@ def _group(
     if not is_global:
         partitions = {}
         for file in files:
-            partitions.setdefault(_partition_of(file), len(partitions))
+            partitions.setdefault(partition_of(file), len(partitions))
     columns = key_columns(context.file_schema, ids, files[0].path)
     return EqualityGroup(columns, tuple(files), partitions, context, query, chain)

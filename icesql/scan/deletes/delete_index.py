@@ -58,7 +58,7 @@ class DeleteIndex:
         positions: dict[_Scope, list[DataFile]] = {}
         equality: dict[_Scope | None, dict[tuple[int, ...], list[DataFile]]] = {}
         for delete in deletes:
-            scope = (delete.spec_id, partition_key(delete.partition))
+            scope = partition_of(delete)
             if delete.content == FileContent.EQUALITY_DELETES:
                 if not delete.equality_ids:
                     raise CorruptFileError(delete.path, "equality deletes without equality ids")
@@ -104,14 +104,14 @@ class DeleteIndex:
         found: Deletes = ()
         if self._equality:
             facts: dict[int, ColumnFacts] = {}
-            scope = (data_file.spec_id, partition_key(data_file.partition))
+            scope = partition_of(data_file)
             for group in (*self._equality.get(None, ()), *self._equality.get(scope, ())):
                 found = _joined(found, group.newer_than(data_file, facts))
         if self._vectors and (vectors := self._vectors.find(data_file.path)):
             return _joined(found, (_the_vector(vectors, data_file),))
         if self._positions:
-            scope = (data_file.spec_id, partition_key(data_file.partition))
-            if (in_partition := self._positions.get(scope)) is not None:
+            in_partition = self._positions.get(partition_of(data_file))
+            if in_partition is not None:
                 found = _joined(found, in_partition.not_older_than(data_file.sequence_number))
         if self._by_path and (named := self._by_path.find(data_file.path)):
             found = _joined(found, _of_this_file(named, data_file))
@@ -119,6 +119,11 @@ class DeleteIndex:
 
 
 _Scope = tuple[int, tuple[Any, ...]]
+
+
+def partition_of(file: DataFile) -> _Scope:
+    """The partition of a file: its spec, and its values as ``partition_key`` has them."""
+    return file.spec_id, partition_key(file.partition)
 
 
 def partition_key(partition: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -181,9 +186,7 @@ def _of_this_file(named: list[DataFile], data_file: DataFile) -> Deletes:
 
 
 def _check_partition(delete: DataFile, data_file: DataFile) -> None:
-    if delete.spec_id != data_file.spec_id or partition_key(delete.partition) != partition_key(
-        data_file.partition
-    ):
+    if partition_of(delete) != partition_of(data_file):
         raise CorruptFileError(
             delete.path,
             f"deletes rows of {data_file.path} but is in partition {delete.partition} of spec "
