@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
@@ -136,15 +137,17 @@ def _write_parquet(storage: Storage, path: str, change: Change, new: NewFile) ->
         schema = schema.with_metadata(
             {key: value for key, value in key_values.items() if key != b"ARROW:schema"}
         )
-        moved = _Moved(change)
+        known = cache(change)
         sink = pa.PythonFile(new, mode="w")
         with pq.ParquetWriter(
             sink, schema, compression=_codec(file.metadata), store_schema=False
         ) as writer:
             for group in range(file.num_row_groups):
                 table = file.read_row_group(group)
-                column = moved.column(table.column(place))
-                table = table.set_column(place, schema.field(place), column)
+                column = table.column(place)
+                chunks = [_moved(each, known) for each in column.chunks]
+                moved = pa.chunked_array(chunks, column.type)
+                table = table.set_column(place, schema.field(place), moved)
                 if table.num_rows:
                     writer.write_table(table, row_group_size=table.num_rows)
 
@@ -161,35 +164,19 @@ def _place_of_path(schema: pa.Schema, location: str) -> int:
     return int(place)
 
 
-class _Moved:
-    """Maps the paths of a column, each once."""
+def _moved(chunk: pa.Array, change: Change) -> pa.Array:
+    """A chunk of paths, changed; readers refuse NULL."""
+    import pyarrow as pa
 
-    def __init__(self, change: Change) -> None:
-        self._change = change
-        self._known: dict[str, str] = {}
-
-    def column(self, column: pa.ChunkedArray) -> pa.ChunkedArray:
-        import pyarrow as pa
-
-        return pa.chunked_array([self._chunk(each) for each in column.chunks], column.type)
-
-    def _chunk(self, chunk: pa.Array) -> pa.Array:
-        import pyarrow as pa
-
-        if not pa.types.is_dictionary(chunk.type):
-            return pa.array([self._path(each) for each in chunk.to_pylist()], chunk.type)
-        paths = [self._path(each) for each in chunk.dictionary.to_pylist()]
-        values = pa.array(paths, chunk.type.value_type)
-        if len({*paths}) < len(paths):  # two spellings of one file
-            return values.take(chunk.indices).dictionary_encode()
-        return pa.DictionaryArray.from_arrays(chunk.indices, values)
-
-    def _path(self, path: str | None) -> str | None:
-        if path is None:
-            return None  # readers refuse it
-        if path not in self._known:
-            self._known[path] = self._change(path)
-        return self._known[path]
+    is_encoded = pa.types.is_dictionary(chunk.type)
+    old = chunk.dictionary if is_encoded else chunk
+    paths = [None if each is None else change(each) for each in old.to_pylist()]
+    values = pa.array(paths, old.type)
+    if not is_encoded:
+        return values
+    if len({*paths}) < len(paths):  # two spellings of one file
+        return values.take(chunk.indices).dictionary_encode()
+    return pa.DictionaryArray.from_arrays(chunk.indices, values)
 
 
 def _codec(metadata: Any) -> str:

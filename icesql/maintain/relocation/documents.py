@@ -29,6 +29,13 @@ PLACES: Final = (
     "write.object-storage.path",
     "write.folder-storage.path",
 )
+# The kinds of objects in the JSON of metadata that have the path of a file, and its key.
+_PATHS: Final = (
+    ("snapshots", "manifest-list"),
+    ("metadata-log", "metadata-file"),
+    ("statistics", "statistics-path"),
+    ("partition-statistics", "statistics-path"),
+)
 Path = Callable[[str], str]
 
 
@@ -89,18 +96,14 @@ def relocated_document(
     """
     moved = copy.deepcopy(dict(document))
     moved["location"] = location
+    for kind, key in _PATHS:
+        change = metadata_path if kind == "metadata-log" else path
+        for entry in _objects(moved, kind):
+            if isinstance(entry.get(key), str):
+                entry[key] = change(entry[key])
     for snapshot in _objects(moved, "snapshots"):
-        if isinstance(snapshot.get("manifest-list"), str):
-            snapshot["manifest-list"] = path(snapshot["manifest-list"])
         if isinstance(snapshot.get("manifests"), list):
             snapshot["manifests"] = [path(each) for each in snapshot["manifests"]]
-    for entry in _objects(moved, "metadata-log"):
-        if isinstance(entry.get("metadata-file"), str):
-            entry["metadata-file"] = metadata_path(entry["metadata-file"])
-    for kind in ("statistics", "partition-statistics"):
-        for entry in _objects(moved, kind):
-            if isinstance(entry.get("statistics-path"), str):
-                entry["statistics-path"] = path(entry["statistics-path"])
     properties = moved.get("properties")
     if isinstance(properties, dict):
         for name in PLACES:

@@ -6,8 +6,8 @@ Source: Java ``SizeBasedFileRewritePlanner``, ``BinPackRewriteFilePlanner``,
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Final, Literal
+from collections.abc import Mapping, Set
+from typing import Any, Final, Literal, get_args
 
 from msgspec import Struct
 
@@ -18,7 +18,7 @@ from icesql.iceberg.metadata.table_metadata import TableMetadata
 Strategy = Literal["binpack", "sort", "zorder", "deletes"]
 JobOrder = Literal["none", "bytes-asc", "bytes-desc", "files-asc", "files-desc"]
 
-_ORDERS: Final = ("none", "bytes-asc", "bytes-desc", "files-asc", "files-desc")
+_ORDERS: Final = get_args(JobOrder)
 _OF_DATA: Final = "rewrite_data_files", "write.target-file-size-bytes", 512 << 20
 _OF_DELETE_FILES: Final = (
     "rewrite_position_delete_files", "write.delete.target-file-size-bytes", 64 << 20,
@@ -88,15 +88,14 @@ def rewrite_options(
     "deletes" is the strategy of ``rewrite_position_delete_files``. Raises ProgrammingError for an
     unknown name, and for an invalid value.
     """
-    known = dict(_NAMES)
-    if strategy != "zorder":
-        known = {name: key for name, key in known.items() if name not in _OF_Z_ORDER}
-    if strategy == "binpack":
-        known = {name: key for name, key in known.items() if name not in _OF_SORTS}
-    procedure, target_name, target_size = _OF_DATA
     if strategy == "deletes":
-        known = {name: key for name, key in known.items() if name in _OF_DELETES}
+        usable: Set[str] = _OF_DELETES
         procedure, target_name, target_size = _OF_DELETE_FILES
+    else:
+        others = {"binpack": _OF_SORTS | _OF_Z_ORDER, "sort": _OF_Z_ORDER}
+        usable = _NAMES.keys() - others.get(strategy, frozenset())
+        procedure, target_name, target_size = _OF_DATA
+    known = {name: key for name, key in _NAMES.items() if name in usable}
     for name in given:
         if name not in known:
             hint = near_or_all(name, known)
@@ -115,6 +114,7 @@ def rewrite_options(
 
 
 def _value(name: str, text: str) -> Any:
+    word = text.strip().lower()
     match name:
         case (
             "rewrite-all"
@@ -122,18 +122,16 @@ def _value(name: str, text: str) -> Any:
             | "use-starting-sequence-number"
             | ("remove-dangling-deletes")
         ):
-            words = {"true": True, "false": False}
-            if text.strip().lower() not in words:
+            if word not in ("true", "false"):
                 raise ProgrammingError(f"option {name} is {text!r}; it can be true or false")
-            return words[text.strip().lower()]
+            return word == "true"
         case "rewrite-job-order":
-            word = text.strip().lower()
             if word not in _ORDERS:
                 raise ProgrammingError(f"option {name} is {text!r}; it can be {', '.join(_ORDERS)}")
             return word
         case "delete-ratio-threshold" | "compression-factor":
             try:
-                return min(float(text.strip()), _LARGEST)
+                return min(float(word), _LARGEST)
             except ValueError as error:
                 raise ProgrammingError(f"option {name} is {text!r}, not a number") from error
         case _:
