@@ -6,9 +6,8 @@ the checks that Spark's writers enable.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from types import MappingProxyType
-from typing import Any, Final, Literal
+from collections.abc import Collection, Sequence
+from typing import Any, Literal
 
 from msgspec.structs import replace
 
@@ -48,9 +47,6 @@ def partition_files(
     listed = [each for each in reader.manifests_of(head) if each.partition_spec_id in specs]
     files = (entries.data_file(index) for entries, index in reader.live(listed))
     return tuple(each for each in files if partition_of(each) in wanted)
-
-
-NO_SNAPSHOTS: Final[Mapping[int, int | None]] = MappingProxyType({})
 
 
 def commit_overwrite(
@@ -124,7 +120,6 @@ def commit_row_delta(
         undeleted=data_of(removed),
         only_updates=is_delete,
         existing=frozenset(referenced),
-        skip_deletes=is_delete,
         vectors_of=frozenset(each for each in vectors if each is not None),
     )
     both = {each.path for each in data_of(removed)} & {*referenced}
@@ -179,7 +174,6 @@ def commit_rewrite(
     removed: Sequence[DataFile],
     start_id: int,
     keeps_age: bool = True,
-    own: Mapping[int, int | None] = NO_SNAPSHOTS,
     branch: Branch = MAIN,
     query: QueryContext | None = None,
     meanwhile: Plan | None = None,
@@ -189,10 +183,10 @@ def commit_rewrite(
     ``removed`` are the data files that were rewritten with their deletes applied, and their
     deletion vectors. With ``keeps_age`` the new data has the sequence number of snapshot
     ``start_id`` (format version 1 has none): a later equality delete applies to it as to the old
-    data, and does not conflict, unless the rows move from one partition spec to another. ``own``
-    are the earlier commits of the same compaction, with the parent of each. ``meanwhile`` adapts
-    the files to other writers' commits at each attempt (branch and sequence number are set here),
-    and raises if it cannot; without it, any deleted row of the removed files is a conflict.
+    data, and does not conflict, unless the rows move from one partition spec to another.
+    ``meanwhile`` adapts the files to other writers' commits at each attempt (branch and sequence
+    number are set here), and raises if it cannot; without it, any deleted row of the removed files
+    is a conflict.
     """
     start = table.metadata.snapshots[start_id]
     keeps_age = keeps_age and table.metadata.format_version > 1
@@ -200,7 +194,6 @@ def commit_rewrite(
         start_id,
         undeleted=data_of(removed),
         same_age=data_of(added) if keeps_age else None,
-        own=own,
     )
     number = start.sequence_number if keeps_age else None
     changes = FileChanges("replace", (*added,), (*removed,), branch, sequence_number=number, rows=0)
@@ -228,7 +221,7 @@ def _commit(
 ) -> CommitResult:
     def check(base: Table, head: Snapshot | None, query: QueryContext) -> None:
         _check_lineage(table, base, head, wanted.start_id, changes)
-        validate(wanted, Since(wanted.start_id, base, head, query, own=wanted.own))
+        validate(wanted, Since(wanted.start_id, base, head, query))
 
     return commit_files(catalog, table, changes, query, validate=check)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from hashlib import blake2b
+from types import MappingProxyType
 from typing import Final, NoReturn
 
 import numpy as np
@@ -17,7 +18,6 @@ from msgspec.structs import replace
 
 from icesql.catalog.table import Table
 from icesql.commit.files import file_key
-from icesql.commit.rows import NO_SNAPSHOTS
 from icesql.commit.validation.since import Since
 from icesql.context import QueryContext
 from icesql.errors import CommitConflictError
@@ -68,7 +68,7 @@ class Others:
         head: Snapshot | None,
         query: QueryContext,
         *,
-        own: Mapping[int, int | None] = NO_SNAPSHOTS,
+        own: Mapping[int, int | None] = MappingProxyType({}),
     ) -> None:
         self.base, self._head, self._query = base, head, query
         number = start.sequence_number

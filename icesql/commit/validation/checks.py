@@ -47,7 +47,7 @@ class _Checks:
         rows = _ROWS if wanted.no_added_data else ()
         gone: tuple[str, ...] = ()
         if wanted.no_deleted_data or wanted.existing:
-            is_all = wanted.no_deleted_data or not wanted.skip_deletes
+            is_all = wanted.no_deleted_data or not wanted.only_updates
             gone = _GONE if is_all else (OVERWRITE, REPLACE)
         if not rows and not gone:
             return

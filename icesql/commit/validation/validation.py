@@ -6,7 +6,6 @@ Source: Java ``BaseOverwriteFiles``, ``BaseRowDelta``, ``BaseReplacePartitions``
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Literal
 
 from msgspec import Struct
@@ -37,10 +36,9 @@ class Validation(Struct, frozen=True):
       are removed, so that deletes by commits without new rows do not count. ``same_age``: the new
       files, if they have the sequence number of the start; an equality delete that applies to them,
       too, does not count.
-    - ``existing``: paths of data files that must still exist; ``skip_deletes``: except those that a
-      whole-file delete removed.
+    - ``existing``: paths of data files that must still exist; with ``only_updates``, except those
+      that a whole-file delete removed.
     - ``vectors_of``: data files that get a deletion vector, and must not have got another one.
-    - ``own``: snapshots that the same statement has added since, with the parent of each.
     """
 
     start_id: int | None
@@ -52,6 +50,4 @@ class Validation(Struct, frozen=True):
     only_updates: bool = False
     same_age: tuple[DataFile, ...] | None = None
     existing: frozenset[str] = frozenset()
-    skip_deletes: bool = False
     vectors_of: frozenset[str] = frozenset()
-    own: Mapping[int, int | None] = {}

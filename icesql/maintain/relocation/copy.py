@@ -25,6 +25,7 @@ from icesql.catalog.current_metadata import (
 )
 from icesql.catalog.table import Table
 from icesql.context import Progress, QueryContext
+from icesql.engine.threads.pool import thread_pool
 from icesql.errors import (
     CatalogError,
     CorruptFileError,
@@ -36,7 +37,6 @@ from icesql.iceberg.manifest.manifest import ManifestContent, ManifestFile
 from icesql.iceberg.metadata.json_writer import metadata_bytes
 from icesql.iceberg.metadata.snapshot import Snapshot
 from icesql.iceberg.metadata.table_metadata import (
-    StatisticsFile,
     metadata_document,
 )
 from icesql.maintain.relocation.delete_files import (
@@ -51,7 +51,7 @@ from icesql.maintain.relocation.documents import (
     read_version,
     relocated_document,
 )
-from icesql.maintain.relocation.folder import CopyFolder, check_apart, target_location
+from icesql.maintain.relocation.folder import CopyFolder, check_apart, is_there, target_location
 from icesql.maintain.relocation.paths import OfCopy
 from icesql.scan.manifest_reader import ManifestReader
 from icesql.storage.new_file import NewFile
@@ -170,8 +170,9 @@ class _Copy:
         self._check_unchanged(final)
         known = self._known_snapshots()
         remote = not (is_local(folder.location) and is_local(self._table.metadata_location))
-        with _Pool(_AT_ONCE_IN_STORES if remote else _AT_ONCE_HERE, self._query) as pool:
-            self._pool = pool
+        at_once = _AT_ONCE_IN_STORES if remote else _AT_ONCE_HERE
+        with thread_pool(at_once, "icesql-copy") as threads:
+            self._pool = pool = _Pool(threads, 4 * at_once, self._query)
             with self._going_on():
                 wanted = [id_ for id_ in metadata.snapshots if id_ not in known]
                 # Deletes name data files, in any spelling: copy all data files before them.
@@ -184,7 +185,9 @@ class _Copy:
                 for snapshot_id in wanted:
                     self._copy_list(metadata.snapshots[snapshot_id])
                 for each in metadata.statistics_files:
-                    self._copy_statistics(each)
+                    path, size = each.statistics_path, each.file_size_in_bytes
+                    size = self._source.size(path) if size is None else size
+                    self._copy_file(path, self._moved.path(path), size, "STATISTICS")
                 pool.wait()
         self._check_needed()
         self._sizes = {id_: self._sizes_of(each) for id_, each in metadata.snapshots.items()}
@@ -241,7 +244,9 @@ class _Copy:
         try:
             yield
         except StorageError as error:
-            if self._source.exists(self._table.metadata_location) and self._is_gone(error.path):
+            # ``exists`` may answer for the file from a cache of found paths.
+            here = self._source.exists(self._table.metadata_location)
+            if here and not is_there(self._source, error.path):
                 raise StorageError(
                     error.path,
                     f"{error.problem}. {self._table.name} was copied as of "
@@ -250,13 +255,6 @@ class _Copy:
                 ) from error
             raise
 
-    def _is_gone(self, path: str) -> bool:
-        try:
-            self._source.size(path)  # ``exists`` may answer from a cache of found paths
-        except StorageError:
-            return True
-        return False
-
     def _check_needed(self) -> None:
         """Raise StorageError if a file of the copy disappeared while others were copied."""
         there = self._folder.list()
@@ -264,7 +262,7 @@ class _Copy:
             if path in there and length in (None, there[path]):
                 continue
             # A listing can miss a file while another copy replaces it by an equal one.
-            if not self._folder.holds(path, length):
+            if not is_there(self._folder.storage, path, length):
                 raise StorageError(
                     path, "it is no longer what was copied; does another copy go to this place?"
                 )
@@ -464,12 +462,6 @@ class _Copy:
         counts = self._counts
         self._query.report(Progress("copying", counts["copied"], None, counts["bytes"]))
 
-    def _copy_statistics(self, each: StatisticsFile) -> None:
-        path = each.statistics_path
-        length = each.file_size_in_bytes
-        size = self._source.size(path) if length is None else length
-        self._copy_file(path, self._moved.path(path), size, "STATISTICS")
-
     def _is_there(self, new: str) -> bool:
         length = self._folder.lengths.get(new)
         if length is None:
@@ -565,17 +557,16 @@ def _name_of(path: str) -> str:
 class _Pool:
     """Runs calls in threads; the first error ends all."""
 
-    def __init__(self, at_once: int, query: QueryContext) -> None:
-        self._executor = ThreadPoolExecutor(at_once, thread_name_prefix="icesql-copy")
+    def __init__(self, threads: ThreadPoolExecutor, most: int, query: QueryContext) -> None:
+        self._threads, self._most, self._query = threads, most, query
         self._waiting: deque[Future[Any]] = deque()
-        self._most, self._query = 4 * at_once, query
 
     def submit(self, function: Callable[..., Any], *arguments: Any) -> Future[Any]:
         """Call a function in a thread; waits while too many calls are pending."""
         while len(self._waiting) >= self._most:
             self._waiting.popleft().result()
             self._query.check()
-        future = self._executor.submit(function, *arguments)
+        future = self._threads.submit(function, *arguments)
         self._waiting.append(future)
         return future
 
@@ -584,9 +575,3 @@ class _Pool:
         while self._waiting:
             self._waiting.popleft().result()
             self._query.check()
-
-    def __enter__(self) -> _Pool:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._executor.shutdown(wait=True, cancel_futures=True)

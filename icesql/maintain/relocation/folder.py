@@ -49,13 +49,6 @@ class CopyFolder:
             each.path: each.size for each in list_files(self.storage, self.location, self._query)
         }
 
-    def holds(self, path: str, length: int | None) -> bool:
-        """True if a file exists now, with ``length`` bytes if that is not None."""
-        try:
-            return length in (None, self.storage.size(path))
-        except StorageError:
-            return False
-
     def claim(self, what: Mapping[str, Any]) -> None:
         """Mark the folder as a copy of ``what``, or check that it is one.
 
@@ -148,6 +141,14 @@ class CopyFolder:
             self._real[folder] = inside
         if not inside:
             raise denied(path)
+
+
+def is_there(storage: Storage, path: str, length: int | None = None) -> bool:
+    """True if a file exists now, with ``length`` bytes if that is not None."""
+    try:
+        return length in (None, storage.size(path))
+    except StorageError:
+        return False
 
 
 def target_location(text: str) -> str:

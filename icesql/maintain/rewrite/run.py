@@ -126,7 +126,8 @@ class _Rewrite:
         number = task.group
         self._open[number] -= 1
         if isinstance(made, Exception):
-            if not self._options.partial_progress_enabled or _ends_all(made):
+            ends_all = isinstance(made, QueryCancelledError) or not isinstance(made, Error)
+            if not self._options.partial_progress_enabled or ends_all:
                 raise made
             self._failed.setdefault(number, str(made))
         else:
@@ -136,16 +137,15 @@ class _Rewrite:
         if self._open[number]:
             return
         self._ended += 1
+        if number not in self._failed:
+            try:
+                rows = sum(each.rows for each in self._written[number].values())
+                check_rows(self._groups[number], rows, self._table)
+            except InternalError as error:
+                if not self._options.partial_progress_enabled:
+                    raise
+                self._failed[number] = str(error)
         if number in self._failed:
-            self._remove(number)
-            return
-        try:
-            rows = sum(each.rows for each in self._written[number].values())
-            check_rows(self._groups[number], rows, self._table)
-        except InternalError as error:
-            if not self._options.partial_progress_enabled:
-                raise
-            self._failed[number] = str(error)
             self._remove(number)
             return
         self._ready.append(number)
@@ -192,7 +192,6 @@ class _Rewrite:
                 removed=(*removed, *vectors),
                 start_id=self._plan.start.snapshot_id,
                 keeps_age=self._options.use_starting_sequence_number,
-                own=self._own,
                 branch=self._plan.request.branch,
                 query=self._query,
                 meanwhile=followed,
@@ -220,11 +219,9 @@ class _Rewrite:
         new: Mapping[int, Sequence[DataFile]],
     ) -> None:
         """Count the results of a commit. Groups that it left out failed; their files are gone."""
-        snapshot = (
-            None if done.snapshot_id is None else done.table.metadata.snapshot(done.snapshot_id)
-        )
-        if done.snapshot_id is not None:
-            self._snapshots.append(done.snapshot_id)
+        assert done.snapshot_id is not None  # it removes files
+        self._snapshots.append(done.snapshot_id)
+        snapshot = done.table.metadata.snapshot(done.snapshot_id)
         if snapshot is not None:
             self._own[snapshot.snapshot_id] = snapshot.parent_snapshot_id
         left_out = followed.left_out
@@ -292,10 +289,6 @@ class _Rewrite:
             self._added_bytes,
             self._carried_rows,
         )
-
-
-def _ends_all(error: Exception) -> bool:
-    return isinstance(error, QueryCancelledError) or not isinstance(error, Error)
 
 
 def vectors_of(groups: Sequence[FileGroup]) -> list[DataFile]:
