@@ -167,7 +167,7 @@ def _until_known(
             wait(policy.wait_seconds(attempt), query)
         turn.take()
         base = others.seen(refreshed(catalog, table))
-        if sent.are_applied(base) or _has_snapshot(base, operation):
+        if sent.are_applied(base) or operation.snapshot_id in base.metadata.snapshots:
             return _finished(catalog, base, operation)  # an attempt that seemed to have failed
         if is_last:
             raise CommitConflictError(
@@ -336,11 +336,6 @@ def _same_table(table: Table, found: Table) -> Table:
             f"the table {table.name} was replaced by another one of its name meanwhile"
         )
     return found
-
-
-def _has_snapshot(table: Table, operation: Operation) -> bool:
-    wanted = operation.snapshot_id
-    return wanted is not None and table.metadata.snapshot(wanted) is not None
 
 
 def wait(seconds: float, query: QueryContext) -> None:

@@ -60,7 +60,7 @@ def stage_table(
     namespace is missing or the table exists; ProgrammingError, TypeMismatchError and
     ColumnNotFoundError for an invalid table definition.
     """
-    version = _version(properties)
+    version = new_version(properties, 2, 1, "1, 2 or 3")
     own = own_properties(properties)
     check_retries(own)
     fresh = with_fresh_ids(schema)
@@ -139,8 +139,9 @@ def _staged(identifier: Sequence[str], updates: Sequence[u.Update], storage: Sto
     return Table(tuple(identifier), metadata, "", storage)
 
 
-def _version(properties: Mapping[str, str]) -> int:
-    text = properties.get(_FORMAT, "2")
-    if text not in {str(each) for each in range(1, NEWEST_FORMAT + 1)}:
-        raise ProgrammingError(f"{_FORMAT} is {text!r}; it can be 1, 2 or 3")
+def new_version(properties: Mapping[str, str], usual: int, least: int, known: str) -> int:
+    """The format version that properties give a table. Raises ProgrammingError."""
+    text = properties.get(_FORMAT, str(usual))
+    if text not in {str(each) for each in range(least, NEWEST_FORMAT + 1)}:
+        raise ProgrammingError(f"{_FORMAT} is {text!r}; it can be {known}")
     return int(text)

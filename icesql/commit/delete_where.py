@@ -18,6 +18,7 @@ from icesql.commit.rows import overwrite_operation
 from icesql.commit.schema_change import SchemaChange
 from icesql.commit.snapshots.branches import Branch
 from icesql.commit.validation.checks import validate
+from icesql.commit.validation.matching import Matching
 from icesql.commit.validation.since import Since
 from icesql.commit.validation.validation import Validation, unchanged
 from icesql.context import QueryContext
@@ -29,12 +30,12 @@ from icesql.iceberg.manifest.entries import ManifestEntries
 from icesql.iceberg.manifest.manifest import ManifestContent
 from icesql.iceberg.metadata.snapshot import Snapshot
 from icesql.iceberg.metadata.table_metadata import MAIN
+from icesql.iceberg.partitioning import PartitionSpec
+from icesql.iceberg.schema import Schema
 from icesql.scan.manifest_reader import ManifestReader
 from icesql.scan.pruning.manifest_evaluator import manifest_may_match
-from icesql.scan.pruning.metrics_evaluator import metrics_mask
 from icesql.scan.pruning.partition_evaluator import partition_mask
 from icesql.scan.pruning.strict_evaluator import strict_mask
-from icesql.scan.spec_scan import SpecScan, SpecScans
 
 
 class MatchedFiles(Struct, frozen=True):
@@ -54,7 +55,8 @@ def matched_files(
     """
     if snapshot is None:
         return MatchedFiles()
-    specs = SpecScans(predicate, table.metadata.schema, table.metadata)
+    matching = Matching(table.metadata, predicate)
+    specs = matching.specs
     reader = ManifestReader(table, query)
     manifests = [
         each
@@ -69,38 +71,25 @@ def matched_files(
     whole: list[DataFile] = []
     partly: list[str] = []
     for manifest, entries in reader.entries_of(kept):
-        spec = specs.of(manifest)
-        concerned = _concerned(table, entries, predicate, spec)
-        sure = _surely(table, entries, predicate, spec, concerned)
+        live = [index for index, alive in enumerate(entries.live) if alive]
+        concerned = matching.files(entries, live)
+        spec = specs.of(manifest).spec
+        sure = _surely(table.metadata.schema, entries, predicate, spec, concerned)
         whole += [entries.data_file(index) for index in concerned if index in sure]
         partly += [entries.path[index] for index in concerned if index not in sure]
     return MatchedFiles(tuple(whole), tuple(partly))
 
 
-def _concerned(
-    table: Table, entries: ManifestEntries, predicate: Predicate, spec: SpecScan
-) -> list[int]:
-    live = [index for index, alive in enumerate(entries.live) if alive]
-    if predicate is ALWAYS_TRUE:
-        return live
-    in_partition = partition_mask(entries, spec.predicate, spec.spec, live)
-    kept = [index for index in live if in_partition[index]]
-    matching = metrics_mask(entries, predicate, table.metadata.schema, kept)
-    return [index for index in kept if matching[index]]
-
-
 def _surely(
-    table: Table,
+    schema: Schema,
     entries: ManifestEntries,
     predicate: Predicate,
-    spec: SpecScan,
+    spec: PartitionSpec,
     concerned: Sequence[int],
 ) -> set[int]:
     if predicate is ALWAYS_TRUE:
         return {*concerned}
-    schema = table.metadata.schema
-    projected = strict(predicate, spec.spec, schema)
-    by_partition = partition_mask(entries, projected, spec.spec, concerned)
+    by_partition = partition_mask(entries, strict(predicate, spec, schema), spec, concerned)
     left = [index for index in concerned if not by_partition[index]]
     by_metrics = strict_mask(entries, predicate, schema, left)
     return {index for index in concerned if by_partition[index] or by_metrics[index]}

@@ -6,7 +6,7 @@ Source: Java ``ManageSnapshots``, ``SetSnapshotOperation``, ``CherryPickOperatio
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Literal
 
 from msgspec.structs import replace
@@ -217,7 +217,9 @@ def cherry_pick(
     if picked.parent_snapshot_id == metadata.current_snapshot_id:
         return change_table(catalog, table, _forward_to(snapshot_id), query=context)
     files: tuple[DataFile, ...] = added_files(table, picked, context)
-    properties = {"source-snapshot-id": str(snapshot_id), **_wap_id(picked)}
+    properties = {"source-snapshot-id": str(snapshot_id)}
+    if (wap_id := picked.summary.get("wap.id")) is not None:
+        properties["published-wap-id"] = wap_id
 
     def check(base: Table, head: Snapshot | None, query: QueryContext) -> None:
         # Another session may have expired the snapshot and its files meanwhile, or picked it.
@@ -265,11 +267,6 @@ def _refuse_published(table: Table, picked: Snapshot) -> None:
         published = current.summary.get("wap.id"), current.summary.get("published-wap-id")
         if wap_id is not None and wap_id in published:
             raise ProgrammingError(f"wap.id {wap_id} was published already")
-
-
-def _wap_id(picked: Snapshot) -> Mapping[str, str]:
-    wap_id = picked.summary.get("wap.id")
-    return {} if wap_id is None else {"published-wap-id": wap_id}
 
 
 def is_ancestor(metadata: TableMetadata, snapshot_id: int, of: int | None) -> bool:

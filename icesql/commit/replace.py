@@ -15,17 +15,17 @@ from msgspec.structs import replace
 from icesql.catalog.table import Catalog, Table
 from icesql.commit.attempts import commit
 from icesql.commit.change import CommitResult
-from icesql.commit.create import definition, own_properties
+from icesql.commit.create import definition, new_version, own_properties
 from icesql.commit.files import FileChanges
 from icesql.commit.snapshot_operation import SnapshotOperation
 from icesql.commit.validation.checks import validate
+from icesql.commit.validation.planned import is_readable
 from icesql.commit.validation.since import Since
 from icesql.commit.validation.validation import unchanged
 from icesql.context import QueryContext
 from icesql.errors import CommitConflictError, ProgrammingError
 from icesql.iceberg import types as t
 from icesql.iceberg.evolution.fresh_ids import fresh_fields
-from icesql.iceberg.evolution.schema_changes import is_widening
 from icesql.iceberg.evolution.schema_rules import check_schema
 from icesql.iceberg.expressions.predicate import ALWAYS_TRUE
 from icesql.iceberg.manifest.data_file import DataFile
@@ -35,8 +35,6 @@ from icesql.iceberg.metadata.table_metadata import MAIN, TableMetadata
 from icesql.iceberg.new_spec import PartitionRequest, SortRequest, new_sort_order, new_spec
 from icesql.iceberg.partitioning import PartitionField, PartitionSpec
 from icesql.iceberg.schema import Schema
-
-_FORMAT = "format-version"
 
 
 class Replacement(Struct, frozen=True):
@@ -67,7 +65,8 @@ def stage_replacement(
     the table. Raises as ``stage_table`` does.
     """
     base = table.metadata
-    version = _version(base, properties)
+    oldest = base.format_version
+    version = new_version(properties, oldest, oldest, f"{oldest} to 3 for this table")
     own = own_properties(properties)
     columns = _with_known_ids(schema, base)
     check_schema(columns, version)
@@ -183,15 +182,6 @@ def _replaced(
     )
 
 
-def _version(base: TableMetadata, properties: Mapping[str, str]) -> int:
-    text = properties.get(_FORMAT, str(base.format_version))
-    if text not in ("1", "2", "3") or int(text) < base.format_version:
-        raise ProgrammingError(
-            f"{_FORMAT} is {text!r}; it can be {base.format_version} to 3 for this table"
-        )
-    return int(text)
-
-
 def _with_known_ids(schema: Schema, base: TableMetadata) -> Schema:
     """The schema, with the ids of the current schema for fields of the same full names."""
     numbers = count(1)
@@ -228,14 +218,10 @@ def _is_readable(old: t.IcebergType, new: t.IcebergType) -> bool:
     Structs are always compatible: a field that cannot keep its id gets a new one, and is NULL in
     old files. Elements of a list or map cannot be missing, so their types have to be readable.
     """
-    if isinstance(old, t.PrimitiveType) or isinstance(new, t.PrimitiveType):
-        return is_widening(old, new)
-    if isinstance(old, t.StructType):
-        return isinstance(new, t.StructType)
-    return type(old) is type(new) and all(
-        _is_readable(one.type, other.type)
-        for one, other in zip(t.children(old), t.children(new), strict=True)
-    )
+    if not is_readable(old, new) or isinstance(old, t.StructType):
+        return is_readable(old, new)
+    inner = zip(t.children(old), t.children(new), strict=True)
+    return all(_is_readable(one.type, other.type) for one, other in inner)
 
 
 def _with_known_fields(
@@ -274,7 +260,7 @@ def _in_old_places(
         if any(each not in columns.field_by_id for each in field.source_ids):
             raise ProgrammingError(
                 f'the partition field "{field.name}" stays in a table of format version 1, and the '
-                f"column that it is of does not; give it {_FORMAT} 2 in the same statement"
+                f"column that it is of does not; give it format-version 2 in the same statement"
             )
         name = f"{field.name}_{field.field_id}" if field.name in names else field.name
         made.append(replace(field, name=name, transform="void"))

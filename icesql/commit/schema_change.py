@@ -6,8 +6,8 @@ schema, and has to give every column the id that it has in the files of the new 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Iterator, Sequence
+from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -15,14 +15,14 @@ from msgspec.structs import replace
 from icesql.catalog.table import Catalog, Table
 from icesql.commit.attempts import is_same, now_ms, refreshed
 from icesql.commit.change import MakeUpdates
+from icesql.commit.outcomes.requests import document_of
 from icesql.errors import CommitConflictError, StorageError
 from icesql.iceberg import types as t
 from icesql.iceberg.metadata.changes.apply import apply_updates
 from icesql.iceberg.metadata.changes.updates import Update
 from icesql.iceberg.metadata.json_writer import metadata_bytes
-from icesql.iceberg.metadata.table_metadata import metadata_document, parse_metadata
+from icesql.iceberg.metadata.table_metadata import parse_metadata
 from icesql.iceberg.schema import Schema
-from icesql.storage.open import METADATA_BYTES
 
 # A table after changes that are not yet committed.
 
@@ -50,14 +50,6 @@ def as_it_is(catalog: Catalog, table: Table) -> Table:
     raise CommitConflictError(
         f"{table.name} changes faster than it can be read; run the statement again"
     )
-
-
-def document_of(table: Table) -> Mapping[str, Any]:
-    """The JSON of the table's metadata. Raises StorageError if its file is gone."""
-    if table.document is not None:
-        return table.document
-    data = table.storage.read(table.metadata_location, most=METADATA_BYTES)
-    return metadata_document(data, table.metadata_location)
 
 
 class SchemaChange(Struct, frozen=True):

@@ -72,7 +72,7 @@ class SnapshotOperation:
         self._ever_added: dict[str, None] = {}
         self._oldest_data = 0
         self._take(changes)
-        self._merge_data, self._merge_deletes = ManifestMerge(), ManifestMerge()
+        self._merge = ManifestMerge()
         self._removed: list[DataFile] = []
         self.summary: dict[str, str] = {}
 
@@ -104,11 +104,6 @@ class SnapshotOperation:
     def reapplies(self) -> bool:
         """True if it can be made again from any later state, even in a transaction."""
         return self._validate is None and self._plan is None and not self._changes.removed
-
-    @property
-    def name(self) -> str:
-        """The operation recorded in the snapshot."""
-        return self._changes.operation
 
     # ------------------------------------------------------------------ attempts
 
@@ -162,7 +157,7 @@ class SnapshotOperation:
         """The result of the commit, with the table after it."""
         if not self.summary:
             return CommitResult(after)
-        return CommitResult(after, self._id, {"operation": self.name, **self.summary})
+        return CommitResult(after, self._id, {"operation": self._changes.operation, **self.summary})
 
     def succeeded(self, table: Table) -> None:
         """Delete the files of lost attempts, if the snapshot can be read."""
@@ -233,12 +228,12 @@ class SnapshotOperation:
         self._removed = [file for each in (*data, *deletes) for file in each.removed]
         duplicates = self._check_removed()
         kept = []
-        for content, filtered, merge in (
-            (ManifestContent.DATA, data, self._merge_data),
-            (ManifestContent.DELETES, deletes, self._merge_deletes),
+        for content, filtered in (
+            (ManifestContent.DATA, data),
+            (ManifestContent.DELETES, deletes),
         ):
             live = [each for each in filtered if self._stays(each)]
-            kept += merge.apply(store, [*self._added.of(store, content), *live])
+            kept += self._merge.apply(store, [*self._added.of(store, content), *live])
         self._check_all(base, parent, old, kept)
         listed = [each.manifest for each in kept]
         paths = {each.manifest_path for each in listed}

@@ -98,7 +98,8 @@ class Transaction:
         """Raise NotSupportedError for a second table if no catalog can change both in one step."""
         if not self._held or self._find(catalog, identifier) is not None:
             return
-        if all(each.catalog is catalog for each in self._held) and takes_several(catalog):
+        is_one = all(each.catalog is catalog for each in self._held)
+        if is_one and catalog.kind == "rest" and has_transactions(catalog):  # type: ignore[arg-type]
             return
         raise NotSupportedError(
             f"a transaction over several tables ({self._held[0].base.name} and "
@@ -150,11 +151,6 @@ class Transaction:
             held, self._held = self._held, []
         for each in held:
             each.failed()
-
-
-def takes_several(catalog: Catalog) -> bool:
-    """True if the catalog can apply changes of several tables in one step."""
-    return catalog.kind == "rest" and has_transactions(catalog)  # type: ignore[arg-type]
 
 
 def _part(held: _HeldTable, moment: int) -> Part:

@@ -62,7 +62,7 @@ def check_carried(
     for manifest in old:
         if manifest not in listed and manifest.has_live_files:
             wanted.update(store.live_of(manifest))
-    wanted.subtract(map(_of_file, removed))
+    wanted.subtract(_carried(each, each) for each in removed)
     new = Counter(added)
     for held in kept:
         if held.entries is None and held.manifest not in known:
@@ -73,7 +73,7 @@ def check_carried(
             if each.status == ADDED and each.snapshot_id == store.snapshot_id:
                 new[file_key(each.file)] -= 1
             else:
-                wanted[_of_entry(each)] -= 1
+                wanted[_carried(each.file, each)] -= 1
     for (key, number, *_), count in wanted.items():
         if count:
             problem = "be lost" if count > 0 else f"be listed anew, with sequence number {number}"
@@ -84,13 +84,8 @@ def check_carried(
             raise _wrong(key[0], problem)
 
 
-def _of_file(file: DataFile) -> Carried:
-    numbers = file.sequence_number, file.file_sequence_number
-    return file_key(file), *numbers, file.first_row_id, file.record_count
-
-
-def _of_entry(entry: ManifestEntry) -> Carried:
-    file, numbers = entry.file, (entry.sequence_number, entry.file_sequence_number)
+def _carried(file: DataFile, entry: DataFile | ManifestEntry) -> Carried:
+    numbers = entry.sequence_number, entry.file_sequence_number
     return file_key(file), *numbers, file.first_row_id, file.record_count
 
 

@@ -5,8 +5,9 @@ Source: Java ``BaseMetastoreTableOperations.checkCommitStatus``.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from typing import Any
 
 from icesql.catalog.table import Table
 from icesql.catalog.writes.change import Conflict, TableChange, Unknown
@@ -130,15 +131,20 @@ class OpenRequests:
         return (*dict.fromkeys((*files_of(operation), *more)),)
 
 
+def document_of(table: Table) -> Mapping[str, Any]:
+    """The JSON of the table's metadata. Raises StorageError if its file is gone."""
+    if table.document is not None:
+        return table.document
+    data = table.storage.read(table.metadata_location, most=METADATA_BYTES)
+    return metadata_document(data, table.metadata_location)
+
+
 def changes_nothing(table: Table, updates: Sequence[u.Update], now_ms: int) -> bool:
     """True if the updates would not change the table; False if its metadata is not readable."""
-    document = table.document
-    if document is None:
-        try:
-            data = table.storage.read(table.metadata_location, most=METADATA_BYTES)
-        except (StorageError, AccessDeniedError):
-            return False  # only the catalog may be able to read the file
-        document = metadata_document(data, table.metadata_location)
+    try:
+        document = document_of(table)
+    except (StorageError, AccessDeniedError):
+        return False  # only the catalog may be able to read the file
     return not is_changed(document, apply_updates(document, updates, now_ms=now_ms))
 
 

@@ -8,18 +8,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, NoReturn
 
+from icesql.commit.validation.matching import Matching
 from icesql.commit.validation.since import APPEND, DELETE, OVERWRITE, REPLACE, Changed, Since
 from icesql.commit.validation.validation import Validation
 from icesql.errors import rows_changed
 from icesql.iceberg.expressions.predicate import ALWAYS_TRUE
 from icesql.iceberg.manifest.data_file import DataFile
-from icesql.iceberg.manifest.entries import ManifestEntries
 from icesql.iceberg.manifest.manifest import ManifestContent
 from icesql.scan.deletes.delete_index import DeleteIndex
 from icesql.scan.deletes.delete_pruning import may_delete_matching_rows
-from icesql.scan.pruning.metrics_evaluator import metrics_mask
-from icesql.scan.pruning.partition_evaluator import partition_mask
-from icesql.scan.spec_scan import SpecScan
 
 _ROWS: Final = (APPEND, OVERWRITE)
 _GONE: Final = (OVERWRITE, REPLACE, DELETE)
@@ -39,7 +36,7 @@ def validate(validation: Validation, since: Since) -> None:
 class _Checks:
     def __init__(self, validation: Validation, since: Since) -> None:
         self._wanted, self._since = validation, since
-        self._specs: dict[int, SpecScan] = {}
+        self._matching = Matching(since.base.metadata, validation.row_filter)
 
     def check_data(self) -> None:
         """Refuse added or removed data files that may match, and removed ones that are needed."""
@@ -54,7 +51,7 @@ class _Checks:
         for each in self._since.changed(ManifestContent.DATA, {*rows, *gone}):
             entries = each.entries
             if rows and each.by(rows):
-                for index in self._matching(entries, each.added):
+                for index in self._matching.files(entries, each.added):
                     self._refuse(f"{entries.path[index]} was added, whose rows it may concern")
             if not gone or not each.by(gone):
                 continue
@@ -62,7 +59,7 @@ class _Checks:
                 if entries.path[index] in wanted.existing:
                     self._refuse(f"{entries.path[index]}, of which it deletes rows, was removed")
             if wanted.no_deleted_data:
-                for index in self._matching(entries, each.removed):
+                for index in self._matching.files(entries, each.removed):
                     self._refuse(f"{entries.path[index]} was removed, whose rows it may concern")
 
     def check_deletes(self) -> None:
@@ -91,7 +88,7 @@ class _Checks:
     def _refuse_matching(self, changed: Changed) -> None:
         """Refuse added deletes that may match."""
         wanted, entries = self._wanted, changed.entries
-        kept = self._in_partitions(entries, changed.added)
+        kept = self._matching.in_partitions(entries, changed.added)
         if wanted.row_filter is not ALWAYS_TRUE:
             schema = self._since.base.metadata.schema
             kept = may_delete_matching_rows(entries, kept, wanted.row_filter, schema)
@@ -133,31 +130,6 @@ class _Checks:
         lost = self._since.lost_delete(index, self._wanted.undeleted, self._wanted.same_age)
         if lost is not None:
             self._refuse(lost)
-
-    # ------------------------------------------------------------------ matching
-
-    def _matching(self, entries: ManifestEntries, indexes: Sequence[int]) -> list[int]:
-        kept = self._in_partitions(entries, indexes)
-        wanted = self._wanted.row_filter
-        if not kept or wanted is ALWAYS_TRUE:
-            return kept
-        mask = metrics_mask(entries, wanted, self._since.base.metadata.schema, kept)
-        return [index for index in kept if mask[index]]
-
-    def _in_partitions(self, entries: ManifestEntries, indexes: Sequence[int]) -> list[int]:
-        spec_id = entries.spec_id
-        if self._wanted.row_filter is ALWAYS_TRUE:
-            return [*indexes]
-        if spec_id not in self._specs:
-            metadata = self._since.base.metadata
-            self._specs[spec_id] = SpecScan(
-                metadata.specs[spec_id], self._wanted.row_filter, metadata.schema, metadata
-            )
-        spec = self._specs[spec_id]
-        if spec.predicate is ALWAYS_TRUE:
-            return [*indexes]
-        mask = partition_mask(entries, spec.predicate, spec.spec, indexes)
-        return [index for index in indexes if mask[index]]
 
     def _refuse(self, what: str) -> NoReturn:
         raise rows_changed(

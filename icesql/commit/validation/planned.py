@@ -61,13 +61,13 @@ def _of_types(planned: Schema, base: Schema) -> str | None:
         if now is None:
             continue
         same_place = planned.parent_by_id.get(field_id) == base.parent_by_id.get(field_id)
-        if not same_place or not _is_readable(field.type, now.type):
+        if not same_place or not is_readable(field.type, now.type):
             name = planned.name_by_id[field_id]
             return f'the column "{name}" was {field.type} and is {now.type}'
     return None
 
 
-def _is_readable(old: t.IcebergType, new: t.IcebergType) -> bool:
+def is_readable(old: t.IcebergType, new: t.IcebergType) -> bool:
     """True if values of one type can be read as another; children are checked as fields."""
     if isinstance(old, t.PrimitiveType) or isinstance(new, t.PrimitiveType):
         return is_widening(old, new)
