@@ -47,10 +47,10 @@ def stage_table(
     catalog: Catalog,
     identifier: Sequence[str],
     schema: Schema,
-    *,
     partitioning: Sequence[PartitionRequest] = (),
     ordering: Sequence[SortRequest] = (),
     properties: Mapping[str, str] = MappingProxyType({}),
+    *,
     location: str | None = None,
 ) -> StagedTable:
     """Prepare ``create_table``; nothing is written or visible to others before that.

@@ -52,7 +52,6 @@ class Replacement(Struct, frozen=True):
 def stage_replacement(
     table: Table,
     schema: Schema,
-    *,
     partitioning: Sequence[PartitionRequest] = (),
     ordering: Sequence[SortRequest] = (),
     properties: Mapping[str, str] = MappingProxyType({}),

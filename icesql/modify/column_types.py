@@ -52,7 +52,6 @@ _INSTEAD: Final = {
 }
 _LENGTHS: Final = ("VARCHAR", "CHAR", "CHARACTER", "BPCHAR", "TEXT", "STRING")
 _SPARK: Final = ("spark", "spark2", "databricks", "hive")
-_PRECISIONS: Final = {"spark": (10, 0), "": (18, 3)}
 
 
 def column_fields(
@@ -66,69 +65,63 @@ def column_fields(
     the default of a column that has one. Raises ProgrammingError and
     UnsupportedSqlError for bad types.
     """
-    ids = count(1)
-    return tuple(_field(each, dialect.lower(), ids, default_of) for each in columns)
+    return tuple(map(_Reader(dialect.lower() in _SPARK, default_of).field, columns))
 
 
-def _field(
-    column: ColumnDefinition,
-    dialect: str,
-    ids: count[int],
-    default_of: Callable[[ColumnDefinition, t.IcebergType], object],
-) -> t.NestedField:
-    own = next(ids)
-    type = _type(column.type, dialect, ids, default_of)
-    default = t.MISSING if column.default is None else default_of(column, type)
-    return t.NestedField(
-        own,
-        column.name,
-        type,
-        column.required,
-        column.comment,
-        initial_default=default,
-        write_default=default,
-    )
+class _Reader:
+    """Reads the definitions of one table's columns."""
+
+    def __init__(
+        self, is_spark: bool, default_of: Callable[[ColumnDefinition, t.IcebergType], object]
+    ) -> None:
+        self._is_spark, self._default_of, self._ids = is_spark, default_of, count(1)
+
+    def field(self, column: ColumnDefinition) -> t.NestedField:
+        own = next(self._ids)
+        type = self._type(column.type)
+        default = t.MISSING if column.default is None else self._default_of(column, type)
+        return t.NestedField(
+            own,
+            column.name,
+            type,
+            column.required,
+            column.comment,
+            initial_default=default,
+            write_default=default,
+        )
+
+    def _type(self, name: TypeName) -> t.IcebergType:
+        match name.name:
+            case "STRUCT" | "ROW":
+                return t.StructType(tuple(map(self.field, name.fields)))
+            case "ARRAY" | "LIST":
+                (element,) = name.fields
+                return t.ListType(next(self._ids), self._type(element.type), element.required)
+            case "MAP":
+                key, value = name.fields
+                key_id, value_id = next(self._ids), next(self._ids)
+                kinds = [self._type(each.type) for each in (key, value)]
+                return t.MapType(key_id, kinds[0], value_id, kinds[1], value.required)
+            case "DECIMAL" | "NUMERIC" | "DEC":
+                return _decimal(name, self._is_spark)
+            case "FIXED":
+                return _fixed(name)
+            case "TIMESTAMP":
+                _check_arguments(name, most=1)
+                return t.TIMESTAMPTZ if self._is_spark else t.TIMESTAMP
+            case "GEOMETRY" | "GEOGRAPHY" if name.arguments:
+                texts = map(str, name.arguments)
+                made = t.GeometryType if name.name == "GEOMETRY" else t.GeographyType
+                return made(*texts)
+        found = _NAMES.get(name.name)
+        if found is None:
+            raise _no_type(name)
+        _check_arguments(name, most=1 if name.name in (*_LENGTHS, "TIME", "TIMESTAMPTZ") else 0)
+        return found
 
 
-def _type(
-    name: TypeName,
-    dialect: str,
-    ids: count[int],
-    default_of: Callable[[ColumnDefinition, t.IcebergType], object],
-) -> t.IcebergType:
-    match name.name:
-        case "STRUCT" | "ROW":
-            inner = [_field(each, dialect, ids, default_of) for each in name.fields]
-            return t.StructType(tuple(inner))
-        case "ARRAY" | "LIST":
-            (element,) = name.fields
-            own = next(ids)
-            return t.ListType(own, _type(element.type, dialect, ids, default_of), element.required)
-        case "MAP":
-            key, value = name.fields
-            key_id, value_id = next(ids), next(ids)
-            kinds = [_type(each.type, dialect, ids, default_of) for each in (key, value)]
-            return t.MapType(key_id, kinds[0], value_id, kinds[1], value.required)
-        case "DECIMAL" | "NUMERIC" | "DEC":
-            return _decimal(name, dialect)
-        case "FIXED":
-            return _fixed(name)
-        case "TIMESTAMP":
-            _check_arguments(name, most=1)
-            return t.TIMESTAMPTZ if dialect in _SPARK else t.TIMESTAMP
-        case "GEOMETRY" | "GEOGRAPHY" if name.arguments:
-            texts = [str(each) for each in name.arguments]
-            made = t.GeometryType if name.name == "GEOMETRY" else t.GeographyType
-            return made(*texts)
-    found = _NAMES.get(name.name)
-    if found is None:
-        raise _no_type(name)
-    _check_arguments(name, most=1 if name.name in (*_LENGTHS, "TIME", "TIMESTAMPTZ") else 0)
-    return found
-
-
-def _decimal(name: TypeName, dialect: str) -> t.DecimalType:
-    usual = _PRECISIONS["spark" if dialect in _SPARK else ""]
+def _decimal(name: TypeName, is_spark: bool) -> t.DecimalType:
+    usual = (10, 0) if is_spark else (18, 3)
     given = [each for each in name.arguments if isinstance(each, int)]
     precision, scale = (*given, 0) if len(given) == 1 else given if len(given) == 2 else usual
     if len(given) != len(name.arguments) or not 0 < precision <= 38 or scale > precision:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -77,7 +77,8 @@ def create(statement: CreateTable, services: StatementServices) -> Modified:
     catalog, identifier = new_place(services.state.names, statement.table.parts)
     before = None
     if statement.if_not_exists or statement.or_replace:
-        before = _existing(catalog, identifier)
+        with suppress(TableNotFoundError):
+            before = catalog.load(identifier)
         if before is not None and statement.if_not_exists:
             return Modified(note=f"{statement.table.text} already exists; nothing was done")
         if before is not None:
@@ -89,9 +90,8 @@ def create(statement: CreateTable, services: StatementServices) -> Modified:
         return _create_as(statement, place, services)
     if statement.like is not None:
         statement, schema = _alike(statement, statement.like, services)
-        _finish(place, _stage(statement, place, schema), (), services)
-        return Modified()
-    schema = Schema(fields_of(statement.columns, services))
+    else:
+        schema = Schema(fields_of(statement.columns, services))
     _finish(place, _stage(statement, place, schema), (), services)
     return Modified()
 
@@ -137,13 +137,6 @@ class _Place(Struct, frozen=True):
     before: Table | None = None
 
 
-def _existing(catalog: Catalog, identifier: Sequence[str]) -> Table | None:
-    try:
-        return catalog.load(identifier)
-    except TableNotFoundError:
-        return None
-
-
 def _stage(statement: CreateTable, place: _Place, schema: Schema) -> StagedTable | Replacement:
     partitioning = [partition_request(each, schema) for each in statement.partitioning]
     ordering = [sort_request(each, schema) for each in statement.ordering]
@@ -154,20 +147,14 @@ def _stage(statement: CreateTable, place: _Place, schema: Schema) -> StagedTable
             raise UnsupportedSqlError(
                 "LOCATION of a table that is replaced", offset=statement.table.offset
             )
-        return stage_replacement(
-            place.before,
-            schema,
-            partitioning=partitioning,
-            ordering=ordering,
-            properties=properties,
-        )
+        return stage_replacement(place.before, schema, partitioning, ordering, properties)
     return stage_table(
         place.catalog,
         place.identifier,
         schema,
-        partitioning=partitioning,
-        ordering=ordering,
-        properties=properties,
+        partitioning,
+        ordering,
+        properties,
         location=statement.location,
     )
 

@@ -80,7 +80,8 @@ class Evolution:
         that tables cannot have.
         """
         given = [(each.name, each.type) for each in self._given]
-        return tuple(_of_struct((), schema.fields, given, widens=self._widens))
+        growth = _of_struct((), schema.fields, given)
+        return tuple(each for each in growth if self._widens or not each.widens)
 
     def updates(self, metadata: TableMetadata) -> tuple[Update, ...]:
         """The metadata updates of this evolution. Raises what ALTER TABLE raises."""
@@ -120,17 +121,13 @@ class Evolution:
 
 
 def _of_struct(
-    path: Path,
-    fields: Sequence[t.NestedField],
-    given: Sequence[tuple[str, ResultType]],
-    *,
-    widens: bool,
+    path: Path, fields: Sequence[t.NestedField], given: Sequence[tuple[str, ResultType]]
 ) -> Iterator[ColumnGrowth]:
     added: dict[str, ResultColumn] = {}
     for name, type in given:
         own = fields_named(name, fields)
         if own:
-            yield from _of_type((*path, own[0].name), own[0].type, type, widens=widens)
+            yield from _of_type((*path, own[0].name), own[0].type, type)
         elif name.lower() in added:
             raise ProgrammingError(
                 f'two new columns are called "{".".join((*path, name))}"; give one another name '
@@ -153,25 +150,23 @@ def _has_null(type: ResultType) -> bool:
     return type.kind == "null" or any(_has_null(inner) for _, inner in type.children)
 
 
-def _of_type(
-    path: Path, type: t.IcebergType, given: ResultType, *, widens: bool
-) -> Iterator[ColumnGrowth]:
+def _of_type(path: Path, type: t.IcebergType, given: ResultType) -> Iterator[ColumnGrowth]:
     match type, given.kind:
         case t.StructType(fields), "struct" | "tuple":
             names = [name for name, _ in given.children]
             if given.kind == "tuple" or is_by_place(names, [each.name for each in fields]):
                 # Fields without names are matched by position.
                 for field, (_, inner) in zip(fields, given.children, strict=False):
-                    yield from _of_type((*path, field.name), field.type, inner, widens=widens)
+                    yield from _of_type((*path, field.name), field.type, inner)
             else:
-                yield from _of_struct(path, fields, given.children, widens=widens)
+                yield from _of_struct(path, fields, given.children)
         case t.ListType(), "list":
             inner = given.children[0][1]
-            yield from _of_type((*path, "element"), type.element, inner, widens=widens)
+            yield from _of_type((*path, "element"), type.element, inner)
         case t.MapType(), "map":
             inner = given.children[1][1]
-            yield from _of_type((*path, "value"), type.value, inner, widens=widens)
-        case t.PrimitiveType(), _ if widens and not given.is_nested:
+            yield from _of_type((*path, "value"), type.value, inner)
+        case t.PrimitiveType(), _ if not given.is_nested:
             try:
                 (field,) = result_fields((ResultColumn(path[-1], given),))
             except UnsupportedSqlError:

@@ -45,8 +45,8 @@ def create_view(statement: CreateStoredView, services: StatementServices) -> Mod
         raise _missing(statement.view)
     if old is not None and not statement.or_replace:
         raise CatalogError(f"there is a view {statement.view.text} already")
-    _check_sources(statement, catalog, old, services)
-    new = _new(statement, catalog, identifier, services)
+    _check_sources(statement, old, services)
+    new = _new(statement, catalog, services)
     views = view_changes(catalog, "CREATE VIEW")
     if old is None:
         views.create_view(catalog, identifier, new)
@@ -107,10 +107,7 @@ def drop_stored_view(statement: DropStoredView, services: StatementServices) -> 
 
 
 def _check_sources(
-    statement: CreateStoredView,
-    catalog: Catalog,
-    old: StoredView | None,
-    services: StatementServices,
+    statement: CreateStoredView, old: StoredView | None, services: StatementServices
 ) -> None:
     """Refuse a query over what only this session can read: files, paths, variables, own names."""
     query, names = statement.query, services.state.names
@@ -122,10 +119,7 @@ def _check_sources(
                 offset=query.files[0].offset,
             )
         if reads_variables(query):
-            raise UnsupportedSqlError(
-                "getvariable() in a view of a catalog, which only this session knows",
-                hint="CREATE TEMP VIEW",
-            )
+            raise _of_session("getvariable()")
         for each in query.references:
             own = services.state.temporary.find(each.parts) is not None
             given = ".".join(each.parts).lower() in services.query.tables
@@ -150,12 +144,7 @@ def _of_session(name: str, offset: int | None = None) -> UnsupportedSqlError:
     )
 
 
-def _new(
-    statement: CreateStoredView,
-    catalog: Catalog,
-    identifier: Identifier,
-    services: StatementServices,
-) -> NewView:
+def _new(statement: CreateStoredView, catalog: Catalog, services: StatementServices) -> NewView:
     with statement.query.sources.placing():
         result, scans = services.run(statement.query)
         with closing(result):

@@ -17,13 +17,15 @@ from icesql.modify.merge.relation import SEEN, Action, Relation
 from icesql.modify.merge.source import SourceRows
 from icesql.modify.merge.values import Changed, Default, OfSource, Value
 from icesql.modify.rows.assignments import with_fields
-from icesql.modify.rows.changes import NewRows, RowBatch, by_file, empty_batch
+from icesql.modify.rows.changes import RowBatch, by_file, empty_batch
 from icesql.modify.rows.stored_variants import StoredVariants
 from icesql.write.assignment import Assignment
 from icesql.write.deletion_vectors import as_bitmap
 
 if TYPE_CHECKING:
     from pyroaring import BitMap64
+
+    from icesql.modify.merge.in_tasks import MergedRows
 
 
 class RepeatedRow(Struct, frozen=True):
@@ -49,22 +51,14 @@ class MergeChanges:
     """The changes that the query's rows make; counts are complete once all batches are read."""
 
     def __init__(
-        self,
-        relation: Relation,
-        schema: Schema,
-        source: SourceRows,
-        zone: str,
-        *,
-        lineage: bool,
-        stored: StoredVariants,
-        new: NewRows,
+        self, rows: MergedRows, source: SourceRows, stored: StoredVariants, zone: str
     ) -> None:
-        self._relation, self._schema, self._lineage = relation, schema, lineage
-        self._stored, self.new = stored, new
+        self._relation, self._lineage, self.new = rows.relation, rows.lineage, rows.new
+        relation, self._stored = rows.relation, stored
         self._matched = _Matched(relation) if relation.taking else None
         self._matches = Matches(relation) if relation.shows_matches else None
         self._assignments = [
-            None if each.values is None else _Rows(each, relation, schema, source, zone)
+            None if each.values is None else _Rows(each, relation, rows.schema, source, zone)
             for each in relation.actions
         ]
         # For each clause, the number of rows that it has added.

@@ -24,6 +24,8 @@ from icesql.modify.merge.values import OfTable
 from icesql.modify.rows.changes import NewRows
 from icesql.modify.rows.stored_variants import StoredVariants, has_variants
 from icesql.query.views.temporary import TemporaryTable
+from icesql.sql.writes.merge.read import SOURCE
+from icesql.write.parquet_schema import stored_places
 
 if TYPE_CHECKING:
     from pyroaring import BitMap64
@@ -35,20 +37,23 @@ if TYPE_CHECKING:
 class MergedRows(Struct, frozen=True):
     """The changes that the rows of ``relation`` make to a table of ``schema``.
 
-    The source is the table ``name`` in memory with these ``columns``, and ``row``, which counts
-    its rows. ``new`` describes the columns of new rows.
+    The source is a table in memory with these ``columns``, and ``row``, which counts its rows.
     """
 
     relation: Relation
     schema: Schema
-    name: str
     columns: tuple[ResultColumn, ...]
     row: str
-    zone: str
     lineage: bool
-    new: NewRows
 
     once: ClassVar[bool] = False
+
+    @property
+    def new(self) -> NewRows:
+        """New rows are in the table's Parquet schema, followed by ``_row_id`` in v3."""
+        sources = stored_places(self.schema)
+        count = len(sources) - sources.count(None)
+        return NewRows(sources, row_id=count if self.lineage else None)
 
     def begin(
         self,
@@ -58,17 +63,10 @@ class MergedRows(Struct, frozen=True):
         query: QueryContext,
     ) -> MergeChanges:
         """Start converting batches of this schema."""
-        table = next(each for each in tables if each.name == self.name)
+        table = next(each for each in tables if each.name == SOURCE)
         source = SourceRows(table, self.columns, self.row)
-        changes = MergeChanges(
-            self.relation,
-            self.schema,
-            source,
-            self.zone,
-            lineage=self.lineage,
-            stored=StoredVariants(files_of, variants_of(self.relation, self.schema), query),
-            new=self.new,
-        )
+        stored = StoredVariants(files_of, variants_of(self.relation, self.schema), query)
+        changes = MergeChanges(self, source, stored, query.settings.timezone)
         changes.check(schema)
         return changes
 

@@ -31,7 +31,6 @@ from icesql.modify.merge.keys import matching_filter, table_columns
 from icesql.modify.merge.relation import Part, Relation, RelationMaker, volatile_condition
 from icesql.modify.merge.source import SourcePart, SourceRows, read_source
 from icesql.modify.modified import Modified
-from icesql.modify.rows.changes import NewRows
 from icesql.modify.rows.commit import ChangedRows, change_rows, commit_files, files_of
 from icesql.modify.rows.target import RowTarget, check_row_names, check_same_columns, row_target
 from icesql.modify.services import StatementServices
@@ -47,7 +46,6 @@ from icesql.sql.writes.merge.statement import Merge
 from icesql.storage.new_file import check_writable
 from icesql.storage.uncommitted import Uncommitted
 from icesql.write.options import check_table
-from icesql.write.parquet_schema import stored_places
 from icesql.write.written import Written
 
 if TYPE_CHECKING:
@@ -319,19 +317,10 @@ class _Merge:
         return MergedRows(
             relation,
             self._schema,
-            SOURCE,
             source.columns,
             source.row,
-            self._services.query.settings.timezone,
             self._lineage,
-            self._new_rows(),
         )
-
-    def _new_rows(self) -> NewRows:
-        """New rows are in the table's Parquet schema, followed by ``_row_id`` in v3."""
-        sources = stored_places(self._schema)
-        count = len(sources) - sources.count(None)
-        return NewRows(sources, row_id=count if self._lineage else None)
 
     def _repeated(self, target: RowTarget, source: SourceRows, path: str, position: int) -> str:
         """The error message for a row that several source rows match, with the row's keys."""

@@ -169,7 +169,7 @@ class _Staged:
         data = pa.Table.from_batches([], arrow_schema(self.columns))
         if self._paths:
             data = read_rows(self._paths, self._storage, self._folder)
-        return _Batches(data.schema, iter(data.to_batches()))
+        return data.to_reader()
 
 
 def _engine_type(column: ResultColumn) -> str:
@@ -195,7 +195,7 @@ class _Spilled:
     def arrow_reader(self) -> Any:
         reader = self._result.arrow_reader()
         most = min(_MOST_BYTES, self._query.settings.memory_limit // 8)
-        return _Batches(reader.schema, self._batches(reader, most))
+        return pa.RecordBatchReader.from_batches(reader.schema, self._batches(reader, most))
 
     def _batches(self, reader: pa.RecordBatchReader, most: int) -> Iterator[pa.RecordBatch]:
         size = 0
@@ -227,13 +227,3 @@ class _Spilled:
                 os.unlink(path)
             for index in range(mapped.num_record_batches):
                 yield mapped.get_batch(index)
-
-
-class _Batches(Struct):
-    """Batches of a schema, as a reader gives them."""
-
-    schema: pa.Schema
-    batches: Iterator[pa.RecordBatch]
-
-    def __iter__(self) -> Iterator[pa.RecordBatch]:
-        return self.batches

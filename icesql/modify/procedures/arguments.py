@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from datetime import UTC, date, datetime, timedelta, tzinfo
 from decimal import Decimal
+from functools import partial
 from typing import Any, Final
 
 from msgspec import Struct
@@ -18,7 +19,6 @@ from icesql.sql.writes.procedures.call import CallArgument, Duration
 from icesql.sql.writes.statements import TableName
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-_LARGEST: Final = {"int": 2**31 - 1, "bigint": 2**63 - 1}
 
 
 class Arguments(Struct, frozen=True):
@@ -113,22 +113,12 @@ def _fit(
         match parameter.kind:
             case "timestamp":
                 return _instant(value, zone, now_ms)
-            case "int" | "bigint":
-                return _whole(value, parameter.kind)
-            case "boolean":
-                return _boolean(value)
-            case "array<string>":
-                return _array(value, _text)
-            case "array<bigint>":
-                return _array(value, _long)
-            case "map<string, string>":
-                return _map(value)
             case "table" | "place" if not isinstance(value, str):
                 return value  # a name that is written as one
             case "snapshot" if not isinstance(value, str):
                 return str(_long(value))
-            case _:
-                return _text(value)
+            case kind:
+                return _READERS.get(kind, _text)(value)
     except _Unfit as unfit:
         kind = shown_kind(parameter.kind)
         shown = str(unfit) or _shown(value)
@@ -154,18 +144,14 @@ def _text(value: Any) -> str:
     return value
 
 
-def _whole(value: Any, kind: str) -> int:
+def _whole(value: Any, most: int) -> int:
     if isinstance(value, Decimal) and value.is_finite() and value == int(value):
         value = int(value)
     if not isinstance(value, int) or isinstance(value, bool):
         raise _Unfit
-    if not -_LARGEST[kind] - 1 <= value <= _LARGEST[kind]:
+    if not -most - 1 <= value <= most:
         raise _Unfit
     return value
-
-
-def _long(value: Any) -> int:
-    return _whole(value, "bigint")
 
 
 def _boolean(value: Any) -> bool:
@@ -174,10 +160,10 @@ def _boolean(value: Any) -> bool:
     return value
 
 
-def _array(value: Any, item: Callable[[Any], Any]) -> tuple[Any, ...]:
+def _array(item: Callable[[Any], Any], value: Any) -> tuple[Any, ...]:
     if not isinstance(value, list | tuple):
         raise _Unfit
-    return tuple(item(each) for each in value)
+    return tuple(map(item, value))
 
 
 def _map(value: Any) -> dict[str, str]:
@@ -190,6 +176,18 @@ def _map(value: Any) -> dict[str, str]:
             raise _Unfit
         found[key] = property_text(each)
     return found
+
+
+_long: Final = partial(_whole, most=2**63 - 1)
+# By the kind of a parameter; other kinds are texts.
+_READERS: Final[dict[str, Callable[[Any], Any]]] = {
+    "int": partial(_whole, most=2**31 - 1),
+    "bigint": _long,
+    "boolean": _boolean,
+    "array<string>": partial(_array, _text),
+    "array<bigint>": partial(_array, _long),
+    "map<string, string>": _map,
+}
 
 
 def _instant(value: Any, zone: tzinfo, now_ms: int) -> int:

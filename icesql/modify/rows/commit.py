@@ -68,7 +68,6 @@ def change_rows(
         files_of(target, services.query),
         gone=GoneRows(once=once, repeated=repeated(target)),
         new=new,
-        zone=services.query.settings.timezone,
         names=FileNames(str(uuid.uuid4())),
         query=services.query,
     )

@@ -59,8 +59,8 @@ class FileNames(Struct, frozen=True):
 class RowFiles:
     """Writes the files for batches of changed rows, once.
 
-    ``new`` is required if there are new rows; their times without zone are in ``zone``. ``gone``
-    collects the deleted rows; ``files_of`` finds their files.
+    ``new`` is required if there are new rows. ``gone`` collects the deleted rows; ``files_of``
+    finds their files.
     """
 
     def __init__(
@@ -71,12 +71,11 @@ class RowFiles:
         *,
         gone: GoneRows,
         new: NewRows | None,
-        zone: str,
         names: FileNames,
         query: QueryContext,
     ) -> None:
         self._metadata, self._storage, self._files_of = metadata, storage, files_of
-        self._gone, self._new, self._zone = gone, new, zone
+        self._gone, self._new = gone, new
         self._names, self._query = names, query
         columns = metadata.schema.fields
         self._lineage = metadata.format_version > 2
@@ -140,8 +139,9 @@ class RowFiles:
         if new is None:
             return None
         lineage = (new.row_id, None) if self._lineage else ()
+        zone = self._query.settings.timezone
         # Row numbers would mean nothing to users here, so errors leave them out.
-        made = Assignment(self._stored, (*new.sources, *lineage), self._zone, numbered=False)
+        made = Assignment(self._stored, (*new.sources, *lineage), zone, numbered=False)
         if new.schema is not None:
             made.check(new.schema)
         return made

@@ -115,7 +115,6 @@ class ChangeWork(Struct, frozen=True):
             files_of,
             gone=GoneRows(once=self.rows.once, repeated=self.repeated),
             new=rows.new,
-            zone=self.settings.timezone,
             names=names,
             query=query,
         )

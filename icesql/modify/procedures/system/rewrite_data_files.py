@@ -178,6 +178,7 @@ def _steps(planned: RewritePlan) -> Iterator[Step]:
     """The reads and writes of each group. Files left untouched come last."""
     from icesql.maintain.rewrite.grouping import known_deleted
     from icesql.maintain.rewrite.run import vectors_of
+    from icesql.scan.tasks.task import content_bytes
 
     removed: dict[int, DataFile] = {}
     for group in planned.groups:
@@ -188,7 +189,7 @@ def _steps(planned: RewritePlan) -> Iterator[Step]:
         for each in deletes.values():
             yield Step(
                 "read", _kind(each), each.path, f"{label}: its deletes are applied",
-                _size(each), each.record_count,
+                content_bytes([each]), each.record_count,
             )  # fmt: skip
         rows = sum(each.data_file.record_count - known_deleted(each) for each in group.files)
         new = f"({plural(group.output_files, 'file')})"
@@ -229,8 +230,3 @@ def _kind(delete: DataFile) -> str:
     if delete.is_deletion_vector:
         return "deletion vector"
     return "equality delete file" if delete.equality_ids else "position delete file"
-
-
-def _size(delete: DataFile) -> int:
-    size = delete.content_size_in_bytes
-    return delete.file_size_in_bytes if size is None else size
