@@ -22,7 +22,7 @@ from icesql.iceberg import types as t
 from icesql.iceberg.schema import Schema
 from icesql.modify.evolution import Evolution
 from icesql.modify.modified import Modified
-from icesql.modify.partition_clause import as_defaults, partition_values, with_values
+from icesql.modify.partition_clause import as_defaults, partition_values
 from icesql.modify.rows.new_files import write_files
 from icesql.modify.services import StatementServices
 from icesql.modify.targets import column_named, find_target
@@ -85,9 +85,6 @@ def insert(statement: Insert, services: StatementServices) -> Modified:
             written = write_task(task, batches, services.query, shape)
         elif statement.defaults:
             raise UnsupportedSqlError("DEFAULT with PARTITION", hint="leave the column out")
-        elif values and not hasattr(result, "write_files"):
-            batches, shape = with_values(result.arrow_reader(), values)
-            written = write_task(task, batches, services.query, shape)
         else:
             written = write_files(result, as_defaults(task, values), services.query)
     if statement.overwrite:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -22,11 +21,10 @@ if TYPE_CHECKING:
 
 
 class FixedValue(Struct, frozen=True):
-    """A column and its constant value: in internal form, and as the engine gave it."""
+    """A column and its constant value in internal form."""
 
     field: t.NestedField
     value: Any
-    given: pa.Scalar
 
 
 def partition_values(
@@ -56,24 +54,7 @@ def _value(field: t.NestedField, given: PartitionValue, services: StatementServi
     # Evaluated once, so that the new rows go to the partition whose rows are replaced.
     constant = constant_of(given.value, services)
     place = field.name, given.offset
-    value = constant_value(place, field.type, constant, services, "value")
-    return FixedValue(field, value, constant[0])
-
-
-def with_values(
-    reader: pa.RecordBatchReader, values: Sequence[FixedValue]
-) -> tuple[Iterable[pa.RecordBatch], pa.Schema]:
-    """The batches with the constants as their last columns, and the schema of the result."""
-    shape = reader.schema
-    for each in values:
-        shape = shape.append(pa.field(each.field.name, each.given.type))
-
-    def batches() -> Iterator[pa.RecordBatch]:
-        for batch in reader:
-            more = [pa.repeat(each.given, batch.num_rows) for each in values]
-            yield pa.RecordBatch.from_arrays([*batch.columns, *more], schema=shape)
-
-    return batches(), shape
+    return FixedValue(field, constant_value(place, field.type, constant, services, "value"))
 
 
 def as_defaults(task: WriteTask, values: Sequence[FixedValue]) -> WriteTask:
