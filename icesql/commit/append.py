@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Unpack
 
 from icesql.catalog.table import Catalog, Table
 from icesql.commit.attempts import commit
 from icesql.commit.change import CommitResult
-from icesql.commit.files import FileChanges
-from icesql.commit.schema_change import SchemaChange
+from icesql.commit.files import ChangeOptions, FileChanges
 from icesql.commit.snapshot_operation import Plan, SnapshotOperation, Validate
-from icesql.commit.snapshots.branches import Branch
 from icesql.context import QueryContext
 from icesql.iceberg.manifest.data_file import DataFile
-from icesql.iceberg.metadata.table_metadata import MAIN
 
 
 def commit_append(
@@ -21,23 +19,20 @@ def commit_append(
     table: Table,
     files: Sequence[DataFile],
     *,
-    branch: Branch = MAIN,
-    rows: int | None = None,
-    schema: SchemaChange | None = None,
     query: QueryContext | None = None,
+    **options: Unpack[ChangeOptions],
 ) -> CommitResult:
     """Add data files as one snapshot of a branch; without files nothing is committed.
 
     A branch that does not exist is created. The commit owns the files: they are deleted if it
     fails. Appends never conflict with other commits: they are retried on the new state of the
-    table. ``rows`` is the number of rows in the files, if known. ``schema`` adds columns in the
-    same commit, even without files. The snapshot's summary has the keys of ``query.summary``.
+    table. ``rows`` is the number of rows in the files, if known. The snapshot's summary has the
+    keys of ``query.summary``.
 
     Raises CommitConflictError if all attempts lost, CommitStateUnknownError if it cannot be
     determined whether the commit was applied (the files stay then).
     """
-    changes = FileChanges("append", tuple(files), branch=branch, rows=rows, schema=schema)
-    return commit_files(catalog, table, changes, query)
+    return commit_files(catalog, table, FileChanges("append", tuple(files), **options), query)
 
 
 def commit_files(
@@ -53,7 +48,7 @@ def commit_files(
 
     ``validate`` can check for more conflicts, and ``plan`` plan the changes again, at each attempt.
     """
-    if changes.is_empty and plan is None:
+    if changes.has_no_files and changes.schema is None and plan is None:
         return CommitResult(table)
     context = query or QueryContext()
     operation = SnapshotOperation(table, changes, context, validate=validate, plan=plan)

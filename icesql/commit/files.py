@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import cached_property
+from typing import TypedDict
 
 from msgspec import Struct, field
 
@@ -57,14 +58,17 @@ class FileChanges(Struct, frozen=True, dict=True):
         return frozenset(map(file_key, self.removed))
 
     @property
-    def is_empty(self) -> bool:
-        """True if no file is added or removed and the schema does not change."""
-        return self.has_no_files and self.schema is None
-
-    @property
     def has_no_files(self) -> bool:
         """True if no file is added or removed."""
         return not self.added and not self.removed
+
+
+class ChangeOptions(TypedDict, total=False):
+    """The fields of ``FileChanges`` that are those of the statement, with the same meaning."""
+
+    branch: Branch
+    rows: int | None
+    schema: SchemaChange | None
 
 
 # The path; for a deletion vector also its offset and size in the Puffin file.

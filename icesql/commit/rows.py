@@ -7,14 +7,14 @@ the checks that Spark's writers enable.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, Unpack
 
 from msgspec.structs import replace
 
 from icesql.catalog.table import Catalog, Table
 from icesql.commit.append import commit_files
 from icesql.commit.change import CommitResult
-from icesql.commit.files import FileChanges, data_of
+from icesql.commit.files import ChangeOptions, FileChanges, data_of
 from icesql.commit.schema_change import SchemaChange
 from icesql.commit.snapshot_operation import Plan
 from icesql.commit.snapshots.branches import Branch
@@ -58,10 +58,8 @@ def commit_overwrite(
     start_id: int | None,
     row_filter: Predicate = ALWAYS_TRUE,
     isolation: Isolation = "serializable",
-    branch: Branch = MAIN,
-    rows: int | None = None,
-    schema: SchemaChange | None = None,
     query: QueryContext | None = None,
+    **options: Unpack[ChangeOptions],
 ) -> CommitResult:
     """Replace files by files: a copy-on-write DELETE, UPDATE or MERGE.
 
@@ -70,7 +68,7 @@ def commit_overwrite(
     gone, or of which other commits deleted rows (if no file is added, only updated rows count);
     with serializable isolation, also new rows that may match. Without files nothing is committed.
     ``rows`` is the change in the number of live rows, if known; see ``validation.live_rows``.
-    Raises as ``commit_append``; ``schema`` is as for it.
+    Raises as ``commit_append``.
     """
     wanted = Validation(
         start_id,
@@ -80,7 +78,7 @@ def commit_overwrite(
         only_updates=not added,
     )
     operation = overwrite_operation(added, removed)
-    changes = FileChanges(operation, (*added,), (*removed,), branch, rows=rows, schema=schema)
+    changes = FileChanges(operation, (*added,), (*removed,), **options)
     return _commit(catalog, table, changes, wanted, query)
 
 
@@ -96,10 +94,8 @@ def commit_row_delta(
     command: Literal["delete", "update", "merge"],
     row_filter: Predicate = ALWAYS_TRUE,
     isolation: Isolation = "serializable",
-    branch: Branch = MAIN,
-    rows: int | None = None,
-    schema: SchemaChange | None = None,
     query: QueryContext | None = None,
+    **options: Unpack[ChangeOptions],
 ) -> CommitResult:
     """Add delete files or deletion vectors, and rows: a merge-on-read DELETE, UPDATE or MERGE.
 
@@ -107,8 +103,8 @@ def commit_row_delta(
     files that are removed as a whole); ``referenced`` are the paths of all data files of which rows
     are deleted. Conflicts: a referenced file that is gone, another vector for it, a removed data
     file of which rows were updated; for UPDATE and MERGE, also new deletes that may match or that
-    apply to a removed file; with serializable isolation, also new rows that may match. ``rows`` and
-    ``schema`` are as for ``commit_overwrite``.
+    apply to a removed file; with serializable isolation, also new rows that may match. ``rows`` is
+    as for ``commit_overwrite``.
     """
     is_delete = command == "delete"
     vectors = [each.referenced_data_file for each in deletes if each.is_deletion_vector]
@@ -126,8 +122,7 @@ def commit_row_delta(
     if both:
         raise ProgrammingError(f"{min(both)} is removed, and rows of it are deleted, in one commit")
     operation = overwrite_operation(added, (*deletes, *data_of(removed)))
-    files = (*added, *deletes)
-    changes = FileChanges(operation, files, (*removed,), branch, rows=rows, schema=schema)
+    changes = FileChanges(operation, (*added, *deletes), (*removed,), **options)
     return _commit(catalog, table, changes, wanted, query)
 
 

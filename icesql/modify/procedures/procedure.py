@@ -74,17 +74,12 @@ def procedure(
 
     ``rows`` are the result columns, such as "snapshot_id bigint, timestamp bigint".
     """
-    columns = tuple(map(_column, rows.split(", ")))
+    columns = tuple((name, kind) for name, kind in map(str.split, rows.split(", ")))
 
     def of(plan: Callable[[Call], Plan]) -> Procedure:
         return Procedure(plan.__name__, about, parameters, columns, plan, changes)
 
     return of
-
-
-def _column(text: str) -> tuple[str, str]:
-    name, kind = text.split()
-    return name, kind
 
 
 def required(name: str, kind: str) -> Parameter:

@@ -21,6 +21,7 @@ from icesql.iceberg.variant import primitives as p
 from icesql.iceberg.variant.nodes import DEEPEST, NULL, Node
 from icesql.read.columns.arrow_schema import VARIANT_BYTES
 from icesql.read.columns.variant_leaves import leaf_nodes, variant_bytes
+from icesql.read.formats.file_fields import is_list
 from icesql.write.casts import list_elements, list_lengths, map_pairs, plain_array
 from icesql.write.values.misfit import Misfit
 
@@ -61,12 +62,7 @@ def _nodes(values: pa.Array) -> list[Node | None]:
         return _objects(plain)
     if pa.types.is_map(kind):
         return _maps(plain)
-    if (
-        pa.types.is_list(kind)
-        or pa.types.is_large_list(kind)
-        or pa.types.is_fixed_size_list(kind)
-        or pa.types.is_list_view(kind)
-    ):
+    if is_list(kind):
         return _divided(_filled(list_elements(plain)), plain)
     try:
         found: Sequence[Node | None] | None = leaf_nodes(plain, narrow=True)
