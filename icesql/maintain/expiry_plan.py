@@ -71,11 +71,11 @@ def plan_expiry(
         count, age = ref.min_snapshots_to_keep or least, ref.max_snapshot_age_ms
         oldest = older_than_ms if age is None else now_ms - age
         keeps = True
-        for number, each in enumerate(metadata.ancestry(metadata.snapshot(ref.snapshot_id))):
-            reachable.add(each.snapshot_id)
-            keeps = keeps and (number < count or each.timestamp_ms >= oldest)
+        for number, snapshot in enumerate(metadata.ancestry(metadata.snapshot(ref.snapshot_id))):
+            reachable.add(snapshot.snapshot_id)
+            keeps = keeps and (number < count or snapshot.timestamp_ms >= oldest)
             if keeps:
-                retained.add(each.snapshot_id)
+                retained.add(snapshot.snapshot_id)
     for snapshot in metadata.snapshots.values():
         if snapshot.snapshot_id not in reachable and snapshot.timestamp_ms >= older_than_ms:
             retained.add(snapshot.snapshot_id)

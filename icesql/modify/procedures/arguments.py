@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, date, datetime, timedelta, tzinfo
 from decimal import Decimal
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, Self
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -34,7 +34,7 @@ class Arguments(Struct, frozen=True):
     def __getitem__(self, name: str) -> Any:
         return self.values[name]
 
-    def with_value(self, name: str, value: Any) -> Arguments:
+    def with_value(self, name: str, value: Any) -> Self:
         """A copy with another value of a parameter."""
         return replace(self, values={**self.values, name: value})
 

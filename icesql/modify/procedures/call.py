@@ -6,11 +6,10 @@ import re
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from icesql.commit.own_places import folders_of
-from icesql.errors import AccessDeniedError, Error, ProgrammingError, SnapshotNotFoundError
+from icesql.errors import AccessDeniedError, Error, SnapshotNotFoundError
 from icesql.iceberg.expressions.predicate import ALWAYS_TRUE, Predicate
 from icesql.iceberg.metadata.table_metadata import MAIN
 from icesql.modify.procedures.arguments import Arguments
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
     from icesql.work.run import Runner
 
 
-class Call(Struct, frozen=True):
+class Call(Arguments, frozen=True):
     """The checked arguments of a CALL, and the services that resolve its names.
 
     ``catalog`` is the name before ``system``, "" if there is none. ``explain``: nothing may be
@@ -39,25 +38,20 @@ class Call(Struct, frozen=True):
     snapshot that its branch must be at, None for any.
     """
 
-    arguments: Arguments
     services: StatementServices
     now_ms: int
     catalog: str = ""
     explain: bool = False
     head: int | None = None
 
-    def __getitem__(self, name: str) -> Any:
-        """The value of a parameter, None if it was not given."""
-        return self.arguments[name]
-
     @property
     def query(self) -> QueryContext:
         """The context of the statement."""
         return self.services.query
 
-    def table_name(self, parameter: str = "table") -> TableName:
-        """The table that a parameter names, in the catalog of the CALL."""
-        name: TableName = self.arguments[parameter]
+    def table_name(self) -> TableName:
+        """The table that the CALL names, in its catalog."""
+        name: TableName = self["table"]
         named = self.catalog and name.parts[0].lower() != self.catalog.lower()
         return TableName((self.catalog, *name.parts), name.offset) if named else name
 
@@ -68,7 +62,7 @@ class Call(Struct, frozen=True):
         """
         catalog, table, branch = self.branch_target()
         if branch != MAIN:
-            raise self.arguments.wrong("table", f"names the branch {branch!r}; it takes a table")
+            raise self.wrong("table", f"names the branch {branch!r}; it takes a table")
         return catalog, table
 
     def branch_target(self) -> tuple[Catalog, Table, str]:
@@ -78,7 +72,7 @@ class Call(Struct, frozen=True):
         EXPLAIN is allowed.
         """
         catalog, table, branch = find_named(self.table_name(), self.services)
-        if self.arguments.procedure.changes and not self.explain:
+        if self.procedure.changes and not self.explain:
             check_writable(table.storage)
         return catalog, table, branch or MAIN
 
@@ -87,15 +81,14 @@ class Call(Struct, frozen=True):
 
         Raises as ``target`` does, and AccessDeniedError for a path.
         """
-        given = self.arguments["table"]
+        given = self["table"]
         if isinstance(given, TableName):
             return find_named(self.table_name(), self.services)[1]
         names, query = self.services.state.names, self.query
         if "/" in given:
             name = given.rstrip("/").rpartition("/")[2] or given
             return query.wait_for(lambda: names.open_table((name,), given))
-        named = self.arguments.with_value("table", self.arguments.as_table("table"))
-        return replace(self, arguments=named).source()
+        return self.with_value("table", self.as_table("table")).source()
 
     def named_branch(self) -> tuple[Catalog, Table, str]:
         """As ``branch_target``, but the argument ``branch`` may also name the branch."""
@@ -138,10 +131,6 @@ class Call(Struct, frozen=True):
         from icesql.engine.engines import engine_for
 
         return engine_for(size, self.query.settings)
-
-    def wrong(self, parameter: str, problem: str) -> ProgrammingError:
-        """The error for a value that the procedure cannot take."""
-        return self.arguments.wrong(parameter, problem)
 
 
 _PLACE: Final = re.compile(r" (?:at|\(at|\()? ?line \d+, column \d+\)?")

@@ -55,11 +55,10 @@ def call(statement: CallProcedure, services: StatementServices) -> Modified:
     now_ms = int(services.query.now.timestamp() * 1000)
     zone = time_zone(services.query.settings.timezone)
     given = [replace(each, value=_value(each.value, services)) for each in statement.arguments]
-    bound = bind(procedure, _with_whole_names(given), zone=zone, now_ms=now_ms)
+    bound = _with_tables(bind(procedure, _with_whole_names(given), zone=zone, now_ms=now_ms))
     catalog = statement.name[0] if len(statement.name) > 2 else ""
-    arguments = _with_tables(bound)
-    given_call = Call(arguments, services, now_ms, catalog, statement.explain, statement.head)
-    plan = procedure.plan(given_call)
+    more = services, now_ms, catalog, statement.explain, statement.head
+    plan = procedure.plan(Call(procedure, bound.values, bound.offsets, *more))
     if statement.explain:
         rows = [
             (each.action, each.what, each.name, each.bytes, each.records, each.reason)
