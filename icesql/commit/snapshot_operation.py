@@ -135,7 +135,7 @@ class SnapshotOperation:
             version, self._id, None if parent is None else parent.snapshot_id, number, first_row_id
         )
         path, listed, rows = self._store.write_list(manifests, attempt, header)
-        self.summary = self._summarized(metadata, head, listed, replaced, duplicates)
+        self.summary = self._summarized(head, listed, replaced, duplicates)
         snapshot = Snapshot(
             self._id,
             header.parent_snapshot_id,
@@ -314,7 +314,6 @@ class SnapshotOperation:
 
     def _summarized(
         self,
-        metadata: TableMetadata,
         head: Snapshot | None,
         listed: Sequence[ManifestFile],
         replaced: int,

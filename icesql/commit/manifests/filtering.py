@@ -56,7 +56,9 @@ class ManifestFilter:
         ]
         for manifest, entries in store.read(unknown):
             made = [
-                deleted_entry(each.file, store.snapshot_id) if self._removes(each.file) else each
+                deleted_entry(each.file, store.snapshot_id)
+                if file_key(each.file) in self._keys or self._also(each.file)
+                else each
                 for each in existing_entries(manifest, entries)
             ]
             gone = tuple(each.file for each in made if not each.is_live)
@@ -69,9 +71,6 @@ class ManifestFilter:
         return [
             self._known.get((store.written_as, each)) or HeldManifest(each) for each in manifests
         ]
-
-    def _removes(self, file: DataFile) -> bool:
-        return file_key(file) in self._keys or self._also(file)
 
     def forget(self) -> None:
         """Forget the results: the files to remove have changed."""

@@ -156,10 +156,6 @@ def known_deleted(task: FileScanTask) -> int:
     return min(of_file, max(task.data_file.record_count, 0))
 
 
-def _is_emptied(task: FileScanTask) -> bool:
-    return known_deleted(task) >= task.data_file.record_count > 0
-
-
 def _is_file_scoped(delete: Any) -> bool:
     if delete.equality_ids:
         return False
@@ -220,12 +216,13 @@ def _group(
     alike = {partition_of(each.data_file) for each in files} == {
         (spec_id, partition_key(first.partition))
     }
+    is_emptied = all(known_deleted(each) >= each.data_file.record_count > 0 for each in files)
     return FileGroup(
         number,
         first.partition if alike else None,
         (*files,),
         (*reasons,),
-        0 if all(map(_is_emptied, files)) else expected_files(size, options),
+        0 if is_emptied else expected_files(size, options),
         split_size(size, options),
     )
 
