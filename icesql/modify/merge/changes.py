@@ -148,9 +148,7 @@ class _Rows:
         if not lineage:
             return made
         ids = pa.nulls(batch.num_rows, pa.int64()) if row_id is None else batch.column(row_id)
-        return pa.RecordBatch.from_arrays(
-            [*made.columns, ids], names=[*made.schema.names, "_row_id"]
-        )
+        return made.append_column("_row_id", ids)
 
     def _chosen(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         columns = [

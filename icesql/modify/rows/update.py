@@ -121,10 +121,7 @@ class _Rows:
         columns = self._stored.put_into(batch, 0, 1).columns
         end = self._first + len(self._made.old)
         rows = self._made.rows(columns[self._first : end], columns[end:])
-        if not self._lineage:
-            return rows
-        names = [*rows.schema.names, _ROW_ID]
-        return pa.RecordBatch.from_arrays([*rows.columns, columns[len(_PLACE)]], names=names)
+        return rows.append_column(_ROW_ID, columns[len(_PLACE)]) if self._lineage else rows
 
 
 def _with_columns(query: Query, index: int, columns: Sequence[str]) -> Query:
