@@ -66,9 +66,10 @@ def rewrite_data_files(call: Call) -> Plan:
 
 
 def _request(call: Call, table: Table, branch: str) -> RewriteRequest:
+    from msgspec.structs import replace
+
     from icesql.maintain.rewrite.options import rewrite_options
     from icesql.maintain.rewrite.plan import RewriteRequest
-    from icesql.maintain.rewrite.row_order import RowOrder
     from icesql.modify.procedures.call import files_condition
     from icesql.sql.writes.procedures.sort_orders import read_sort_text
 
@@ -92,13 +93,11 @@ def _request(call: Call, table: Table, branch: str) -> RewriteRequest:
         raise call.wrong("options", f"cannot be: {error}") from error
     order = None
     if strategy != "binpack":
-        order = _order(call, table.metadata, read)
-        if order.z_columns:
-            order = RowOrder(
-                z_columns=order.z_columns,
-                text_bytes=options.var_length_contribution,
-                most_bytes=options.max_output_size,
-            )
+        order = replace(
+            _order(call, table.metadata, read),
+            text_bytes=options.var_length_contribution,
+            most_bytes=options.max_output_size,
+        )
     return RewriteRequest(options, order, files_condition(call), branch)
 
 
