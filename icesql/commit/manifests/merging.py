@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from icesql.commit.manifests.held import HeldManifest
 from icesql.commit.manifests.store import ManifestStore
 from icesql.iceberg.manifest.writing.manifest_writer import ManifestEntry
+from icesql.scan.tasks.packing import pack
 
 
 class ManifestMerge:
@@ -66,14 +67,7 @@ def packed_from_end(manifests: Sequence[HeldManifest], target: int) -> list[list
 
     Only the first bin may have room for further manifests.
     """
-    bins: list[list[HeldManifest]] = []
-    size = 0
-    for each in reversed(manifests):
-        length = each.manifest.manifest_length or 0
-        if bins and size + length <= target:
-            bins[-1].append(each)
-            size += length
-        else:
-            bins.append([each])
-            size = length
-    return [one[::-1] for one in reversed(bins)]
+    bins = pack(
+        reversed(manifests), target, lambda each: each.manifest.manifest_length or 0, lookback=1
+    )
+    return [one[::-1] for one in reversed([*bins])]
