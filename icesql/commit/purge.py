@@ -5,7 +5,7 @@ Source: Java ``CatalogUtil.dropTableData``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from icesql.catalog.table import Catalog, Table
 from icesql.commit.own_places import OwnPlaces, keeps_files, kept_note, refuse_twins
@@ -22,16 +22,14 @@ def drop_table(
     *,
     purge: bool = False,
     delete_below: Sequence[str] = (),
-    tell: Callable[[str], None] = lambda note: None,
     query: QueryContext | None = None,
-) -> int:
-    """Remove a table from its catalog; return the number of files deleted with ``purge``.
+) -> str:
+    """Remove a table from its catalog, and with ``purge`` its files; return a note about others.
 
-    Files below the table's location or a folder of ``delete_below`` are deleted; ``tell`` is called
-    with a note about the others. Data files are kept if the property gc.enabled is false: another
-    table may use them. Files are listed before the table is dropped, and deleted afterwards, data
-    first, so that an interrupted drop leaves only orphan files. A REST catalog deletes the files
-    itself.
+    Files below the table's location or a folder of ``delete_below`` are deleted. Data files are
+    kept if the property gc.enabled is false: another table may use them. Files are listed before
+    the table is dropped, and deleted afterwards, data first, so that an interrupted drop leaves
+    only orphan files. A REST catalog deletes the files itself.
 
     Raises as ``Catalog.drop``, and if a manifest cannot be read, before any change; but a catalog
     of folders then still removes the table's folder.
@@ -43,7 +41,7 @@ def drop_table(
         refuse_twins(catalog, table, context)
     if not purge or catalog.kind == "rest":
         catalog.drop(table.identifier, purge=purge)
-        return 0
+        return ""
     found: list[str] = []
     note = ""
     try:
@@ -59,10 +57,8 @@ def drop_table(
     catalog.drop(table.identifier, purge=True)
     if catalog.kind == "directory":  # drop has removed the table's folder
         files = [each for each in files if places.class_of(each) == "named"]
-    left = remove_files(table.storage, files, context, allowed=places.hold)
-    if note:
-        tell(note)
-    return len(files) - len(left)
+    remove_files(table.storage, files, context, allowed=places.hold)
+    return note
 
 
 def _files(table: Table, query: QueryContext) -> Iterator[str]:

@@ -35,19 +35,17 @@ def drop_table(statement: DropTable, services: StatementServices) -> Modified:
         if not statement.if_exists:
             raise
         return Modified(note=f"there is no {name.text}; nothing was done")
-    notes: list[str] = []
-    drop(
+    note = drop(
         catalog,
         table,
         purge=statement.purge,
         delete_below=folders_of(services.query.settings.delete_below),
-        tell=notes.append,
         query=services.query,
     )
     if not statement.purge:
         again = f"('{name.text}', '{table.metadata_location}')"
-        notes.append(f"its files stay: CALL system.register_table{again} brings the table back")
-    return Modified(note="; ".join(notes))
+        note = f"its files stay: CALL system.register_table{again} brings the table back"
+    return Modified(note=note)
 
 
 def rename_table(statement: RenameTable, services: StatementServices) -> Modified:
