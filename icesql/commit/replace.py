@@ -30,6 +30,7 @@ from icesql.iceberg.evolution.schema_rules import check_schema
 from icesql.iceberg.expressions.predicate import ALWAYS_TRUE
 from icesql.iceberg.manifest.data_file import DataFile
 from icesql.iceberg.metadata.changes import updates as u
+from icesql.iceberg.metadata.changes.apply import is_compatible
 from icesql.iceberg.metadata.sort_order import SortOrder
 from icesql.iceberg.metadata.table_metadata import MAIN, TableMetadata
 from icesql.iceberg.new_spec import PartitionRequest, SortRequest, new_sort_order, new_spec
@@ -277,10 +278,6 @@ def _schema_id(base: TableMetadata, schema: Schema) -> int:
 
 def _spec_id(base: TableMetadata, spec: PartitionSpec) -> int:
     for spec_id, known in base.specs.items():
-        if _fields(known) == _fields(spec):
+        if is_compatible(known, spec):
             return spec_id
     return max(base.specs) + 1
-
-
-def _fields(spec: PartitionSpec) -> list[tuple[tuple[int, ...], str, str]]:
-    return [(each.source_ids, each.name, each.transform.lower()) for each in spec.fields]

@@ -17,8 +17,9 @@ from icesql.modify.merge.relation import SEEN, Action, Relation
 from icesql.modify.merge.source import SourceRows
 from icesql.modify.merge.values import Changed, Default, OfSource, Value
 from icesql.modify.rows.assignments import with_fields
-from icesql.modify.rows.changes import RowBatch, by_file, empty_batch
+from icesql.modify.rows.changes import RowBatch, empty_batch
 from icesql.modify.rows.stored_variants import StoredVariants
+from icesql.read.deletes.positions import by_file
 from icesql.write.assignment import Assignment
 from icesql.write.deletion_vectors import as_bitmap
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -11,6 +10,7 @@ import pyarrow as pa
 from msgspec import Struct
 
 from icesql.errors import ProgrammingError
+from icesql.read.deletes.positions import by_file
 from icesql.write.deletion_vectors import as_bitmap
 
 if TYPE_CHECKING:
@@ -95,19 +95,3 @@ def empty_batch(schema: pa.Schema) -> pa.RecordBatch:
 def as_positions(bitmap: BitMap64) -> Positions:
     """The members of a bitmap, ascending."""
     return np.frombuffer(bitmap.to_array(), np.int64) if len(bitmap) else np.empty(0, np.int64)
-
-
-def by_file(files: pa.Array, positions: Positions) -> Iterator[tuple[str, Positions]]:
-    """Group positions by file; the positions of each file keep their order."""
-    encoded: Any = files if pa.types.is_dictionary(files.type) else files.dictionary_encode()
-    codes = encoded.indices.to_numpy(zero_copy_only=False)
-    paths = encoded.dictionary.to_pylist()
-    if len(paths) == 1:
-        yield paths[0], positions
-        return
-    order = np.argsort(codes, kind="stable")
-    bounds = np.searchsorted(codes[order], np.arange(len(paths) + 1))
-    for code, path in enumerate(paths):
-        found = positions[order[bounds[code] : bounds[code + 1]]]
-        if len(found):
-            yield path, found

@@ -16,8 +16,9 @@ from msgspec.structs import replace
 from icesql.iceberg import types as t
 from icesql.iceberg.metadata_columns import POS
 from icesql.iceberg.schema import Schema
-from icesql.modify.rows.changes import Positions, by_file
+from icesql.modify.rows.changes import Positions
 from icesql.read.columns.arrow_schema import arrow_type
+from icesql.read.deletes.positions import by_file
 from icesql.read.task import read_file
 from icesql.write.parquet_schema import with_binary_variants
 

@@ -150,7 +150,7 @@ class PositionDeletes:
             positions = to_numbers(stored)
             if len(positions) and positions.min() < 0:
                 raise CorruptFileError(location, f"a position delete of row {positions.min()}")
-            yield from _by_path(paths, positions)
+            yield from by_file(paths, positions)
 
 
 def stored_columns(
@@ -218,14 +218,17 @@ def _position_files(task: FileScanTask) -> list[DataFile]:
     ]
 
 
-def _by_path(paths: pa.Array, positions: Positions) -> Iterator[tuple[str, Positions]]:
-    encoded: Any = paths.dictionary_encode()
+def by_file(files: pa.Array, positions: Positions) -> Iterator[tuple[str, Positions]]:
+    """Group positions by file; the positions of each file keep their order."""
+    encoded: Any = files if pa.types.is_dictionary(files.type) else files.dictionary_encode()
     codes = to_numbers(encoded.indices)
-    names = encoded.dictionary.to_pylist()
-    if len(names) == 1:
-        yield names[0], positions
+    paths = encoded.dictionary.to_pylist()
+    if len(paths) == 1:
+        yield paths[0], positions
         return
     order = np.argsort(codes, kind="stable")
-    bounds = np.searchsorted(codes[order], np.arange(len(names) + 1))
-    for code, name in enumerate(names):
-        yield name, positions[order[bounds[code] : bounds[code + 1]]]
+    bounds = np.searchsorted(codes[order], np.arange(len(paths) + 1))
+    for code, path in enumerate(paths):
+        found = positions[order[bounds[code] : bounds[code + 1]]]
+        if len(found):
+            yield path, found

@@ -183,7 +183,7 @@ class _Builder:
 
     def _add_spec(self, spec: PartitionSpec) -> None:
         for known in self._parsed_specs():
-            if _compatible(known, spec):
+            if is_compatible(known, spec):
                 self._added["spec"] = known.spec_id
                 return
         self._append("spec", self._specs, "spec-id", spec_json(spec))
@@ -300,7 +300,7 @@ def _with_ids(fields: Any) -> list[Document]:
     return [{"field-id": FIRST_FIELD_ID + n, **each} for n, each in enumerate(listed)]
 
 
-def _compatible(one: PartitionSpec, other: PartitionSpec) -> bool:
+def is_compatible(one: PartitionSpec, other: PartitionSpec) -> bool:
     """Whether two specs have the same fields in the same order, whatever ids these have."""
 
     def fields(spec: PartitionSpec) -> list[tuple[tuple[int, ...], str, str]]:
