@@ -16,7 +16,7 @@ from icesql.commit.manifests.carried import check_carried
 from icesql.commit.manifests.filtering import ManifestFilter
 from icesql.commit.manifests.held import AddedManifests, HeldManifest
 from icesql.commit.manifests.merging import ManifestMerge
-from icesql.commit.manifests.store import ManifestStore
+from icesql.commit.manifests.store import ManifestStore, OwnFiles
 from icesql.commit.snapshots.branches import (
     Staged,
     branch_head,
@@ -38,7 +38,6 @@ from icesql.iceberg.metadata.changes.updates import AddSnapshot, SetSnapshotRef,
 from icesql.iceberg.metadata.snapshot import Snapshot
 from icesql.iceberg.metadata.table_metadata import TableMetadata
 from icesql.storage.new_file import remove_file
-from icesql.storage.uncommitted import Uncommitted
 from icesql.write.locations import partition_path
 
 # Checks other writers' commits since the change was planned, up to the new snapshot's parent.
@@ -65,8 +64,7 @@ class SnapshotOperation:
         # The table's state when the statement read it, for which its files were written.
         self.found = table
         self._query, self._validate, self._plan = query, validate, plan
-        # Manifests and lists that this commit wrote; those not used in the end are deleted.
-        self._own = Uncommitted(table.storage)
+        self._own = OwnFiles(table.storage)
         self._id = new_snapshot_id(table.metadata.snapshots)
         self._store = ManifestStore(table, self._id, self._own, query)
         self._changes, self._added = changes, AddedManifests(changes)
@@ -172,8 +170,7 @@ class SnapshotOperation:
             paths = self._unused_paths(used)
         except StorageError:
             return  # another writer has expired the snapshot; unused files are left as orphans
-        self._own.hand_over([snapshot.manifest_list, *(each.manifest_path for each in used)])
-        self._own.remove(self._own.paths)
+        self._own.keep_only([snapshot.manifest_list, *(each.manifest_path for each in used)])
         for path in paths:
             remove_file(self._own.storage, path)
 
@@ -187,7 +184,7 @@ class SnapshotOperation:
 
     def failed(self) -> None:
         """Delete all files that this commit wrote, and the files to add that it owns."""
-        self._own.remove(self._own.paths)
+        self._own.keep_only(())
         for path in self._ever_added:
             remove_file(self._own.storage, path)
 

@@ -30,11 +30,6 @@ class Uncommitted:
         self._handed_over: set[str] = set()
         self.lost = False
 
-    @property
-    def paths(self) -> tuple[str, ...]:
-        """The files that are neither handed over nor removed."""
-        return tuple(each for each in self._own if each not in self._handed_over)
-
     def take(self, paths: Iterable[str]) -> None:
         """Add files that were written."""
         self._own.update(dict.fromkeys(paths))

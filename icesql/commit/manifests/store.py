@@ -35,9 +35,8 @@ from icesql.iceberg.partitioning import PartitionSpec, partition_types
 from icesql.iceberg.types import IcebergType
 from icesql.scan.manifest_reader import ManifestReader
 from icesql.scan.spec_scan import source_schema
-from icesql.storage.new_file import NewFile
-from icesql.storage.open import is_local
-from icesql.storage.uncommitted import Uncommitted
+from icesql.storage.new_file import NewFile, remove_file
+from icesql.storage.open import Storage, is_local
 
 # Java checks the length of a manifest after this number of entries.
 _CHECKED_EVERY = 250
@@ -51,9 +50,7 @@ class ManifestStore:
     One store is used for all attempts of a commit, so no file name is used twice.
     """
 
-    def __init__(
-        self, table: Table, snapshot_id: int, own: Uncommitted, query: QueryContext
-    ) -> None:
+    def __init__(self, table: Table, snapshot_id: int, own: OwnFiles, query: QueryContext) -> None:
         self.snapshot_id, self._own = snapshot_id, own
         self._reader = ManifestReader(table, query, self._form_of)
         self._unique, self._numbers = str(uuid.uuid4()), count()
@@ -180,7 +177,7 @@ class ManifestStore:
         """Write one manifest with these entries; see ``HeldManifest``."""
         path = f"{self._folder}/{self._unique}-m{next(self._numbers)}.avro"
         data, made = write_manifest(entries, form, path=path, snapshot_id=self.snapshot_id)
-        self._write(path, data)
+        self._own.write(path, data)
         self._bytes_per_entry = max(len(data) / len(entries), 1)
         return HeldManifest(made, tuple(entries), removed)
 
@@ -201,16 +198,8 @@ class ManifestStore:
         """Write a manifest list; its path, its manifests, and the number of row ids it assigns."""
         path = f"{self._folder}/snap-{self.snapshot_id}-{attempt}-{self._unique}.avro"
         data, listed, rows = write_manifest_list([*manifests], header)
-        self._write(path, data)
+        self._own.write(path, data)
         return path, listed, rows
-
-    def _write(self, path: str, data: bytes) -> None:
-        """Write a file of the table. Raises OperationalError, also if the name is taken."""
-        with NewFile(self._own.storage, path) as file:
-            if not is_local(path):
-                self._own.take([path])  # a failed write to a store may leave a partial file
-            file.write(data)
-        self._own.take([path])
 
 
 def existing_entries(manifest: ManifestFile, entries: ManifestEntries) -> list[ManifestEntry]:
@@ -223,6 +212,41 @@ def _is_whole(manifest: ManifestFile, version: int) -> bool:
     """True if a manifest list of this format version stores all known fields of a manifest."""
     has_row_ids = manifest.first_row_id is not None
     return manifest.added_snapshot_id is not None and (version > 2 or not has_row_ids)
+
+
+# The files that one commit writes over all its attempts, and which of them are still needed.
+
+
+class OwnFiles:
+    """Manifests and lists that this commit wrote; deletes those that are not used in the end."""
+
+    def __init__(self, storage: Storage) -> None:
+        self.storage = storage
+        self._written: set[str] = set()
+
+    def write(self, path: str, data: bytes) -> None:
+        """Write a file of the table. Raises OperationalError."""
+        file = NewFile(self.storage, path)  # raises if the name is taken
+        # Recorded before writing: a failed write to a store may leave a partial file.
+        self._written.add(path)
+        try:
+            with file:
+                file.write(data)
+        except BaseException:
+            if is_local(path):
+                self._written.discard(path)  # a failed local write leaves no file of this name
+            raise
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """Written paths of which it is still open whether they are used."""
+        return tuple(sorted(self._written))
+
+    def keep_only(self, used: Iterable[str]) -> None:
+        """Delete written files that are not in ``used``; a failed deletion leaves an orphan."""
+        for path in self._written.difference(used):
+            remove_file(self.storage, path)
+        self._written.clear()
 
 
 # The table properties that control how manifests are written.
