@@ -118,7 +118,8 @@ def _fit(
             case "snapshot" if not isinstance(value, str):
                 return str(_long(value))
             case kind:
-                return _READERS.get(kind, _text)(value)
+                read: Callable[[Any], Any] = _READERS.get(kind, _text)
+                return read(value)
     except _Unfit as unfit:
         kind = shown_kind(parameter.kind)
         shown = str(unfit) or _shown(value)
