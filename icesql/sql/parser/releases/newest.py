@@ -71,7 +71,7 @@ def _not_like(tokens: list[Token]) -> list[Token]:
 def _found(sql: str, *kinds: type[exp.Expr]) -> exp.Expr:
     """Return the first node of a kind that this release reads in a text."""
     (tree,) = Dialect().parse(sql)
-    return next(tree.find_all(*kinds)) if tree is not None else exp.Null()
+    return (tree and tree.find(*kinds)) or exp.Null()
 
 
 @functools.cache
