@@ -405,7 +405,7 @@ class SearchPath:
     def _candidates(
         self, parts: Identifier, view: PlaceOfView | None
     ) -> Iterator[tuple[str | None, Catalog, Identifier]]:
-        """What a name may mean, the likeliest first: a catalog, and the identifier there.
+        """The meanings of a name, the likeliest first: a catalog, and the identifier there.
 
         The catalog's name comes first, None for the connection's own.
         """

@@ -484,7 +484,7 @@ class Storage:
     def open(self, path: str, length: int | None = None) -> BinaryIO:
         """The file as a seekable binary stream; close it.
 
-        A store is not asked for a ``length`` that is in metadata.
+        No store is requested for a ``length`` that metadata has.
         """
         location = self.location(path)
         if is_local(location):
