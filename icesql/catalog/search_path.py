@@ -109,14 +109,17 @@ class SearchPath:
             raise InterfaceError("the connection is closed")
         if not self._opened:
             made = self._open_catalog(self._cache)
-            with self._lock:
-                # An abandoned query may get here late, after another thread opened or closed it.
-                is_late = self._opened
-                if not is_late:
-                    self._catalog, self._opened = made, True
-            if is_late and made is not None:
+            # An abandoned query may get here late, after another thread opened or closed it.
+            if not self._take(made) and made is not None:
                 made.close()
         return self._catalog
+
+    def _take(self, made: Catalog | None) -> bool:
+        with self._lock:
+            if self._opened:
+                return False
+            self._catalog, self._opened = made, True
+            return True
 
     @property
     def storage_properties(self) -> list[Mapping[str, Any]]:

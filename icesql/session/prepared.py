@@ -133,13 +133,11 @@ class PreparedStatements:
             seconds = time.perf_counter() - started
             return [replace(each, planning_seconds=seconds) for each in known]
         plans = [plan(scan, query) for scan in scans]
-        # A statement that was dropped meanwhile stays dropped.
-        if (
-            prepared is not None
-            and prepared.keep_plans(plans)
-            and self._statements.get(prepared.sql) is prepared
-        ):
-            self._statements.put(prepared.sql, prepared, prepared.size)
+        if prepared is not None and prepared.keep_plans(plans):
+            kept: PreparedStatement | None = self._statements.get(prepared.sql)
+            # A statement that was dropped meanwhile stays dropped.
+            if kept is prepared:
+                self._statements.put(prepared.sql, prepared, prepared.size)
         return plans
 
     def __len__(self) -> int:

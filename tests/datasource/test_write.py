@@ -13,6 +13,7 @@ import pytest
 import icesql
 from icesql.datasource import write
 from icesql.datasource.last_line import ReadError
+from icesql.engine.spark.worker import pack
 from tests.spark.conftest import needs
 
 pytestmark = needs("4.0", why="Python data sources")
@@ -197,7 +198,6 @@ def planned(lake: Lake, table: str, **options: Any) -> Any:
     from pyspark.sql.types import LongType, StructField, StructType
 
     from icesql.datasource.source import _data_source, _facts
-    from icesql.engine.spark.worker import pack
 
     made = _data_source(lambda: None, {"warehouse": str(lake.folder)}, pack(_facts(lake.session)))
     source = made({"path": f"s.{table}", **options})
@@ -296,7 +296,7 @@ def test_a_batch_after_one_of_unknown_number_is_refused(
     plan = write.unpack(writer._plan)
     options = write.replace(plan.options, properties={write._APP: "app", **epoch})
     written = writer.write(rows(1)).report
-    write.commit_rows(write.pack(write.replace(plan, options=options)), [written])
+    write.commit_rows(pack(write.replace(plan, options=options)), [written])
     again = planned(lake, table, **{"txn-app-id": "app"})
     with pytest.raises(ReadError) as refused:
         again.commit([again.write(rows(2))], 3)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from icesql.catalog.client_errors import is_missing
 from icesql.catalog.properties import of_storage
@@ -34,6 +34,9 @@ from icesql.iceberg.metadata.changes.updates import (
 from icesql.storage.cache import BoundedCache
 from icesql.storage.open import Storage, is_local, local_spellings
 
+if TYPE_CHECKING:
+    from pyiceberg.catalog import Catalog as ForeignCatalog
+
 # For the other kinds icesql has no atomic commit.
 _WRITTEN: Final = ("sql", "glue")
 # PyIceberg imports the class that this property names, which chooses metadata locations.
@@ -48,7 +51,7 @@ class PyIcebergChanges:
 
     cache: BoundedCache | None
     kind: str
-    _foreign: Any
+    _foreign: ForeignCatalog
     _calling: Callable[[], AbstractContextManager[None]]
 
     def swap(
@@ -81,7 +84,8 @@ class PyIcebergChanges:
 
     def place_new(self, identifier: Sequence[str], change: TableChange) -> Place:
         """As ``Catalog.place_new``, in databases."""
-        name, foreign = ".".join(identifier), self._foreign
+        foreign: Any = self._foreign
+        name = ".".join(identifier)
         *above, last = identifier
         with self._calling():
             self._refuse(f"a new table {name}")
