@@ -246,7 +246,11 @@ class SparkResult(Result):
         """Batches that the worker computes, until the result is closed."""
         opened = self._open
         opened.stream = batches
-        while (batch := self._run(lambda: opened.stream and next(opened.stream, None))) is not None:
+
+        def following() -> pa.RecordBatch | None:
+            return None if opened.stream is None else next(opened.stream, None)
+
+        while (batch := self._run(following)) is not None:
             yield batch
 
     def data_frame(self, session: Any) -> Any:

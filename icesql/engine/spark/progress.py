@@ -25,6 +25,11 @@ _SETTLE_SECONDS: Final = 0.5
 _CANCEL_PAUSES: Final = (0.0, 0.1, 0.2, 0.4, 0.8)
 
 
+def _gone() -> tuple[type[BaseException], ...]:
+    # A closed gRPC channel raises ValueError.
+    return (*spark_exceptions(), ValueError)
+
+
 class Stage(Struct, frozen=True):
     """Spark's counts of a stage."""
 
@@ -79,7 +84,7 @@ class SparkJobs:
             time.sleep(pause)
             try:
                 self._tell()
-            except (*spark_exceptions(), ValueError):  # of a gRPC channel that is closed
+            except _gone():
                 # Spark has ended: there is nothing to stop.
                 return
             finally:

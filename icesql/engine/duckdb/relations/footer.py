@@ -25,6 +25,7 @@ _QUERY: Final = (
 class Element(Struct, frozen=True):
     """One node of a Parquet schema; ``physical`` is None for groups, strings are DuckDB's."""
 
+    children: tuple[Element, ...]
     name: str
     physical: str | None
     length: int | None
@@ -34,7 +35,6 @@ class Element(Struct, frozen=True):
     field_id: int | None
     scale: int | None
     precision: int | None
-    children: tuple[Element, ...] = ()
 
 
 class Footer(Struct, frozen=True, dict=True):
@@ -183,6 +183,6 @@ def _tree(rows: Sequence[tuple[Any, ...]]) -> tuple[Element, ...]:
         nonlocal position
         *facts, count = rows[position]
         position += 1
-        return Element(*facts, tuple(build() for _ in range(count or 0)))
+        return Element(tuple(build() for _ in range(count or 0)), *facts)
 
     return build().children if rows else ()
