@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from icesql.errors import DataError
 
@@ -75,7 +75,6 @@ def polars_frame(table: pa.Table, columns: Sequence[ResultColumn]) -> polars.Dat
     import polars
 
     try:
-        frame: Any = polars.from_arrow(_with_short_sums(table, columns))
-        return frame
+        return cast("polars.DataFrame", polars.from_arrow(_with_short_sums(table, columns)))
     except Exception as error:  # Polars' errors have no common base class
         raise _no_equal("Polars", error) from error
