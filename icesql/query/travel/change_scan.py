@@ -38,6 +38,7 @@ def change_scan(
     last = end.snapshot
     if not wanted.includes_end and not isinstance(wanted.end, AsOf | AtTime | None):
         last = _parent(table, last)
+    commits: tuple[Commit, ...]
     if wanted.direct:
         first = select_snapshot(table, at_instant(wanted.start, query), query)
         same = first.snapshot and last and first.snapshot.snapshot_id == last.snapshot_id
