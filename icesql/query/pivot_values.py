@@ -87,4 +87,10 @@ def _read(query: Query, text: str, sources: Sources, given: tuple[Any, int], fil
     sources = replace(sources, pieces=tuple(pieces), under=query.sources)
     with sources.placing():
         made = parse_expanded(text, dialect=None, given=given, shown={}, files=files)
-    return replace(made, about=query.about, sources=sources, notes=query.notes)
+    return replace(
+        made,
+        about=query.about,
+        sources=sources,
+        notes=query.notes,
+        for_explain=query.for_explain,
+    )

@@ -199,7 +199,12 @@ def expand(query: Query, find: Find, dialect: str | None, *, files: bool) -> Que
         )
     references = tuple(work.placed(each, sources) for each in made.references)
     return replace(
-        made, references=references, about=query.about, sources=sources, notes=query.notes
+        made,
+        references=references,
+        about=query.about,
+        sources=sources,
+        notes=query.notes,
+        for_explain=query.for_explain,
     )
 
 
