@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import importlib
 import os
 import sys
 import threading
@@ -10,7 +11,6 @@ import time
 import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
 
 from icesql.context import QueryContext
@@ -352,7 +352,7 @@ class Cursor:
 
     def _frame(self, library: str, make: Callable[[pa.Table, Sequence[ResultColumn]], T]) -> T:
         try:
-            import_module(library)  # before rows are read, which can be fetched otherwise
+            importlib.import_module(library)  # before rows are read, which can be fetched otherwise
         except ImportError as error:
             raise MissingExtraError(library, extra=library) from error
         with self._at_work():

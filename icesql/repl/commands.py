@@ -184,7 +184,7 @@ def statement_of(command: Command) -> str | None:
             until = "" if last is None else f" TO VERSION {last}"
             return f"SELECT * FROM {table} CHANGES FROM VERSION {first}{until}"
         case _:
-            return COMMANDS[command.name].sql.format(command.argument) or None
+            return COMMANDS[command.name].sql.replace("{}", command.argument or "") or None
 
 
 def _versions(name: str, argument: str) -> tuple[str, str, str | None]:

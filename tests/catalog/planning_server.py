@@ -109,7 +109,7 @@ class PlanningServer(Server):
         if "filter" in asked:
             predicate = parse_predicate(asked["filter"], schema)
         wanted = asked.get("select", [each.name for each in schema.fields])
-        chosen = [schema.find_column(name, case_sensitive=True) for name in wanted]
+        chosen = [schema.find_column(name) for name in wanted]
         projection = Schema(tuple(each for each in chosen if each is not None))
         assert len(projection.fields) == len(chosen)
         scan = TableScan(table, snapshot, schema, projection, predicate)

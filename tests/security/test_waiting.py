@@ -130,6 +130,7 @@ def test_a_time_limit_ends_the_wait_for_metadata_of_a_store(
     text = newest.read_text().replace("file://", "s3://there")
     copy = newest.with_name("copy.metadata.json")
     monkeypatch.setattr(RemoteFiles, "read", read)
+    monkeypatch.setattr(RemoteFiles, "read_whole", lambda self, uri, most: read(self, uri, 0, None))
     from icesql.storage.open import Storage
 
     real = Storage.location

@@ -226,12 +226,12 @@ def _modes(table: Table, leaves: Sequence[FileField]) -> dict[int, MetricsMode]:
     return modes
 
 
-def _same_bytes(stored: pa.DataType, wanted: pa.DataType) -> bool:
+def _same_bytes(given: pa.DataType, wanted: pa.DataType) -> bool:
     """True if statistics of one type are in the units of the other."""
     for same, unit in _UNITS:
-        if same(stored) and same(wanted):
-            return not unit or bool(getattr(stored, unit) == getattr(wanted, unit))
-    return bool(stored == wanted)
+        if same(given) and same(wanted):
+            return not unit or bool(getattr(given, unit) == getattr(wanted, unit))
+    return bool(given == wanted)
 
 
 def _is_text(type: pa.DataType) -> bool:

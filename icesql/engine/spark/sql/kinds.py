@@ -11,8 +11,8 @@ from sqlglot import exp
 from icesql.errors import UnsupportedSqlError
 
 T = exp.DataType.Type
-Rewrite = Callable[[Any], exp.Expr]
-Rewrites = dict[type[exp.Expr], Rewrite]
+Rewrite = Callable[[Any], "exp.Expr"]
+Rewrites = dict["type[exp.Expr]", Rewrite]
 
 _KINDS: Final[dict[Any, str]] = {
     **dict.fromkeys(
