@@ -42,7 +42,7 @@ def create_view(statement: CreateStoredView, services: StatementServices) -> Mod
     if old is not None and statement.if_not_exists:
         return Modified(note=f"{statement.view.text} already exists; nothing was done")
     if old is None and statement.alters:
-        raise _missing(statement.view)
+        return _missing(statement.view, statement.lenient)
     if old is not None and not statement.or_replace:
         raise CatalogError(f"there is a view {statement.view.text} already")
     _check_sources(statement, old, services)
@@ -63,7 +63,7 @@ def alter_view(statement: AlterStoredView, services: StatementServices) -> Modif
     """
     catalog, _, old = _found(statement.view, "ALTER VIEW", services)
     if old is None:
-        raise _missing(statement.view)
+        return _missing(statement.view, statement.lenient)
     if statement.new is None:
         own, unset = old.metadata.properties, statement.unset
         there = properties_to_unset(own, unset, "view", if_exists=statement.if_exists)
@@ -87,8 +87,10 @@ def _found(
     return catalog, identifier, held.load_view(identifier)
 
 
-def _missing(view: TableName) -> ProgrammingError:
-    return ProgrammingError(f"there is no view {view.text}")
+def _missing(view: TableName, if_exists: bool) -> Modified:
+    if if_exists:
+        return Modified(note=f"there is no view {view.text}; nothing was done")
+    raise ProgrammingError(f"there is no view {view.text}")
 
 
 def drop_stored_view(statement: DropStoredView, services: StatementServices) -> Modified:
@@ -96,9 +98,7 @@ def drop_stored_view(statement: DropStoredView, services: StatementServices) -> 
     name = statement.view.text
     found = services.query.wait_for(lambda: services.state.names.open_view(statement.view.parts))
     if found is None:
-        if statement.if_exists:
-            return Modified(note=f"there is no view {name}; nothing was done")
-        raise _missing(statement.view)
+        return _missing(statement.view, statement.if_exists)
     catalog, _ = new_place(services.state.names, statement.view.parts)
     gone = view_changes(catalog, "DROP VIEW").drop_view(catalog, found[0].identifier)
     if not gone and not statement.if_exists:

@@ -14,7 +14,7 @@ class CreateStoredView(Write, frozen=True):
     """CREATE VIEW: ``text`` is its SQL; ``query`` returns its columns and no rows.
 
     ``columns`` are new names with their comments, () without a list. ``alters``: ALTER VIEW … AS,
-    of an existing view.
+    of an existing view; ``lenient``: or of none, IF EXISTS.
     """
 
     view: TableName
@@ -25,12 +25,13 @@ class CreateStoredView(Write, frozen=True):
     if_not_exists: bool = False
     or_replace: bool = False
     alters: bool = False
+    lenient: bool = False
 
 
 class AlterStoredView(Write, frozen=True):
     """ALTER VIEW: rename it, or set and remove properties.
 
-    ``if_exists``: properties to be removed may be missing.
+    ``if_exists``: properties to be removed may be missing; ``lenient``: the view may be.
     """
 
     view: TableName
@@ -38,6 +39,7 @@ class AlterStoredView(Write, frozen=True):
     set: tuple[tuple[str, str], ...] = ()
     unset: tuple[str, ...] = ()
     if_exists: bool = False
+    lenient: bool = False
 
 
 class DropStoredView(Write, frozen=True):
@@ -90,17 +92,18 @@ def _query(words: TokenCursor) -> tuple[str, Query]:
 
 def read_alter_view(words: TokenCursor) -> Write:
     """Read the statement after ALTER VIEW."""
+    lenient = words.skip("IF EXISTS")
     view = read_name(words, "a view")
     if words.skip("AS"):
         text, query = _query(words)
-        return CreateStoredView(view, text, query, or_replace=True, alters=True)
+        return CreateStoredView(view, text, query, or_replace=True, alters=True, lenient=lenient)
     if words.skip("RENAME TO"):
-        found = AlterStoredView(view, new=words.name("a view"))
+        found = AlterStoredView(view, new=words.name("a view"), lenient=lenient)
     elif words.skip("SET TBLPROPERTIES"):
-        found = AlterStoredView(view, set=read_properties(words))
+        found = AlterStoredView(view, set=read_properties(words), lenient=lenient)
     elif words.skip("UNSET TBLPROPERTIES"):
         exists = words.skip("IF EXISTS")
-        found = AlterStoredView(view, unset=read_keys(words), if_exists=exists)
+        found = AlterStoredView(view, unset=read_keys(words), if_exists=exists, lenient=lenient)
     elif words.peek() == "WITH":
         raise unsupported(f"WITH {words.peek(1)} of a view", words.here, "leave it out")
     else:
