@@ -433,11 +433,12 @@ class Storage:
             else:
                 data = files.read_whole(location, most)
         else:
-            buffering = 0 if length is None else -1
+            buffering = 0 if length is None and most is None else -1
             with storage_errors(location), open(location, "rb", buffering=buffering) as file:
-                if most is not None:
-                    check_size(location, os.fstat(file.fileno()).st_size, most)
                 count = -1 if length is None else length
+                if most is not None:  # a device has no size, and no end
+                    count = os.fstat(file.fileno()).st_size
+                    check_size(location, count, most)
                 if count > _UNASKED:
                     # The length comes from a manifest; allocate only what the file has.
                     count = max(min(count, os.fstat(file.fileno()).st_size - offset), 0)

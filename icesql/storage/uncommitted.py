@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Iterable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Self
 
-from icesql.context import QueryContext
 from icesql.errors import InternalError
-from icesql.storage.listing import list_files
 from icesql.storage.new_file import remove_file
+from icesql.storage.open import is_local, local_spellings
 
 if TYPE_CHECKING:
     from icesql.storage.open import Storage
@@ -70,6 +70,17 @@ def _remove_leftovers(storage: Storage, folder: str, mark: str, kept: Collection
     """
     # Each store has its own errors.
     with suppress(Exception):
-        for each in list_files(storage, folder, QueryContext()):
-            if mark in each.names[-1] and each.names[-1] not in kept:
-                remove_file(storage, each.path)
+        storage.check(folder)
+        if is_local(folder):
+            for place, _, names in os.walk(local_spellings(folder)[0]):
+                for name in names:
+                    if mark in name and name not in kept:
+                        with suppress(OSError):
+                            os.unlink(os.path.join(place, name))
+            return
+        from pyarrow.fs import FileSelector
+
+        files, inner = storage.remote_files().filesystem(folder)
+        for each in files.get_file_info(FileSelector(inner, recursive=True, allow_not_found=True)):
+            if mark in each.base_name and each.base_name not in kept:
+                files.delete_file(each.path)

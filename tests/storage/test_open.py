@@ -38,6 +38,10 @@ def test_all_ways_to_a_file_go_through_reroot(moved: tuple[Storage, str]) -> Non
         assert file.read(2) == bytes([50, 51])
 
 
+def test_a_limit_holds_for_a_device_without_a_size() -> None:
+    assert Storage({}).read("/dev/zero", most=1000) == b""
+
+
 def test_a_file_that_ends_too_early_is_corrupt_at_its_end(moved: tuple[Storage, str]) -> None:
     storage, local = moved
     with pytest.raises(CorruptFileError) as caught:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -54,6 +55,24 @@ def test_files_that_nobody_reported(tmp_path: Path, ending: str, stays: list[str
     except KeyError:
         pass
     assert left(tmp_path) == stays
+
+
+def test_one_file_that_cannot_be_removed_keeps_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made(tmp_path, "1-m-a", "2-m-b", "3-m-c")
+    (tmp_path / "4-m-d").symlink_to("nowhere")
+    unlink = os.unlink
+
+    def refuse(path: str) -> None:
+        if path.endswith("-b"):
+            raise PermissionError(path)
+        unlink(path)
+
+    monkeypatch.setattr(os, "unlink", refuse)
+    with Uncommitted(Storage(), str(tmp_path), "-m-") as new:
+        new.lost = True
+    assert left(tmp_path) == ["2-m-b"]
 
 
 @pytest.mark.parametrize("path", ["/w/1-m-1", "/w/1-x-1", "/v/1-m-2"])

@@ -113,6 +113,7 @@ class Received(NamedTuple):
 # Connections are worth keeping: a table is loaded anew for each statement.
 _MOST_CLIENTS: Final = 32
 _clients: Final = BoundedCache(_MOST_CLIENTS)
+_making: Final = threading.Lock()  # of a client by one thread
 _OF_STORES: Final = ("s3.", "client.", "gcs.", "adls.")
 
 
@@ -123,11 +124,12 @@ def shared_client(scheme: str, authority: str, properties: Mapping[str, str]) ->
     """
     own = {name: str(value) for name, value in properties.items() if name.startswith(_OF_STORES)}
     key = os.getpid(), scheme, authority, tuple(sorted(own.items()))
-    client: StoreClient | None = _clients.get(key)
-    if client is None and (store := make_store(scheme, authority, own)) is not None:
-        client = StoreClient(store, own)
-        _clients.put(key, client, 1)
-    return client
+    with _making:
+        client: StoreClient | None = _clients.get(key)
+        if client is None and (store := make_store(scheme, authority, own)) is not None:
+            client = StoreClient(store, own)
+            _clients.put(key, client, 1)
+        return client
 
 
 class StoreFailed(Exception):
