@@ -124,7 +124,7 @@ class Assignment(Struct, frozen=True):
         value = field.written_default
         if value is None and field.required and count:
             raise IntegrityError(
-                f'column "{field.name}" is required and the statement gives it no value'
+                f'column "{field.name}" is required and the statement gives it no value, or NULL'
             )
         (stored,) = stored_fields((field,))
         return constant_array(value, stored.type, count)

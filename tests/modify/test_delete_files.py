@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -52,3 +53,18 @@ def test_no_data_file_is_opened(
     assert con.execute(f"SELECT count(*) FROM s.t WHERE {condition}").fetchone() == (0,)
     told = con.execute("SELECT operation FROM s.t.snapshots").fetchall()
     assert told == [("append",), ("delete",)][: 1 + (count > 0)]
+
+
+def test_a_deletion_of_whole_files_reads_no_mode(tmp_path: Path) -> None:
+    """Only rows that are deleted in files that stay have a mode; others' tables may have any."""
+    with icesql.connect(warehouse=tmp_path) as con:
+        con.execute("CREATE SCHEMA s")
+        con.execute("CREATE TABLE s.t (p INT) PARTITIONED BY (p)")
+        con.execute("INSERT INTO s.t VALUES (1), (2)")
+        newest = max(tmp_path.rglob("*.metadata.json"))
+        document = json.loads(newest.read_text())
+        document["properties"]["write.delete.mode"] = "another"
+        newest.write_text(json.dumps(document))
+    with icesql.connect(warehouse=tmp_path) as con:
+        con.execute("DELETE FROM s.t WHERE p = 1")
+        assert con.execute("FROM s.t").fetchall() == [(2,)]

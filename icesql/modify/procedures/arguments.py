@@ -113,8 +113,8 @@ def _fit(
         match parameter.kind:
             case "timestamp":
                 return _instant(value, zone, now_ms)
-            case "table" | "place" if not isinstance(value, str):
-                return value  # a name that is written as one
+            case "table" | "place" if isinstance(value, TableName):
+                return value
             case "snapshot" if not isinstance(value, str):
                 return str(_long(value))
             case kind:

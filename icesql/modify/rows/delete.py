@@ -10,13 +10,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from icesql.commit.delete_where import commit_delete_where
+from icesql.commit.rows import commit_overwrite
 from icesql.commit.snapshots.branches import Branch, start_of
 from icesql.context import QueryContext
 from icesql.iceberg.expressions.predicate import ALWAYS_TRUE
 from icesql.maintain.live_rows import live_rows
 from icesql.modify.modified import Modified
 from icesql.modify.rows.changes import NewRows, RowBatch
-from icesql.modify.rows.commit import commit_files
 from icesql.modify.rows.target import row_target
 from icesql.modify.services import StatementServices
 from icesql.modify.targets import find_target, target_of
@@ -26,7 +26,6 @@ from icesql.scan.table_scan import TableScan
 from icesql.sql.trees import exp
 from icesql.sql.writes.statements import Delete
 from icesql.storage.new_file import check_writable
-from icesql.write.written import Written
 
 if TYPE_CHECKING:
     from icesql.catalog.table import Catalog, Table
@@ -98,8 +97,18 @@ def _delete_files(
     tasks = tuple(replace(each, residual=ALWAYS_TRUE) for each in found.files)
     count = live_rows(tasks, found.context, services.query)
     vectors = [each for task in tasks for each in task.deletes if each.is_deletion_vector]
-    removed = (*(task.data_file for task in tasks), *vectors)
-    return commit_files(target, Written(removed=removed, gone=count), services).modified(count)
+    done = commit_overwrite(
+        catalog,
+        scan.table,
+        removed=[*(task.data_file for task in tasks), *vectors],
+        start_id=target.start_id,
+        row_filter=target.row_filter,
+        isolation=target.isolation,
+        branch=branch,
+        rows=-count,
+        query=services.query,
+    )
+    return Modified(count, snapshot_id=done.snapshot_id)
 
 
 def _delete_all(
