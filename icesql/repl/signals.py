@@ -55,6 +55,8 @@ def unwind_between_callbacks(running: Callable[[], AbstractEventLoop | None]) ->
             signal.signal(number, signal.SIG_DFL)
             loop.call_soon_threadsafe(_raise, Signalled(number))
 
+    if threading.current_thread() is not threading.main_thread():
+        return
     for number in signal.valid_signals():
         if signal.getsignal(number) is _unwind:
             signal.signal(number, unwind)

@@ -236,3 +236,19 @@ except BaseException as error:
     )
     expected = "KeyboardInterrupt" if name == "SIGINT" else "Signalled"
     assert (done.stdout.strip(), done.stderr) == (expected, "")
+
+
+def test_a_shell_of_another_thread_sets_no_handlers() -> None:
+    """Only the main thread can."""
+    script = """
+import threading
+from icesql.repl.signals import unwind_between_callbacks, unwind_on_signals
+unwind_on_signals()
+thread = threading.Thread(target=unwind_between_callbacks, args=(lambda: None,))
+thread.start()
+thread.join()
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, timeout=50
+    )
+    assert (done.returncode, done.stderr) == (0, "")
