@@ -79,12 +79,14 @@ def _give(node: exp.Expr, clause: exp.Version) -> None:
         owner = owner.parent
     if isinstance(owner, exp.Dot):
         owner = owner.parent
-    if isinstance(owner, exp.Table):
+    if isinstance(owner, exp.Table) and all(node is not each for each in owner.parts[:-1]):
         if owner.args.get("version") is not None:
             raise unsupported(TWO, start)
         owner.set("version", clause)
         return
-    raise _misplaced_on(type(owner).__name__.upper(), start)
+    raise _misplaced_on(
+        "" if isinstance(owner, exp.Select) else type(owner).__name__.upper(), start
+    )
 
 
 _KINDS: Final = {

@@ -34,6 +34,7 @@ from icesql.sql.show_statements.in_from import PREFIX
 from icesql.sql.statement_words import QUERY_WORDS
 from icesql.sql.trees import exp
 
+_SAMPLES: Final = ("TABLESAMPLE", "SAMPLE", "REPEATABLE", "BERNOULLI", "SYSTEM", "RESERVOIR")
 _BEFORE_TABLES: Final = ("FROM", "JOIN", ",")
 
 
@@ -281,10 +282,12 @@ class TravelCutter(TokenCursor):
 
     def _put(self, clause: exp.Version, start: int) -> None:
         place = len(self.kept) - 1
-        if self.kept[place].word == ")":
-            place = max(before(self.kept, place, ("(",)) - 1, -1)
+        ends_in_brackets = self.kept[place].word == ")"
+        place = self._before_brackets(place)
+        while ends_in_brackets and place >= 0 and self.kept[place].word in _SAMPLES:
+            place = self._before_brackets(place - 1)
         name = self.kept[place]
-        if place < 0 or not is_name(name):  # parentheses without an alias
+        if ends_in_brackets and (place < 0 or not is_name(name)):  # parentheses without an alias
             in_from = name.word in (*_BEFORE_TABLES, "LATERAL")
             clause.meta["inside"] = self.kept[place + 2].word if in_from else ""
             self.clauses[~start] = clause  # no name has this offset
@@ -294,6 +297,12 @@ class TravelCutter(TokenCursor):
         if name.word == "CHANGES":
             raise unsupported("CHANGES (…)", name)
         self.clauses[name.start] = clause
+
+    def _before_brackets(self, place: int) -> int:
+        """Return the place before the brackets that end at ``place``, -1 for none, or ``place``."""
+        if self.kept[place].word != ")":
+            return place
+        return max(before(self.kept, place, ("(",)) - 1, -1)
 
 
 # A query as a version or a time: ``TIMESTAMP AS OF (SELECT max(…) FROM …)``.
