@@ -114,10 +114,9 @@ def _field(each: Expression, resolve: Resolve) -> t.NestedField | None:
     """The field of an input or of a struct access to one, else None."""
     if each.name == "input":
         return resolve(each.value)
-    match each.arguments:
-        case (struct, child) if each.name == "array_extract" and child.text is not None:
-            return child_of(_field(struct, resolve), child.text)
-    return None
+    if each.name != "array_extract" or each.arguments[1].text is None:
+        return None
+    return child_of(_field(each.arguments[0], resolve), each.arguments[1].text)
 
 
 def _clock(name: str, query: QueryContext) -> Expression:

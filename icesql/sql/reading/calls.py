@@ -61,8 +61,8 @@ _CONCATENATING: Final = frozenset({"string_agg", "listagg", "group_concat"})
 _WITHIN_GROUP: Final[dict[str, type[exp.Expr]]] = {
     "quantile_cont": exp.PercentileCont, "quantile_disc": exp.PercentileDisc, "mode": exp.Mode,
 }  # fmt: skip
-# Names for which sqlglot's builders make another function than DuckDB's.
-_NO_BUILDER: Final = frozenset({"apply", "char"})
+# Names for which sqlglot's builders make another function than DuckDB's, or no function.
+_NO_BUILDER: Final = frozenset({"and", "apply", "case", "cast", "char", "exists", "or", "try_cast"})
 _DIALECT: Final = DuckDB()
 _FRAMES: Final = ("ROWS", "RANGE", "GROUPS")
 _DEFAULT_FRAME: Final = ("UNBOUNDED_PRECEDING", "CURRENT_ROW_RANGE", "NO_OTHER")
@@ -406,7 +406,7 @@ def _built(build: Any, given: list[exp.Expr]) -> exp.Expr | None:
         made = build(given, dialect=_DIALECT) if _takes_dialect(build) else build(given)
     except (TypeError, ValueError, IndexError, AttributeError):
         return None
-    if made is None:
+    if made is None or (not given and made.error_messages()):
         return None
     return made if all(_holds(made, each, given) for each in given) else None
 

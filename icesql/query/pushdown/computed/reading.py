@@ -43,6 +43,19 @@ _OPERATORS: Final = {
     "ARRAY_SLICE": "array_slice",
     "STRUCT_EXTRACT": "array_extract",
 }
+# Names of expressions that are no functions; a call of one that has such a name is another thing.
+_NO_FUNCTIONS: Final = frozenset(
+    {*_COMPARISONS.values(), "not", "is null", "is not null", "in", "and", "or", "between", "case",
+     "cast", "try_cast", "literal", "input", "opaque", "clock", "list"}
+)  # fmt: skip
+# How many arguments functions have where others read them by their places; the engine refuses
+# other numbers.
+_COUNTS: Final = {
+    **dict.fromkeys(("lower", "upper"), (1,)),
+    **dict.fromkeys(("+", "-"), (1, 2)),
+    **dict.fromkeys(("*", "/", "~~", "!~~", "left", "starts_with", "array_extract"), (2,)),
+    **dict.fromkeys(("substr", "substring"), (2, 3)),
+}
 _LITERALS: Final = ("INTEGER", "NUMERIC", "STRING", "BOOLEAN", "NULL")
 # The clauses that a SELECT of one list has not.
 _CLAUSES: Final = ("where_clause", "modifiers", "sample", "group_sets", "having", "qualify")
@@ -210,13 +223,15 @@ class _Converter:
     def _function(self, found: Node) -> Expression:
         name = str(found["function_name"]).lower()
         given = _plain_arguments(found)
-        if given is None:
+        if given is None or name in _NO_FUNCTIONS:
             return OPAQUE
         if name in SESSION_CALLS or name == GETVARIABLE:
             return self._at(found, ()) or OPAQUE
         if not given and is_clock(name):
             return Expression("clock", (), name)
         arguments = tuple(map(self.read, given))
+        if len(arguments) not in _COUNTS.get(name, (len(arguments),)):
+            return OPAQUE
         if name == "if" and len(arguments) == 3:
             return Expression("case", arguments)
         return Expression(name, arguments)

@@ -83,7 +83,7 @@ def simpler(condition: Expression, *, negated: bool = False) -> Expression:
             return _is(condition, negated=negated)
         case "is distinct from" if not negated:
             return _is_not(condition)
-        case "~~" if _folds(parts[0]) and parts[1].text is not None:
+        case "~~" if parts[0].name in ("lower", "upper") and parts[1].text is not None:
             (inner,), text = parts[0].arguments, parts[1].text
             prefix = before_any(text, WILDCARDS)
             found = folded_prefixes(parts[0].name, inner, prefix, whole=prefix == text)
@@ -94,10 +94,6 @@ def simpler(condition: Expression, *, negated: bool = False) -> Expression:
             return _compared(name, *parts)
         case _:
             return _kept(condition, negated=True) if negated else _function(condition)
-
-
-def _folds(side: Expression) -> bool:
-    return side.name in ("lower", "upper") and len(side.arguments) == 1
 
 
 def _forms(side: Expression) -> int:
