@@ -22,7 +22,7 @@ file that calls the foreign code, with ``raise … from``, according to the oper
 from __future__ import annotations
 
 import builtins
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, ClassVar, Final
 
@@ -103,8 +103,9 @@ class _InSql(Error):
     line and the column, which count from 1. Both are None when unknown.
     """
 
-    offset: int | None
-    position: tuple[int, int] | None
+    def __init__(self, offset: int | None = None, position: tuple[int, int] | None = None) -> None:
+        self.offset, self.position = offset, position
+        super().__init__(self._message())
 
     # Other errors are assigned a line; here it comes from the position, and cannot be set.
     @property
@@ -180,9 +181,8 @@ class SqlSyntaxError(_InSql, ProgrammingError):
         expected: Sequence[str] = (),
         sql: str | None = None,
     ) -> None:
-        self.problem, self.offset, self.position = problem, offset, position
-        self.expected, self.sql = tuple(expected), sql
-        super().__init__(self._message())
+        self.problem, self.expected, self.sql = problem, tuple(expected), sql
+        super().__init__(offset, position)
 
     def __str__(self) -> str:
         # Cut only when it is shown: half a secret would not be recognised, and not masked.
@@ -218,8 +218,7 @@ class TableNotFoundError(_InSql, ProgrammingError):
         offset: int | None = None,
     ) -> None:
         self.table, self.similar, self.hint = table, tuple(similar), hint
-        self.offset, self.position = offset, None
-        super().__init__(self._message())
+        super().__init__(offset)
 
     def _message(self) -> str:
         # The names are spelled as in lists: one that needs quotes has them already.
@@ -241,9 +240,8 @@ class ColumnNotFoundError(_InSql, ProgrammingError):
         similar: Iterable[str] = (),
         offset: int | None = None,
     ) -> None:
-        self.column, self.table, self.similar = column, table, tuple(similar)
-        self.offset, self.position, self.hint = offset, None, ""
-        super().__init__(self._message())
+        self.column, self.table, self.similar, self.hint = column, table, tuple(similar), ""
+        super().__init__(offset)
 
     def place(self, sql: str) -> None:
         """Turn the offset into a position in ``sql``; a text in double quotes gets its hint."""
@@ -266,8 +264,7 @@ class AmbiguousColumnError(_InSql, ProgrammingError):
         self, column: str, *, candidates: Iterable[str], offset: int | None = None
     ) -> None:
         self.column, self.candidates = column, tuple(candidates)
-        self.offset, self.position = offset, None
-        super().__init__(self._message())
+        super().__init__(offset)
 
     def _message(self) -> str:
         names = ", ".join(f'"{name}"' for name in self.candidates)
@@ -279,8 +276,8 @@ class AmbiguousTableError(_InSql, ProgrammingError):
     """Two tables of one FROM under one name."""
 
     def __init__(self, table: str, *, offset: int | None = None) -> None:
-        self.table, self.offset, self.position = table, offset, None
-        super().__init__(self._message())
+        self.table = table
+        super().__init__(offset)
 
     def _message(self) -> str:
         return (
@@ -317,8 +314,7 @@ class SnapshotNotFoundError(_InSql, ProgrammingError):
     ) -> None:
         self.wanted, self.table, self.similar = wanted, table, tuple(similar)
         self.oldest, self.newest, self.hint = oldest, newest, hint
-        self.offset = self.position = None
-        super().__init__(self._message())
+        super().__init__()
 
     def _message(self) -> str:
         known = self.oldest and self.newest
@@ -348,8 +344,7 @@ class UnsupportedSqlError(_InSql, NotSupportedError):
         position: tuple[int, int] | None = None,
     ) -> None:
         self.construct, self.hint = construct, hint
-        self.offset, self.position = offset, position
-        super().__init__(self._message())
+        super().__init__(offset, position)
 
     @property
     def column(self) -> int | None:
@@ -583,15 +578,22 @@ def json_document(value: Any, indent: int | None = None) -> str:
     import json
 
     text = json.dumps(value, indent=indent, ensure_ascii=False)
-    if text.isprintable():
-        return text
-    return "".join(
-        each if each.isprintable() or each in "\u3000\n" else json.dumps(each)[1:-1]
-        for each in text
-    )
+    return printable(text, lines=True, spell=json_escape)
 
 
-def printable(text: str, *, lines: bool = False) -> str:
+def json_escape(character: str) -> str:
+    """A character as a text in JSON can spell it."""
+    import json
+
+    return json.dumps(character)[1:-1]
+
+
+def escape(character: str) -> str:
+    """A character as Python spells it."""
+    return character.encode("unicode_escape").decode("ascii")
+
+
+def printable(text: str, *, lines: bool = False, spell: Callable[[str], str] = escape) -> str:
     """The text with control characters spelled out, so that data cannot control a terminal.
 
     On one line, unless ``lines`` keeps its line ends and tabs.
@@ -599,12 +601,7 @@ def printable(text: str, *, lines: bool = False) -> str:
     if text.isprintable():
         return text
     kept = "\u3000\n\t" if lines else "\u3000"
-    return "".join(
-        each
-        if each.isprintable() or each in kept
-        else each.encode("unicode_escape", "backslashreplace").decode("ascii")
-        for each in text
-    )
+    return "".join(each if each.isprintable() or each in kept else spell(each) for each in text)
 
 
 def _one_line(text: str) -> str:

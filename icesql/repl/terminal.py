@@ -6,7 +6,6 @@ servers are untrusted text: a terminal must not obey it.
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import sys
@@ -14,7 +13,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Final, Protocol, TextIO
 
-from icesql.errors import OperationalError
+from icesql.errors import OperationalError, escape, json_escape
 from icesql.storage.credentials import redact_urls
 
 # Controls (C0 except tab and newline, DEL, C1), characters that change the direction of text or end
@@ -36,25 +35,16 @@ class Writer(Protocol):
         """Write the text."""
 
 
-def spelled_out(text: str, spell: Callable[[str], str] | None = None) -> str:
+def spelled_out(text: str, spell: Callable[[str], str] = escape) -> str:
     """The text with its control characters written as escapes; tabs and line ends stay."""
     if text.isascii() and text.isprintable():
         return text
-    spelled = spell or _escape
-    return re.sub(_CONTROLS, lambda found: spelled(found[0]), text)
+    return re.sub(_CONTROLS, lambda found: spell(found[0]), text)
 
 
 def one_line(text: str) -> str:
     """The text on one line, so that no part of it can look like another message."""
     return text.replace("\\", "\\\\").replace("\n", "\\n") if "\n" in text else text
-
-
-def _escape(character: str) -> str:
-    return character.encode("unicode_escape").decode("ascii")
-
-
-def _json_escape(character: str) -> str:
-    return json.dumps(character)[1:-1]
 
 
 class Output:
@@ -69,7 +59,7 @@ class Output:
     def __init__(self, stream: TextIO | None, output_format: str = "table") -> None:
         self._stream = stream
         self._terminal = stream is not None and stream.isatty()
-        self._spell = _json_escape if output_format in ("json", "jsonl") else _escape
+        self._spell = json_escape if output_format in ("json", "jsonl") else escape
         self._exact = output_format in ("csv", "tsv") and not self._terminal
 
     def isatty(self) -> bool:

@@ -36,7 +36,7 @@ def test_errors_pickle_with_message_and_data(error_class: type[errors.Error]) ->
 
 def test_classes_with_data_are_all_tried() -> None:
     with_data = {each.__name__ for each in CLASSES if "__init__" in vars(each)}
-    assert with_data == set(ARGUMENTS)
+    assert with_data - {"_InSql"} == set(ARGUMENTS)  # that is a base of others alone
 
 
 def test_a_syntax_error_points_at_the_place() -> None:

@@ -244,13 +244,16 @@ def errors() -> str:
 
 
 def _attributes(error: type) -> list[str]:
-    """What its own constructor keeps, without what is inner."""
-    if "__init__" not in vars(error):
-        return []
-    tree = ast.parse(textwrap.dedent(inspect.getsource(vars(error)["__init__"])))
+    """What its own constructor keeps, and that of an inner base, without what is inner."""
+    made = [
+        textwrap.dedent(inspect.getsource(vars(each)["__init__"]))
+        for each in error.__mro__
+        if "__init__" in vars(each) and (each is error or each.__name__[0] == "_")
+    ]
     found = [
         node.attr
-        for node in ast.walk(tree)
+        for source in made
+        for node in ast.walk(ast.parse(source))
         if isinstance(node, ast.Attribute)
         and isinstance(node.ctx, ast.Store)
         and node.attr[0] != "_"
