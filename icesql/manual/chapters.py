@@ -35,18 +35,15 @@ def chapters() -> dict[str, str]:
 
     A topic is the name of the file without its folder and ending, such as ``write``.
     """
-    index = _text(INDEX)
-    return {
-        INDEX: index,
-        **{path.rpartition("/")[2]: _text(path) for path in _LISTED.findall(index)},
-    }
+    paths = (INDEX, *_LISTED.findall(_text(INDEX)))
+    return {path.rpartition("/")[2]: _text(path) for path in paths}
 
 
 @functools.cache
 def reference_topics() -> frozenset[str]:
     """The chapters that are lists generated from the code."""
-    paths = _LISTED.findall(_text(INDEX))
-    return frozenset(path.rpartition("/")[2] for path in paths if path.startswith(_REFERENCE))
+    paths = _LISTED.findall(chapters()[INDEX])
+    return frozenset(path.removeprefix(_REFERENCE) for path in paths if _REFERENCE in path)
 
 
 @functools.cache
@@ -69,17 +66,15 @@ def _text(path: str) -> str:
 
 
 def _sections_of(topic: str, text: str) -> list[Section]:
-    starts: list[tuple[int, re.Match[str]]] = []
-    lines = text.splitlines()
+    found: list[tuple[re.Match[str], list[str]]] = []
     in_code = False
-    for number, line in enumerate(lines):
-        if line.startswith("```"):
-            in_code = not in_code
-        elif not in_code and (found := _HEADING.match(line)):
-            starts.append((number, found))
-    ends = [number for number, _ in starts[1:]] + [len(lines)]
-    title = starts[0][1][2]
+    for line in text.splitlines():
+        in_code ^= line.startswith("```")
+        if not in_code and (heading := _HEADING.match(line)):
+            found.append((heading, []))
+        found[-1][1].append(line)  # a chapter begins with its title
+    title = found[0][0][2]
     return [
-        Section(topic, title, found[2], len(found[1]), "\n".join(lines[number:end]).strip())
-        for (number, found), end in zip(starts, ends, strict=True)
+        Section(topic, title, heading[2], len(heading[1]), "\n".join(lines).strip())
+        for heading, lines in found
     ]

@@ -73,7 +73,9 @@ class _Page:
             case "heading":
                 self._heading(block[0])
             case "code":
-                self.lines += [self._styled(_CYAN, f"    {line}".rstrip()) for line in block]
+                self.lines += [
+                    _styled(_CYAN, f"    {line}".rstrip(), self._colour) for line in block
+                ]
             case "table":
                 self._table([_cells(line) for line in block])
             case "item":
@@ -90,20 +92,20 @@ class _Page:
         else:
             title, rule = title if self._colour else f"{title}:", []
         for each in [*textwrap.wrap(title, self._width), *rule]:
-            self.lines.append(self._styled(_BOLD, each))
+            self.lines.append(_styled(_BOLD, each, self._colour))
 
     def _table(self, rows: list[list[str]]) -> None:
         head, body = rows[0], rows[2:]
-        shown = [[_plain(cell) for cell in row] for row in (head, *body)]
+        shown = [[_inline(cell, colour=False) for cell in row] for row in (head, *body)]
         widths = [max(map(len, column)) for column in zip(*shown, strict=False)]
         if sum(widths) + _GAP * len(widths) + 2 <= self._width:
-            for number, row in enumerate((head, *body)):
+            for number, (row, plain) in enumerate(zip((head, *body), shown, strict=True)):
                 cells = [
-                    self._inline(cell) + " " * (width - len(_plain(cell)))
-                    for cell, width in zip(row, widths, strict=False)
+                    _inline(cell, colour=self._colour) + " " * (width - len(text))
+                    for cell, text, width in zip(row, plain, widths, strict=False)
                 ]
                 line = "  " + (" " * _GAP).join(cells).rstrip()
-                self.lines.append(self._styled(_DIM, line) if number == 0 else line)
+                self.lines.append(line if number else _styled(_DIM, line, self._colour))
             return
         for row in body:
             self._wrapped(row[0], "  ", "  ")
@@ -116,8 +118,8 @@ class _Page:
         held: list[str] = []
 
         def hold(found: re.Match[str]) -> str:
-            held.append(self._inline(found[0]))
-            length = len(_plain(found[0]))
+            held.append(_inline(found[0], colour=self._colour))
+            length = len(_inline(found[0], colour=False))
             # A word of the same length, which textwrap leaves whole.
             return chr(0xE000 + len(held) - 1) + "\ue7ff" * (length - 1)
 
@@ -130,26 +132,23 @@ class _Page:
                 re.sub("([\ue000-\ue7fe])\ue7ff*", lambda found: held[ord(found[1]) - 0xE000], line)
             )
 
-    def _inline(self, text: str) -> str:
-        def shown(found: re.Match[str]) -> str:
-            code = found[1] or found[2]
-            if code:
-                return self._styled(_CYAN, code)
-            if found[3]:
-                return self._styled(_BOLD, found[3])
-            return _link(found[4], found[5])
 
-        return _INLINE.sub(shown, text)
+def _inline(text: str, *, colour: bool) -> str:
+    """The text as it is shown, with colours or without."""
 
-    def _styled(self, style: str, text: str) -> str:
-        return f"{style}{text}{_OFF}" if self._colour and text.strip() else text
+    def shown(found: re.Match[str]) -> str:
+        code = found[1] or found[2]
+        if code:
+            return _styled(_CYAN, code, colour)
+        if found[3]:
+            return _styled(_BOLD, found[3], colour)
+        return _link(found[4], found[5])
+
+    return _INLINE.sub(shown, text)
 
 
-def _plain(text: str) -> str:
-    """The text as it is shown, without colours."""
-    return _INLINE.sub(
-        lambda found: found[1] or found[2] or found[3] or _link(found[4], found[5]), text
-    )
+def _styled(style: str, text: str, colour: bool) -> str:
+    return f"{style}{text}{_OFF}" if colour and text.strip() else text
 
 
 def _link(text: str, target: str) -> str:
