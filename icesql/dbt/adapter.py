@@ -208,11 +208,7 @@ class IcesqlAdapter(SQLAdapter):
     def _get_one_catalog(
         self, information_schema: Any, schemas: set[str], used_schemas: frozenset[tuple[str, str]]
     ) -> agate.Table:
-        database = information_schema.database
-        relations: list[Any] = []
-        for schema in sorted(schemas):
-            place = self.Relation.create(database=database, schema=schema)
-            relations += self.list_relations_without_caching(place)
+        relations = self._relations_in(information_schema.database, schemas)
         return self._catalog_of(relations, used_schemas)
 
     def _get_one_catalog_by_relations(
@@ -223,15 +219,16 @@ class IcesqlAdapter(SQLAdapter):
     ) -> agate.Table:
         # A project's relations have no kind (table or view), and may not exist.
         wanted = {(each.schema, each.identifier) for each in relations}
-        found = []
-        for schema in sorted({each.schema for each in relations}):
-            place = self.Relation.create(database=information_schema.database, schema=schema)
-            found += [
-                each
-                for each in self.list_relations_without_caching(place)
-                if (each.schema, each.identifier) in wanted
-            ]
+        there = self._relations_in(information_schema.database, {schema for schema, _ in wanted})
+        found = [each for each in there if (each.schema, each.identifier) in wanted]
         return self._catalog_of(found, used_schemas)
+
+    def _relations_in(self, database: str | None, schemas: set[str]) -> list[IcesqlRelation]:
+        found = []
+        for schema in sorted(schemas):
+            place = self.Relation.create(database=database, schema=schema)
+            found += self.list_relations_without_caching(place)
+        return found
 
     def _catalog_of(
         self, relations: Sequence[Any], used_schemas: frozenset[tuple[str, str]]

@@ -57,10 +57,3 @@ class IcesqlColumn(Column):
     def string_size(self) -> int:
         """The same for all text columns, so that dbt widens none."""
         return 256
-
-    @classmethod
-    def numeric_type(cls, dtype: str, precision: object, scale: object) -> str:
-        """``decimal(9,2)``."""
-        if precision is None or scale is None:
-            return dtype
-        return f"{dtype}({precision},{scale})"

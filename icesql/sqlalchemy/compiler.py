@@ -142,10 +142,6 @@ class IcesqlTypeCompiler(compiler.GenericTypeCompiler):
         """Iceberg's uuid."""
         return "UUID"
 
-    def visit_BLOB(self, type_: Any, **kw: Any) -> str:
-        """Iceberg's binary."""
-        return "BLOB"
-
     def visit_DOUBLE(self, type_: Any, **kw: Any) -> str:
         """DOUBLE, without the precision that some databases allow."""
         return "DOUBLE"

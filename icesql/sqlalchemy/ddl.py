@@ -13,13 +13,7 @@ from icesql.quoting import literal
 TABLE_OPTIONS: Final[list[tuple[Any, dict[str, Any]]]] = [
     (
         schema.Table,
-        {
-            "partitioned_by": None,
-            "sorted_by": None,
-            "location": None,
-            "properties": None,
-            "purge": None,
-        },
+        dict.fromkeys(("partitioned_by", "sorted_by", "location", "properties", "purge")),
     )
 ]
 
@@ -109,11 +103,6 @@ class IcesqlDDLCompiler(compiler.DDLCompiler):
     def visit_set_table_comment(self, create: Any, **kw: Any) -> str:
         """COMMENT ON TABLE."""
         return self._comment("TABLE", self.preparer.format_table(create.element), create)
-
-    def visit_drop_table_comment(self, drop: Any, **kw: Any) -> str:
-        """COMMENT ON TABLE … IS NULL."""
-        table = self.preparer.format_table(drop.element)
-        return f"COMMENT ON TABLE {table} IS NULL"
 
     def visit_set_column_comment(self, create: Any, **kw: Any) -> str:
         """COMMENT ON COLUMN."""

@@ -108,10 +108,10 @@ class IcesqlDialect(IcesqlReflection):
         ``credential:…@``, at the place of user and password, set the properties of these names;
         SQLAlchemy hides the value as a password. Raises ArgumentError for any other user.
         """
-        options = options_of(url)
-        if options.purge is not None:
-            self.purge = options.purge
-        return (), options.arguments
+        arguments, purge = options_of(url)
+        if purge is not None:
+            self.purge = purge
+        return (), arguments
 
     def on_connect_url(self, url: URL) -> Any:
         """A function that sets the URL's namespace, as USE does, on each new connection."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from sqlalchemy import exc
 from sqlalchemy.engine import URL
@@ -28,15 +28,11 @@ _FLAGS: Final = frozenset({"read_only", "service"})
 _FLAG_OR_PLACES: Final = frozenset({"locked", "tables_by_path", "files", "copy_to", "confine"})
 
 
-class UrlOptions(NamedTuple):
-    """The arguments of ``connect``, and whether DROP TABLE deletes files; None if not set."""
+def options_of(url: URL) -> tuple[dict[str, Any], bool | None]:
+    """The arguments of ``connect``, and whether DROP TABLE deletes files; None if not set.
 
-    arguments: dict[str, Any]
-    purge: bool | None
-
-
-def options_of(url: URL) -> UrlOptions:
-    """Parse a URL. Raises ArgumentError for an invalid one."""
+    Raises ArgumentError for an invalid URL.
+    """
     arguments: dict[str, Any] = {}
     properties: dict[str, str] = {}
     purge = None
@@ -65,7 +61,7 @@ def options_of(url: URL) -> UrlOptions:
         arguments["warehouse"] = url.database
     if properties:
         arguments["properties"] = properties
-    return UrlOptions(arguments, purge)
+    return arguments, purge
 
 
 def _check_property(name: str) -> None:
