@@ -6,6 +6,7 @@ import atexit
 import os
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, overload
 from weakref import WeakSet
@@ -13,7 +14,7 @@ from weakref import WeakSet
 from icesql.access import Access, Place
 from icesql.catalog.identifiers import listed_name
 from icesql.config import Settings, unknown_variables
-from icesql.dbapi.cursor import Cursor, Script, leave_rows, one_frame, run_next
+from icesql.dbapi.cursor import Cursor, Script, leave_rows, one_frame
 from icesql.errors import (
     DatabaseError,
     DataError,
@@ -124,7 +125,7 @@ class Connection:
         in this call: an error of syntax in the last statement means that none ran.
         """
         script = Script(self._open, sql, parameters)
-        return (run_next(self.cursor(), script) for _ in range(len(script)))
+        return (self.cursor()._run(script, time.perf_counter()) for _ in range(len(script)))
 
     def register_table(self, name: str, path: str | os.PathLike[str]) -> None:
         """Register the table at ``path``, a table folder or a metadata file, as ``name``."""
@@ -445,7 +446,7 @@ def connect(
         reading(dialect)  # rejects an unknown name here, not at the first statement
 
     def open_catalog(cache: BoundedCache) -> Catalog | None:
-        if catalog is None and uri is None and warehouse is None:
+        if catalog is uri is warehouse is None:
             return None
         from icesql.catalog import open as door
 

@@ -116,7 +116,9 @@ class Script:
             from icesql.dbapi.registered import tables_of
 
             self._tables = tables_of(session, tables)
-        self._session, self._sql, self._position = session, sql, 0
+        # The whole text.
+        self.sql = sql
+        self._session, self._position = session, 0
         self._begun: float | None = time.monotonic()
         try:
             self._statements = session.read(sql, parameters)
@@ -128,11 +130,6 @@ class Script:
                 raise
             session.clean(own)
             raise own from error
-
-    @property
-    def sql(self) -> str:
-        """The whole text."""
-        return self._sql
 
     def __len__(self) -> int:
         return len(self._statements)
@@ -231,10 +228,22 @@ class Cursor:
         with self._running:
             self._check_open()
             check_text(sql)
-            _insert_many(self, sql, parameters)
+            from icesql.session.statements import insert_many
 
-    def _run(self, script: Script, started: float) -> None:
-        """Run the next statement of a script."""
+            session, started, before = self._session, time.perf_counter(), self._sql
+            self._cancel, self._sql = threading.Event(), sql
+            query = QueryContext.begin(session.state.settings, self._cancel, self.progress)
+            try:
+                with self._at_work():
+                    outcome = insert_many(session, sql, parameters, query)
+            except BaseException:
+                self._sql = before  # the previous result can still be read
+                raise
+            self._release()
+            self._started, self._outcome, self._result = started, outcome, outcome.result
+
+    def _run(self, script: Script, started: float) -> Cursor:
+        """Run the next statement of a script; returns this cursor."""
         self._release()
         self._cancel, self._started, self._sql = threading.Event(), started, script.sql
         self._query_id = os.urandom(16).hex()
@@ -247,6 +256,7 @@ class Cursor:
         if self._closed or self._session.closed:
             self._release()
             self._check_open()
+        return self
 
     # ------------------------------------------------------------------ rows
 
@@ -581,24 +591,6 @@ class _Work:
             raise InterfaceError("the cursor was closed while in use") from error
 
 
-def _insert_many(
-    cursor: Cursor, sql: str, parameters: Iterable[Sequence[Any] | Mapping[str, Any]]
-) -> None:
-    from icesql.session.statements import insert_many
-
-    session, started, before = cursor._session, time.perf_counter(), cursor._sql
-    cursor._cancel, cursor._sql = threading.Event(), sql
-    query = QueryContext.begin(session.state.settings, cursor._cancel, cursor.progress)
-    try:
-        with cursor._at_work():
-            outcome = insert_many(session, sql, parameters, query)
-    except BaseException:
-        cursor._sql = before  # the previous result can still be read
-        raise
-    cursor._release()
-    cursor._started, cursor._outcome, cursor._result = started, outcome, outcome.result
-
-
 def result_types(cursor: Cursor) -> list[ResultType]:
     """The declared types of the columns of ``cursor``'s result."""
     return [] if cursor._result is None else [column.type for column in cursor._result.columns]
@@ -624,12 +616,6 @@ def write_rows(cursor: Cursor, form: FileFormat, sink: Sink) -> int:
         session = cursor._session
         query = QueryContext.begin(session.state.settings, cursor._cancel)
         return write(cursor._rows(), session.engines, form, sink, query)
-
-
-def run_next(cursor: Cursor, script: Script) -> Cursor:
-    """Run the next statement of a script on ``cursor``; return ``cursor``."""
-    cursor._run(script, time.perf_counter())
-    return cursor
 
 
 # Log the reads of each statement to the logger ``icesql`` at level INFO.

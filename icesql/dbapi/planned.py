@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 from icesql.dbapi.cursor import Cursor
 from icesql.errors import Error, ProgrammingError, place
 from icesql.sql.statement import Explain
@@ -18,7 +15,7 @@ def explain_only(cursor: Cursor, sql: str, *, form: str = "text") -> Cursor:
     words and for statements that are not queries, and as ``execute``, with positions in ``sql``.
     """
     before = f"EXPLAIN (FORMAT {form}) "
-    with _placed_behind(before, sql):
+    try:
         for read in cursor.connection._session.parse(before + sql):
             if not isinstance(read, Explain):
                 raise ProgrammingError(
@@ -31,15 +28,8 @@ def explain_only(cursor: Cursor, sql: str, *, form: str = "text") -> Cursor:
                     "such as ANALYZE"
                 )
         return cursor.execute(before + sql)
-
-
-@contextmanager
-def _placed_behind(before: str, sql: str) -> Iterator[None]:
-    """Make positions in errors relative to ``sql``, without the prefix ``before``."""
-    try:
-        yield
     except Error as error:
-        places = error.__dict__
+        places = error.__dict__  # without the words in front
         if places.get("offset") is not None:
             places["offset"], places["position"] = max(places["offset"] - len(before), 0), None
             place(error, sql)

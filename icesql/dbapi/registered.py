@@ -73,12 +73,11 @@ def name_rows(error: TableNotFoundError) -> None:
         error.args = (error._message(),)
 
 
-def tables_of(session: Session, tables: Mapping[str, Any] | None) -> dict[str, TemporaryTable]:
+def tables_of(session: Session, tables: Mapping[str, Any]) -> dict[str, TemporaryTable]:
     """Tables for one statement by their names in lower case. Raises as ``as_arrow``."""
     made = Temporary()
     return {
-        _checked(name).lower(): _table(session, made, name, rows)
-        for name, rows in (tables or {}).items()
+        _checked(name).lower(): _table(session, made, name, rows) for name, rows in tables.items()
     }
 
 

@@ -31,7 +31,9 @@ def sql(session: Any, query: str, parameters: Parameters = None, **options: Any)
     key = repr(sorted(options.items()))
     connection = connections.get(key)
     if connection is None or connection.closed:
-        connection = connections[key] = _connected(session, options)
+        chosen = {"read_only": True, **options, "engine": "spark", "spark": session}
+        connection = connections[key] = connect(**chosen)
+        connection._session.engines.spark().for_frames = True
     _check(connection, query, parameters)
     return _frame(session, connection, query, parameters)
 
@@ -49,13 +51,6 @@ def _check(connection: Connection, query: str, parameters: Parameters) -> None:
             raise ProgrammingError(
                 "this statement has no rows: icesql.sql() takes a query, and settings as options"
             )
-
-
-def _connected(session: Any, options: dict[str, Any]) -> Connection:
-    chosen = {"read_only": True, **options, "engine": "spark", "spark": session}
-    connection = connect(**chosen)
-    connection._session.engines.spark().for_frames = True
-    return connection
 
 
 def _frame(session: Any, connection: Connection, query: str, parameters: Parameters) -> Any:
