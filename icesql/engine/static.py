@@ -52,16 +52,35 @@ class StaticResult(Result):
         self._rows = []
 
 
+class ResultOver(Result):
+    """A result whose rows are made of those of another one, which ends with it."""
+
+    def __init__(self, result: Result) -> None:
+        super().__init__()
+        self._result = result
+        self.columns, self.groups, self.notes = result.columns, result.groups, result.notes
+
+    def cancel(self) -> None:
+        """See ``Result``."""
+        self._result.cancel()
+
+    def abandon(self) -> None:
+        """See ``Result``."""
+        self._result.abandon()
+
+    def _finish(self) -> None:
+        self._result.close()
+
+
 # A result of counts, where metadata provides a part of each count.
 
 
-class CountedResult(Result):
+class CountedResult(ResultOver):
     """The only row of an engine, with ``counts`` added to its columns."""
 
     def __init__(self, result: Result, counts: Sequence[int]) -> None:
-        super().__init__()
-        self._result, self._counts = result, tuple(counts)
-        self.columns, self.groups, self.notes = result.columns, result.groups, result.notes
+        super().__init__(result)
+        self._counts = tuple(counts)
 
     def _chunks(self) -> Iterator[list[Row]]:
         yield [self._added(row) for row in self._result.fetch(None)]
@@ -81,14 +100,3 @@ class CountedResult(Result):
                 for column, count in zip(batch.columns, self._counts, strict=True)
             ]
             yield pa.RecordBatch.from_arrays(arrays, schema=batch.schema)
-
-    def cancel(self) -> None:
-        """See ``Result``."""
-        self._result.cancel()
-
-    def abandon(self) -> None:
-        """See ``Result``."""
-        self._result.abandon()
-
-    def _finish(self) -> None:
-        self._result.close()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from icesql.config import time_zone
 from icesql.dbapi.notebook.page import MOST_ROWS, page
-from icesql.engine.result_reader import Result
+from icesql.engine.static import ResultOver
 from icesql.errors import InterfaceError
 from icesql.scan.report_text import scan_line
 from icesql.storage.credentials import redact_urls
@@ -18,13 +18,14 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from icesql.dbapi.cursor import Cursor
+    from icesql.engine.result_reader import Result
 
 # A result whose first rows are previewed and can still be fetched.
 
 Row = tuple[Any, ...]
 
 
-class PreviewResult(Result):
+class PreviewResult(ResultOver):
     """A ``Result`` over another one that has not been read yet.
 
     The inner result is read as Arrow, so after a preview this one can still return Arrow or rows.
@@ -32,8 +33,6 @@ class PreviewResult(Result):
 
     def __init__(self, result: Result, zone: tzinfo, *, infinite: bool, most: int) -> None:
         """``most``: the number of rows to show. Raises as reading the result."""
-        super().__init__()
-        self._result, self._zone, self._infinite = result, zone, infinite
         reader: pa.RecordBatchReader = result.arrow_reader()
         held: list[pa.RecordBatch] = []
         count = 0
@@ -42,7 +41,8 @@ class PreviewResult(Result):
             count += batch.num_rows
             if count > most:
                 break
-        self.columns, self.groups, self.notes = result.columns, result.groups, result.notes
+        super().__init__(result)
+        self._zone, self._infinite = zone, infinite
         self._unread: Iterator[pa.RecordBatch] = chain(held, reader)
         first = (row for batch in held for rows in self._rows(batch) for row in rows)
         self.first = list(islice(first, most + 1))
@@ -55,17 +55,9 @@ class PreviewResult(Result):
     def _batches(self) -> Iterator[pa.RecordBatch]:
         return self._unread
 
-    def cancel(self) -> None:
-        """See ``Result``."""
-        self._result.cancel()
-
-    def abandon(self) -> None:
-        """See ``Result``."""
-        self._result.abandon()
-
     def _finish(self) -> None:
         self._unread = iter(())
-        self._result.close()
+        super()._finish()
 
     def _rows(self, batch: pa.RecordBatch) -> Iterator[list[Row]]:
         from icesql.engine.arrow.values import rows_of
@@ -91,10 +83,9 @@ def cursor_html(cursor: Cursor) -> str | None:
     if cursor.message:
         lines.append(cursor.message)
     columns = [(column.name, column.type.name) for column in result.columns]
-    more = rows is not None and len(rows) > MOST_ROWS
-    if rows is not None and not rows and result.row_count:
+    if not rows and result.row_count:
         rows = None
-    return page(columns, rows if rows is None else rows[:MOST_ROWS], lines, more=more)
+    return page(columns, rows, lines)
 
 
 def _next_rows(cursor: Cursor) -> list[tuple[Any, ...]]:

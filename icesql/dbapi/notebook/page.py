@@ -24,12 +24,10 @@ def page(
     columns: Sequence[tuple[str, str]],
     rows: Sequence[Sequence[Any]] | None,
     lines: Sequence[str],
-    *,
-    more: bool,
 ) -> str:
     """The HTML; ``columns`` are names and types, ``rows`` is None if they were fetched already.
 
-    ``more``: there are more rows. ``lines`` are shown below the table.
+    At most ``MOST_ROWS`` rows are shown. ``lines`` are shown below the table.
     """
     shown = columns[:_MOST_COLUMNS]
     aligned = [" style='text-align:right'" if _is_number(kind) else "" for _, kind in shown]
@@ -43,12 +41,12 @@ def page(
             f"<td{side}>{_cell(value)}</td>" for value, side in zip(row, aligned, strict=False)
         )
         + "</tr>"
-        for row in rows or ()
+        for row in (rows or ())[:MOST_ROWS]
     )
     if rows is None:
         facts = ["its rows were fetched already"]
-    elif more:
-        facts = [f"the first {len(rows)} rows; there are more"]
+    elif len(rows) > MOST_ROWS:
+        facts = [f"the first {MOST_ROWS} rows; there are more"]
     else:
         facts = ["1 row" if len(rows) == 1 else f"{len(rows)} rows"]
     if len(columns) > len(shown):
