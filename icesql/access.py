@@ -62,13 +62,14 @@ class Access(Struct, frozen=True):
         # A limit on reads does not imply that SQL may change tables.
         given = (locked, tables_by_path, catalogs, confine)
         limited = service or any(each is not None for each in given)
-        allowed_catalogs = None if catalogs is None else frozenset(_names("catalogs", catalogs))
+        if service and catalogs is None:
+            catalogs = ()
         return cls(
             locked=_settings(service if locked is None else locked),
             tables_by_path=_roots(
                 "tables_by_path", not service if tables_by_path is None else tables_by_path
             ),
-            catalogs=frozenset() if service and catalogs is None else allowed_catalogs,
+            catalogs=None if catalogs is None else frozenset(_names("catalogs", catalogs)),
             files=_files("files", False if files is None else files),
             copy_to=_files("copy_to", False if copy_to is None else copy_to),
             confine=_confine(service if confine is None else confine),

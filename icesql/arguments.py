@@ -468,10 +468,9 @@ def _copy_words(parser: argparse.ArgumentParser, command: str, words: list[str])
     linking = "to" if command == "copy" else "as"
     found = [*words[:1], *words[2 if words[1:2] and words[1].lower() == linking else 1 :]]
     since = command == "copy" and len(found) == 4 and found[2].lower() == "since"
-    least, most = (2, 2) if command == "copy" else (1, 2)
     if since:
         del found[2]
-    elif not least <= len(found) <= most:
+    elif not (2 if command == "copy" else 1) <= len(found) <= 2:
         parser.error(f"{command} takes {COMMANDS[command].takes}")
     return found
 

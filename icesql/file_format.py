@@ -16,8 +16,6 @@ from icesql.errors import ProgrammingError, UnsupportedSqlError, near_or_all, si
 
 Value = str | int | bool | tuple[str, ...]
 
-_STAR: Final = ("*",)
-
 
 class FileFormat(Struct, frozen=True):
     """A format ("csv", "json", "parquet" or "arrow") and its options by name, in order.
@@ -165,12 +163,10 @@ _REFUSED: Final = {
 _TEXTS: Final = ("csv", "json")
 _COMPRESSIONS: Final = {"gz": "gzip", "zst": "zstd"}
 
-_TSV: Final = FileFormat("csv", (("delimiter", "\t"),))
-_JSON: Final = FileFormat("json", (("array", True),))
 _NAMES: Final[Mapping[str, FileFormat]] = {
     "csv": FileFormat("csv"),
-    "tsv": _TSV,
-    "json": _JSON,
+    "tsv": FileFormat("csv", (("delimiter", "\t"),)),
+    "json": FileFormat("json", (("array", True),)),
     "jsonl": FileFormat("json"),
     "parquet": FileFormat("parquet"),
     "arrow": FileFormat("arrow"),

@@ -40,7 +40,7 @@ class Interval(Struct, frozen=True, eq=False):
     def of(cls, value: timedelta) -> Interval:
         """The days and the time of day of a timedelta, both with its sign."""
         total = value // timedelta(microseconds=1)
-        days = abs(total) // _DAY * (1 if total >= 0 else -1)
+        days = _towards_zero(total, _DAY)
         return cls(0, days, total - days * _DAY)
 
     @property
