@@ -119,9 +119,10 @@ def _run(options: argparse.Namespace) -> int:
                 Output(sys.stdout).write(completion_script(options.words[0]))
                 return OK
             case "demo":
-                from icesql import demo
+                from icesql.demo import run_demo
 
-                return demo.run(_word(options))
+                run_demo(_word(options), Output(sys.stdout))
+                return OK
             case "cache":
                 return _cache(options)
             case "config":
@@ -144,14 +145,12 @@ def _run(options: argparse.Namespace) -> int:
             import traceback
 
             say(traceback.format_exc())
-        elif not isinstance(error, Error) or isinstance(error, InternalError):
-            # Report a bug like any error, on standard error.
-            _say_error(options, error)
+            return FAILED
+        _say_error(options, error)  # a bug, too, on standard error
+        if not isinstance(error, Error) or isinstance(error, InternalError):
             say("this is a bug in icesql; --debug shows where")
-        else:
-            _say_error(options, error)
-            if error.topic and sys.stderr.isatty() and options.format != "json":
-                say(f"more about it: icesql help {error.topic}")
+        elif error.topic and sys.stderr.isatty() and options.format != "json":
+            say(f"more about it: icesql help {error.topic}")
         return FAILED
 
 
@@ -210,18 +209,13 @@ def _help(options: argparse.Namespace) -> int:
     if not out.isatty():
         out.write(f"{text}\n")
         return OK
-    from shutil import get_terminal_size
-
     from icesql.manual.screen import laid_out
-    from icesql.repl.display import page, pager_command
+    from icesql.repl.display import Display
 
-    screen = get_terminal_size()
-    shown = "\n".join(laid_out(text, screen.columns, colour=coloured(sys.stdout))) + "\n"
-    command = pager_command(os.environ) if draws_lines(sys.stdout) else []
-    if command and shown.count("\n") >= screen.lines:
-        page(command, lambda pipe: pipe.write(shown))
-    else:
-        out.styled(shown)
+    display = Display(sys.stdout)
+    lines = laid_out(text, display.columns(), colour=coloured(sys.stdout))
+    if not display.page_lines(lines):
+        out.styled("\n".join(lines) + "\n")
     return OK
 
 
@@ -239,23 +233,15 @@ def _cache(options: argparse.Namespace) -> int:
 
 def _config(options: argparse.Namespace) -> int:
     from icesql.config import unknown_variables
-    from icesql.config_report import COLUMNS, Given, config_report
+    from icesql.config_report import COLUMNS, config_report
     from icesql.repl.preferences import read_config
     from icesql.repl.results import show_texts
 
     for each in unknown_variables(os.environ):
         say(f"warning: {each}")
-    _add_places(options, read_config(os.environ))
-    given = Given(
-        catalog=options.catalog,
-        uri=options.uri,
-        warehouse=options.warehouse,
-        properties=dict(options.properties),
-        timezone=options.timezone,
-        settings=tuple(options.settings),
-        access=access_arguments(options),
-    )
-    rows, answered = config_report(given, os.environ, ping=not options.no_ping)
+    file = read_config(os.environ)
+    _add_places(options, file)
+    rows, answered = config_report(options, access_arguments(options), file)
     output_format = options.format or "table"
     show_texts(COLUMNS, rows, output_format, Output(sys.stdout, output_format))
     return OK if answered else FAILED
@@ -299,7 +285,7 @@ def _whole_catalog(connection: Connection) -> CatalogDiagnosis:
     """The diagnosis of all tables, with a progress line on a terminal."""
     if not draws_lines(sys.stderr):
         return connection.doctor()
-    from icesql.repl.progress.line import ProgressLine
+    from icesql.repl.progress import ProgressLine
 
     line = ProgressLine(sys.stderr)
     connection.progress = line
@@ -546,10 +532,9 @@ def _run_each(
 
     name = "-c" if options.statements else options.file or "-"
     name = "standard input" if name == "-" else name
-    code, position = OK, 0
-    for number, text in enumerate(split_statements(script, dialect=options.dialect), 1):
-        start = script.index(text, position)
-        position = start + len(text)
+    code = OK
+    statements = split_statements(script, dialect=options.dialect)
+    for number, (start, text) in enumerate(statements, 1):
         # At its position in the script, so that errors show lines and columns of the script.
         first = script.count("\n", 0, start)
         placed = "\n" * first + " " * (start - script.rfind("\n", 0, start) - 1) + text

@@ -351,7 +351,9 @@ def setting_key(name: str) -> str:
     """The field of ``Settings`` that a name means in any spelling. Raises ProgrammingError."""
     key = _key(name)
     if key not in _PARSERS:
-        raise ProgrammingError(f'unknown setting "{name}"; {near_or_all(key, _PARSERS)}')
+        raise ProgrammingError(
+            f'unknown setting "{name}"; {near_or_all(key, Settings.__struct_fields__)}'
+        )
     return key
 
 
@@ -360,10 +362,17 @@ def _key(name: str) -> str:
     return _OTHER_NAMES.get(key, key)
 
 
-_SWITCH: Final = flag("on or off")
+# The settings whose values are words.
+WORDS: Final[Mapping[str, tuple[str, ...]]] = {
+    "engine": ("local", "spark", "auto"),
+    "local_reader": ("auto", "arrow"),
+    "verify": ("normal", "full"),
+    "partition_overwrite_mode": ("static", "dynamic"),
+}
+SWITCHES: Final = ("prune", "run_time_filters", "caches", "cache", "require_partition_filter")
 _PARSERS: Final[dict[str, Callable[[str], Any]]] = {
-    "engine": one_of("local", "spark", "auto"),
-    "local_reader": one_of("auto", "arrow"),
+    **{name: one_of(*words) for name, words in WORDS.items()},
+    **dict.fromkeys(SWITCHES, flag("on or off")),
     "timezone": _time_zone,
     "memory_limit": parse_bytes,
     "temp_directory": str,
@@ -374,22 +383,15 @@ _PARSERS: Final[dict[str, Callable[[str], Any]]] = {
     "split_open_file_cost": _optional(parse_bytes),
     "delete_memory_limit": parse_bytes,
     "spark_threshold": parse_bytes,
-    "prune": _SWITCH,
-    "run_time_filters": _SWITCH,
-    "verify": one_of("normal", "full"),
-    "caches": _SWITCH,
-    "cache": _SWITCH,
     "cache_directory": _optional(str),
     "cache_size": _optional(parse_bytes),
     "whole_file_size": parse_bytes,
     "max_scan_files": _optional(_positive),
     "max_scan_bytes": _optional(parse_bytes),
-    "require_partition_filter": _SWITCH,
     "max_statement_size": _optional(parse_bytes),
     "snapshot_time": _optional(_instant),
     "wap_id": _optional(str),
     "wap_branch": _optional(str),
-    "partition_overwrite_mode": one_of("static", "dynamic"),
     "snapshot_ref": _optional(str),
     "delete_below": _optional(str),
     "conflict_retries": _retries,

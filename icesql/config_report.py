@@ -9,6 +9,7 @@ import os
 import platform
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -20,30 +21,20 @@ from icesql.catalog.open import open_catalog
 from icesql.config import Settings, setting_key, setting_text
 from icesql.context import BackgroundCall, QueryContext
 from icesql.errors import Error, QueryCancelledError
-from icesql.repl.preferences import ConfigFile, ShellPreferences, read_config
+from icesql.repl.preferences import ConfigFile, ShellPreferences
 from icesql.storage.clean_errors import without_secrets
 from icesql.storage.credentials import MASK, is_secret, redact, redact_urls
 from icesql.storage.stores.blocks import default_folder
 
 if TYPE_CHECKING:
+    from argparse import Namespace
+
     from icesql.catalog.table import Catalog
 
 COLUMNS: Final = ("name", "value", "from")
 _PING_SECONDS: Final = 5.0
 
 Row = tuple[str, str | None, str]
-
-
-class Given(Struct, frozen=True):
-    """The arguments of ``connect`` from the command line."""
-
-    catalog: str | None = None
-    uri: str | None = None
-    warehouse: str | None = None
-    properties: Mapping[str, str] = {}
-    timezone: str | None = None
-    settings: tuple[tuple[str, str], ...] = ()
-    access: Mapping[str, Any] = {}
 
 
 class _Place(Struct, frozen=True):
@@ -55,21 +46,21 @@ class _Place(Struct, frozen=True):
 
 
 def config_report(
-    given: Given, environment: Mapping[str, str], *, ping: bool
+    options: Namespace, access: Mapping[str, Any], file: ConfigFile
 ) -> tuple[list[Row], bool]:
     """Rows of ``COLUMNS``, and whether every pinged catalog has responded.
 
-    Raises ProgrammingError for a setting that does not exist, CatalogError for a configuration
-    file that cannot be read.
+    ``options`` are those of the command line, ``access`` its limits on SQL. Raises
+    ProgrammingError for a setting that does not exist, CatalogError for a configuration file that
+    cannot be read.
     """
-    file = read_config(environment)
-    settings = _settings(given, environment, file)
-    rows: list[Row] = [*_versions(), *_of_file(file, environment)]
-    rows += _of_settings(settings, given, environment, file)
-    rows += _of_access(given.access)
-    places = list(_places(given))
-    rows += _of_catalogs(given, places)
-    if not ping or not places:
+    settings, origins_of_settings = _settings(options, file)
+    rows: list[Row] = [*_versions(), *_of_file(file)]
+    rows += _of_settings(settings, origins_of_settings)
+    rows += _of_access(access)
+    places = list(_places(options))
+    rows += _of_catalogs(options, places)
+    if options.no_ping or not places:
         return rows, True
     limit = settings.query_timeout or _PING_SECONDS
     answers = _pings(places, limit)
@@ -94,8 +85,8 @@ def _versions() -> Iterator[Row]:
 # ------------------------------------------------------------------ settings and access
 
 
-def _of_file(file: ConfigFile, environment: Mapping[str, str]) -> Iterator[Row]:
-    yield "config", file.path, "ICESQL_CONFIG" if "ICESQL_CONFIG" in environment else "default"
+def _of_file(file: ConfigFile) -> Iterator[Row]:
+    yield "config", file.path, "ICESQL_CONFIG" if "ICESQL_CONFIG" in os.environ else "default"
     for name, text in file.connect.items():
         # An address may hold a password.
         yield f"config.{name}", redact_urls(text), file.path or ""
@@ -106,41 +97,26 @@ def _of_file(file: ConfigFile, environment: Mapping[str, str]) -> Iterator[Row]:
         yield f"shell.{name}", setting_text(value), "default" if known else file.path or ""
 
 
-def _settings(given: Given, environment: Mapping[str, str], file: ConfigFile) -> Settings:
-    settings = Settings.from_environment(environment)
-    for name, text in (*_in_file(file), *_on_command_line(given)):
-        settings = settings.with_text(name, text)
-    return settings
-
-
-def _in_file(file: ConfigFile) -> Iterator[tuple[str, str]]:
-    if "timezone" in file.connect:
-        yield "timezone", file.connect["timezone"]
-    yield from file.settings.items()
-
-
-def _on_command_line(given: Given) -> Iterator[tuple[str, str]]:
-    if given.timezone is not None:
-        yield "timezone", given.timezone
-    yield from given.settings
-
-
-def _of_settings(
-    settings: Settings, given: Given, environment: Mapping[str, str], file: ConfigFile
-) -> Iterator[Row]:
-    origin: dict[str, str] = {}
-    for variable, text in environment.items():
-        if variable.startswith("ICESQL_") and text:
-            try:
+def _settings(options: Namespace, file: ConfigFile) -> tuple[Settings, dict[str, str]]:
+    """The settings in force, and the origin of each that is not a default."""
+    settings, origin = Settings.from_environment(os.environ), dict[str, str]()
+    for variable, value in os.environ.items():
+        if variable.startswith("ICESQL_") and value:
+            with suppress(Error):  # the command warns of these
                 origin[setting_key(variable.removeprefix("ICESQL_"))] = variable
-            except Error:
-                continue  # the command warns of these
-    for name, _ in _in_file(file):
-        origin[setting_key(name)] = file.path or ""
-    for name, _ in _on_command_line(given):
-        origin[setting_key(name)] = "--set"
-    if given.timezone is not None and "timezone" not in dict(given.settings):
-        origin["timezone"] = "--timezone"
+    for source, given in (
+        (file.path or "", [("timezone", file.connect.get("timezone")), *file.settings.items()]),
+        ("--timezone", [("timezone", options.timezone)]),
+        ("--set", options.settings),
+    ):
+        for name, text in given:
+            if text is not None:
+                settings = settings.with_text(name, text)
+                origin[setting_key(name)] = source
+    return settings, origin
+
+
+def _of_settings(settings: Settings, origin: Mapping[str, str]) -> Iterator[Row]:
     for name in Settings.__struct_fields__:
         value = getattr(settings, name)
         if name == "cache_directory" and value is None:
@@ -174,21 +150,21 @@ def _access_text(value: Any) -> str:
 # ------------------------------------------------------------------ catalogs
 
 
-def _places(given: Given) -> Iterator[_Place]:
+def _places(options: Namespace) -> Iterator[_Place]:
     """The catalog of the command line, then those that are configured."""
     config = configuration()
-    own = given.catalog is not None or given.uri is not None or given.warehouse is not None
-    name = given.catalog or config.default_name
+    own = not (options.catalog is options.uri is options.warehouse is None)
+    name = options.catalog or config.default_name
     if own:
-        said = {"uri": given.uri, "warehouse": given.warehouse}
-        said |= {**given.properties}
+        given = dict(options.properties)
+        said = {"uri": options.uri, "warehouse": options.warehouse, **given}
         properties = {**config.catalog(name), **{k: v for k, v in said.items() if v is not None}}
         opened = partial(
             open_catalog,
-            given.catalog,
-            uri=given.uri,
-            warehouse=given.warehouse,
-            properties=dict(given.properties),
+            options.catalog,
+            uri=options.uri,
+            warehouse=options.warehouse,
+            properties=given,
         )
         yield _Place(name, properties, opened)
     for each in sorted(config.catalogs):
@@ -196,7 +172,7 @@ def _places(given: Given) -> Iterator[_Place]:
             yield _Place(each, config.catalogs[each], partial(open_catalog, each))
 
 
-def _of_catalogs(given: Given, places: list[_Place]) -> Iterator[Row]:
+def _of_catalogs(options: Namespace, places: list[_Place]) -> Iterator[Row]:
     file = configuration().file
     yield ".pyiceberg.yaml", file, "PYICEBERG_HOME, the home folder or the current one"
     origin = origins()
@@ -208,9 +184,9 @@ def _of_catalogs(given: Given, places: list[_Place]) -> Iterator[Row]:
             source = origin.get((place.name.lower(), key)) or origin.get(
                 (place.name.lower(), first)
             )
-            if given.properties.get(key) is not None:
+            if key in dict(options.properties):
                 source = "--property"
-            elif key in ("uri", "warehouse") and flat[key] == getattr(given, key):
+            elif key in ("uri", "warehouse") and flat[key] == getattr(options, key):
                 source = f"--{key}"
             yield f"catalog.{place.name}.{key}", shown, source or "the command line"
 

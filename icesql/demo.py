@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import sys
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import icesql
 from icesql.errors import ProgrammingError
-from icesql.repl.cells import Style
+from icesql.repl.layouts import Style
 from icesql.repl.render import write_rows
-from icesql.repl.terminal import Output, Writer
+from icesql.repl.terminal import Writer
 from icesql.scan.report_text import bytes_text
 
 if TYPE_CHECKING:
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
     from icesql.dbapi.cursor import Cursor
     from icesql.scan.report import ScanReport
 
-DEFAULT_FOLDER: Final = Path("icesql-demo")
 _TRIPS_PER_DAY: Final = 200
 _TIP: Final = ", nullif(number % 6, 0) * 0.5"
 
@@ -31,18 +29,13 @@ GROUP BY city
 ORDER BY city"""
 
 
-def run(directory: str | None) -> int:
-    """``icesql demo [DIR]``; the exit code."""
-    return run_demo(Path(directory) if directory else None, Output(sys.stdout))
-
-
-def run_demo(directory: Path | None, out: Writer) -> int:
+def run_demo(directory: str | Path | None, out: Writer) -> None:
     """Build the demo warehouse in ``directory`` (``./icesql-demo``), query its past, print both.
 
-    A folder that already holds the demo is queried as it is. Returns 0. Raises ProgrammingError
-    for a folder with anything else in it, and whatever the query raises.
+    A folder that already holds the demo is queried as it is. Raises ProgrammingError for a folder
+    with anything else in it, and whatever the query raises.
     """
-    folder = (directory or DEFAULT_FOLDER).expanduser().resolve()
+    folder = Path(directory or "icesql-demo").expanduser().resolve()
     if (folder / "catalog.db").is_file():
         print(f"The demo warehouse is already in {folder}.", file=out)
     elif folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
@@ -61,7 +54,6 @@ def run_demo(directory: Path | None, out: Writer) -> int:
                 print(f"\n{_saved(connection, report)}", file=out)
         _show_undo(connection, out)
     print(_next_steps(folder), file=out)
-    return 0
 
 
 def build(folder: Path) -> None:

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from icesql.dbapi.cursor import Cursor
 from icesql.dbapi.table_snapshot import TableSnapshot
-from icesql.repl.cells import Style, json_of, printable, text_of
+from icesql.repl.layouts import Style, json_of, printable, text_of
 from icesql.repl.render import write_rows
 
 # Longer values are truncated, in the text and in JSON: one cell must not fill a context.
@@ -27,27 +27,6 @@ class Answer(Struct, frozen=True):
 
     text: str
     data: dict[str, Any]
-
-
-class Rows(Struct, frozen=True):
-    """The first rows of a result; ``more`` is True if there are others."""
-
-    columns: tuple[str, ...]
-    types: tuple[str, ...]
-    rows: list[tuple[Any, ...]]
-    more: bool
-
-
-def first_rows(cursor: Cursor, most: int) -> Rows:
-    """At most ``most`` rows of a result."""
-    description = cursor.description or []
-    rows = cursor.fetchmany(most + 1)
-    return Rows(
-        tuple(column[0] for column in description),
-        tuple(column[1] for column in description),
-        rows[:most],
-        len(rows) > most,
-    )
 
 
 def as_data(text: str) -> str:
@@ -84,28 +63,24 @@ def _marked(said: str, text: str) -> str:
     return f"{said.replace('{mark}', mark)}\n<{mark}>\n{shown}\n</{mark}>"
 
 
-def rows_answer(rows: Rows, snapshots: Mapping[str, Sequence[TableSnapshot]]) -> Answer:
-    """Rows as a text table and as JSON, with the snapshots from which they were read."""
-    longest = longest_value(len(rows.columns))
-    kept = _within(rows.rows, longest)
-    read = snapshots_json(snapshots)
-    table = table_text(rows.columns, rows.rows[:kept])
+def rows_answer(cursor: Cursor, most: int) -> Answer:
+    """At most ``most`` rows as a text table and as JSON, with the snapshots that were read."""
+    description = cursor.description or []
+    found = cursor.fetchmany(most + 1)
+    longest = longest_value(len(description))
+    rows = found[: min(_within(found, longest), most)]
+    read = snapshots_json(cursor.snapshots)
+    table = table_text([column[0] for column in description], rows)
     lines = [as_data("\n".join([table, *_snapshot_lines(read)]))]
-    if kept < len(rows.rows):
-        lines.append(f"(the first {kept:,} rows, cut at {MOST_TEXT:,} characters; there are more: "
-                     "ask for fewer columns)")  # fmt: skip
-    elif rows.more:
-        lines.append(f"(the first {kept:,} rows; there are more)")
+    if len(rows) < min(len(found), most):
+        lines.append(f"(the first {len(rows):,} rows, cut at {MOST_TEXT:,} characters; there are "
+                     "more: ask for fewer columns)")  # fmt: skip
+    elif len(rows) < len(found):
+        lines.append(f"(the first {len(rows):,} rows; there are more)")
     data = {
-        "columns": [
-            {"name": name, "type": _cut(type_, longest)}
-            for name, type_ in zip(rows.columns, rows.types, strict=True)
-        ],
-        "rows": [
-            [json.loads(_short(json_of(value), longest)) for value in row]
-            for row in rows.rows[:kept]
-        ],
-        "more_rows": rows.more or kept < len(rows.rows),
+        "columns": [{"name": name, "type": _cut(kind, longest)} for name, kind, *_ in description],
+        "rows": [[json.loads(_short(json_of(value), longest)) for value in row] for row in rows],
+        "more_rows": len(rows) < len(found),
         "snapshots": read,
     }
     return Answer("\n".join(lines), data)

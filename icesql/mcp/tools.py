@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Annotated, Any, Final
 
 from pydantic import Field
@@ -17,13 +15,12 @@ from icesql.errors import NotSupportedError, ProgrammingError, ScanLimitError
 from icesql.mcp.answers import (
     Answer,
     as_data,
-    first_rows,
     rows_answer,
     snapshots_json,
     table_text,
 )
 from icesql.quoting import literal, quoted
-from icesql.repl.cells import printable
+from icesql.repl.layouts import json_of, printable
 from icesql.scan.report_text import bytes_text
 from icesql.sql.statement import Explain, Query, Shown
 from icesql.sql.table_name import name_parts
@@ -48,22 +45,12 @@ class Tools:
     """Each tool takes plain values and returns an Answer; errors are icesql's own.
 
     An agent's model reads what a tool is for in its docstring.
-    ``telling`` passes each cursor that a call opens to a callback, so that the call can be
-    cancelled from another thread.
+    ``started`` is called with each cursor that a call opens, so that the call can be cancelled
+    from another thread.
     """
 
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
-        self._calls = threading.local()
-
-    @contextmanager
-    def telling(self, started: OnCursor) -> Iterator[None]:
-        """Context manager that passes the cursors of this thread to ``started``."""
-        self._calls.started = started
-        try:
-            yield
-        finally:
-            self._calls.started = None
+    def __init__(self, connection: Connection, started: OnCursor = lambda _: None) -> None:
+        self._connection, self._started = connection, started
 
     def list_tables(self, contains: _Contains = "") -> Answer:
         """List the tables; `contains` keeps names that contain a text."""
@@ -153,7 +140,20 @@ class Tools:
 
     def query(self, sql: _Sql, max_rows: _Rows = 100) -> Answer:
         """Run one SELECT; gives at most max_rows rows (and never more than 1000)."""
-        return self._rows(sql, max_rows)
+        if max_rows < 1:
+            raise ProgrammingError(f"max_rows is {max_rows}; ask for 1 to {_MOST_ROWS} rows")
+        statements = self._connection._session.parse(sql)
+        if len(statements) != 1:
+            raise ProgrammingError(f"a call runs one statement, not {len(statements)}")
+        # Views, variables, transactions and the like would stay in the connection, which all agents
+        # share: one agent could change the tables that the others see.
+        if not isinstance(statements[0], Query | Explain | Shown):
+            raise ProgrammingError(
+                "this tool only reads, and leaves nothing behind: send one query (SELECT, "
+                f"WITH, FROM, VALUES, SHOW, DESCRIBE), not {' '.join(sql.split())[:40]!r}"
+            )
+        with self._cursor(sql) as cursor:
+            return rows_answer(cursor, min(max_rows, _MOST_ROWS))
 
     def changes(
         self, table: _Table, from_version: _From, to_version: _To = "main", max_rows: _Rows = 100
@@ -162,43 +162,18 @@ class Tools:
         branch, a tag or a snapshot id.
         """
         start, end = _version(from_version), _version(to_version)
-        return self._rows(
+        return self.query(
             f"SELECT * FROM {_name(table)} CHANGES FROM VERSION {start} TO VERSION {end}", max_rows
         )
 
     # ------------------------------------------------------------------ inside
-
-    def _rows(self, sql: str, max_rows: int) -> Answer:
-        if max_rows < 1:
-            raise ProgrammingError(f"max_rows is {max_rows}; ask for 1 to {_MOST_ROWS} rows")
-        self._check_reads(sql)
-        with self._cursor(sql) as cursor:
-            return rows_answer(first_rows(cursor, min(max_rows, _MOST_ROWS)), cursor.snapshots)
-
-    def _check_reads(self, sql: str) -> None:
-        """Raise ProgrammingError if ``sql`` contains a statement that is not read-only.
-
-        Views, variables, transactions and the like would stay in the connection, which all agents
-        share: one agent could change the tables that the others see.
-        """
-        statements = self._connection._session.parse(sql)
-        if len(statements) != 1:
-            raise ProgrammingError(f"a call runs one statement, not {len(statements)}")
-        for read in statements:
-            if not isinstance(read, Query | Explain | Shown):
-                raise ProgrammingError(
-                    "this tool only reads, and leaves nothing behind: send one query (SELECT, "
-                    f"WITH, FROM, VALUES, SHOW, DESCRIBE), not {' '.join(sql.split())[:40]!r}"
-                )
 
     def _explained(self, sql: str, form: str) -> Cursor:
         return explain_only(self._new_cursor(), sql, form=form)
 
     def _new_cursor(self) -> Cursor:
         cursor = self._connection.cursor()
-        started = getattr(self._calls, "started", None)
-        if started is not None:
-            started(cursor)
+        self._started(cursor)
         return cursor
 
     def _cursor(self, sql: str) -> Cursor:
@@ -259,15 +234,9 @@ def _version(version: str) -> str:
 
 def _plain(data: dict[str, Any]) -> dict[str, Any]:
     """Values as JSON types; integers beyond 2^53 as text."""
-    from icesql.repl.cells import json_of
 
-    def plain(value: Any) -> Any:
-        if isinstance(value, dict):
-            return {str(key): plain(each) for key, each in value.items()}
-        if isinstance(value, list | tuple):
-            return [plain(each) for each in value]
-        if isinstance(value, int) and not isinstance(value, bool) and abs(value) > 1 << 53:
-            return str(value)
-        return json.loads(json_of(value))
+    def whole(text: str) -> int | str:
+        return text if abs(int(text)) > 1 << 53 else int(text)
 
-    return {key: plain(value) for key, value in data.items()}
+    plain: dict[str, Any] = json.loads(json_of(data), parse_int=whole)
+    return plain

@@ -22,17 +22,20 @@ class _Usage(Struct, frozen=True):
     argument: str  # "" = takes none, "[x]" = may be left out, "x" = needed
     help: str
     sql: str = ""  # the statement that answers it, with {} for the argument
+    bare: str = ""  # the same, without an argument
 
 
 _FILES: Final = (
     "SELECT content, partition, record_count, file_size_in_bytes, file_path FROM {}.files"
 )
 COMMANDS: Final[dict[str, _Usage]] = {
-    "d": _Usage("[TABLE]", "the tables, or the columns of one"),
-    "dt": _Usage("[PATTERN]", "the tables, those LIKE a pattern"),
+    "d": _Usage("[TABLE]", "the tables, or the columns of one", "DESCRIBE {}", "SHOW TABLES"),
+    "dt": _Usage(
+        "[PATTERN]", "the tables, those LIKE a pattern", "SHOW TABLES LIKE {}", "SHOW TABLES"
+    ),
     "dn": _Usage("", "the namespaces", "SHOW NAMESPACES"),
     "dv": _Usage("", "the views", "SHOW VIEWS"),
-    "df": _Usage("[PATTERN]", "the functions"),
+    "df": _Usage("[PATTERN]", "the functions", "SHOW FUNCTIONS LIKE {}", "SHOW FUNCTIONS"),
     "conninfo": _Usage("", "the catalog, engine and dialect of this shell"),
     "snapshots": _Usage("TABLE", "the history of a table as a graph"),
     "branches": _Usage("TABLE", "the branches of a table", "SHOW BRANCHES FROM {}"),
@@ -163,41 +166,27 @@ def statement_of(command: Command) -> str | None:
 
     Raises ProgrammingError for a missing version.
     """
-    match command:
-        case Command("d" | "dt", None):
-            return "SHOW TABLES"
-        case Command("d", table):
-            return f"DESCRIBE {table}"
-        case Command("dt", pattern):
-            return f"SHOW TABLES LIKE {_pattern(pattern or '')}"
-        case Command("df", None):
-            return "SHOW FUNCTIONS"
-        case Command("df", pattern):
-            return f"SHOW FUNCTIONS LIKE {_pattern(pattern or '')}"
-        case Command("schema", table):
-            return f"SHOW CREATE TABLE {table}"
-        case Command("diff", str(argument)):
-            table, first, last = _versions("diff", argument)
-            return f"DIFF {table} BETWEEN {first} AND {last or literal('main')}"
-        case Command("changes", str(argument)):
-            table, first, last = _versions("changes", argument)
-            until = "" if last is None else f" TO VERSION {last}"
-            return f"SELECT * FROM {table} CHANGES FROM VERSION {first}{until}"
-        case _:
-            return COMMANDS[command.name].sql.replace("{}", command.argument or "") or None
-
-
-def _versions(name: str, argument: str) -> tuple[str, str, str | None]:
-    """TABLE A [B]: a version is an id, a branch or a tag."""
-    table, *versions = argument.split()
-    if not 1 <= len(versions) <= 2:
-        raise ProgrammingError(f"\\{name} needs a table and versions: \\{name} TABLE A [B]")
-    first, last = (*map(_version, versions), None)[:2]
-    assert first is not None
-    return table, first, last
+    name, argument = command.name, command.argument
+    if name == "schema":
+        return f"SHOW CREATE TABLE {argument}"
+    usage = COMMANDS[name]
+    if argument is None:
+        return usage.bare or usage.sql or None
+    if name in ("diff", "changes"):
+        table, *versions = argument.split()
+        if not 1 <= len(versions) <= 2:
+            raise ProgrammingError(f"\\{name} needs a table and versions: \\{name} TABLE A [B]")
+        first, *last = map(_version, versions)
+        if name == "diff":
+            return f"DIFF {table} BETWEEN {first} AND {last[0] if last else literal('main')}"
+        until = f" TO VERSION {last[0]}" if last else ""
+        return f"SELECT * FROM {table} CHANGES FROM VERSION {first}{until}"
+    wanted = _pattern(argument) if usage.argument == "[PATTERN]" else argument
+    return usage.sql.replace("{}", wanted) or None
 
 
 def _version(text: str) -> str:
+    """A version: an id, a branch or a tag."""
     return text if text.removeprefix("-").isdigit() or text[:1] in "'\"" else literal(text)
 
 

@@ -7,7 +7,7 @@ import shlex
 import shutil
 import subprocess
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from itertools import chain, islice
 from typing import IO, TYPE_CHECKING, Any, Final, TextIO
@@ -15,7 +15,7 @@ from typing import IO, TYPE_CHECKING, Any, Final, TextIO
 from msgspec import Struct, field
 
 from icesql.dbapi.cursor import result_types
-from icesql.repl.cells import Style
+from icesql.repl.layouts import Style
 from icesql.repl.render import ROWS_MEASURED, Counted, is_document, table_room, write_rows
 from icesql.repl.results import show
 from icesql.repl.single_floats import as_written
@@ -23,19 +23,6 @@ from icesql.repl.terminal import Output, coloured, draws_lines
 
 if TYPE_CHECKING:
     from icesql.dbapi.cursor import Cursor
-
-# A pager for results that are longer than the screen: ``$PAGER``, else ``less``.
-
-
-def pager_command(environment: Mapping[str, str]) -> list[str]:
-    """The words of the command; [] if there is no command to run."""
-    from shutil import which
-
-    try:
-        words = shlex.split(environment.get("PAGER", "less"))
-    except ValueError:  # a quote that is not closed
-        return []
-    return words if words and which(words[0]) else []
 
 
 def page(command: list[str], write: Callable[[IO[str]], int]) -> int:
@@ -137,7 +124,12 @@ class Display(Struct):
         return True
 
     def _pager(self) -> list[str]:
-        return pager_command(os.environ) if self.paged and draws_lines(self.out) else []
+        """The words of ``$PAGER``, else ``less``; [] if no pager is wanted or there is none."""
+        words: list[str] = []
+        if self.paged and draws_lines(self.out):
+            with suppress(ValueError):  # a quote that is not closed
+                words = shlex.split(os.environ.get("PAGER", "less"))
+        return words if words and shutil.which(words[0]) else []
 
     def _page(
         self,

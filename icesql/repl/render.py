@@ -12,8 +12,17 @@ from decimal import Decimal
 from itertools import chain, islice
 from typing import Any, Final
 
-from icesql.repl.cells import Style, display_width, printable, shortened, text_of
-from icesql.repl.layouts import DIM, PLAIN, write_expanded, write_html
+from icesql.repl.layouts import (
+    DIM,
+    PLAIN,
+    Style,
+    display_width,
+    printable,
+    shortened,
+    text_of,
+    write_expanded,
+    write_html,
+)
 from icesql.repl.terminal import Writer, styled
 
 # Names of columns above narrow values: on up to three lines, broken where a word ends.
@@ -74,6 +83,8 @@ _NARROWEST: Final = 6
 _READABLE: Final = 20  # cells of a long text while others need room
 _SHORT: Final = 12  # the same, where headings would be cut
 _WIDEST_RULE: Final = 80
+# The layout of results that are documents, which no one can choose.
+DOCUMENT: Final = "document"
 
 
 # ------------------------------------------------------------------ formats
@@ -91,27 +102,11 @@ def write_rows(
     return counted.count
 
 
-def write_result(
-    out: Writer,
-    output_format: str,
-    description: Sequence[Sequence[Any]],
-    rows: Iterable[Row],
-    style: Style,
-) -> int:
-    """As ``write_rows``, of a DB-API ``description``; a document is written as it is.
-
-    EXPLAIN (FORMAT json) and (FORMAT html) give one: a single column of type json or html.
-    """
-    if is_document(description):
-        counted = Counted(rows)
-        for (document,) in counted:
-            out.write(f"{document}\n")
-        return counted.count
-    return write_rows(out, output_format, [column[0] for column in description], rows, style)
-
-
 def is_document(description: Sequence[Sequence[Any]] | None) -> bool:
-    """Whether a result is one document, as EXPLAIN (FORMAT json) and (FORMAT html) give it."""
+    """Whether a result is one document, as EXPLAIN (FORMAT json) and (FORMAT html) give it.
+
+    It has a single column of type json or html, and is written as it is.
+    """
     return [column[1] for column in description or ()] in (["json"], ["html"])
 
 
@@ -125,6 +120,11 @@ class Counted:
         for row in self._rows:
             self.count += 1
             yield row
+
+
+def _write_document(out: Writer, columns: Sequence[str], rows: Iterable[Row], style: Style) -> None:
+    for (document,) in rows:
+        out.write(f"{document}\n")
 
 
 def _write_markdown(out: Writer, columns: Sequence[str], rows: Iterable[Row], style: Style) -> None:
@@ -242,20 +242,21 @@ def _least_widths(
     would be another id.
     """
 
-    whole, folded, short, values, texts, names = [], [], [], [], [], []
+    columns = []
     for index, heading in enumerate(headings):
         size = max((display_width(row[index]) for row in cells), default=0)
         natural = max(size, display_width(heading))
         long = any(isinstance(row[index], str | bytes | list | dict | tuple) for row in rows)
         narrow, least = min(natural, _NARROWEST), min(size, _READABLE) if long else size
-        whole.append(min(natural, _READABLE) if long else natural)
+        whole = min(natural, _READABLE) if long else natural
         head = least_heading_width(heading)
-        folded.append(max(least, head))
-        short.append(max(min(least, _SHORT) if long else least, head))
-        values.append(min(natural, _READABLE) if long else max(size, narrow))
-        texts.append(narrow if long and index else values[-1])
-        names.append(narrow if long else values[-1])
-    return [whole, folded, short, values, texts, names]
+        folded = max(least, head)
+        short = max(min(least, _SHORT) if long else least, head)
+        values = whole if long else max(size, narrow)
+        texts = narrow if long and index else values
+        names = narrow if long else values
+        columns.append((whole, folded, short, values, texts, names))
+    return list(map(list, zip(*columns, strict=True)))
 
 
 def _line_width(widths: Sequence[int]) -> int:
@@ -267,12 +268,12 @@ def _right_aligned(rows: Sequence[Row], count: int) -> list[bool]:
     right = []
     for index in range(count):
         values = [row[index] for row in rows if row[index] is not None]
-        right.append(
-            bool(values)
-            and all(isinstance(value, int | float | Decimal) for value in values)
-            and not any(isinstance(value, bool) for value in values)
-        )
+        right.append(bool(values) and all(map(_is_number, values)))
     return right
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float | Decimal) and not isinstance(value, bool)
 
 
 LAYOUTS: Final[Mapping[str, Callable[[Writer, Sequence[str], Iterable[Row], Style], None]]] = {
@@ -280,6 +281,7 @@ LAYOUTS: Final[Mapping[str, Callable[[Writer, Sequence[str], Iterable[Row], Styl
     "markdown": _write_markdown,
     "expanded": write_expanded,
     "html": write_html,
+    DOCUMENT: _write_document,
 }
 
 

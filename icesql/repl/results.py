@@ -8,19 +8,19 @@ from __future__ import annotations
 
 import codecs
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from icesql.dbapi.cursor import result_types, write_rows
 from icesql.engine.writing import write_texts
 from icesql.errors import ProgrammingError
 from icesql.file_format import compressed_by_ending, format_of_path, named_format
-from icesql.repl.cells import Style
-from icesql.repl.render import LAYOUTS, is_document, write_result
+from icesql.repl.layouts import Style
+from icesql.repl.render import DOCUMENT, LAYOUTS, is_document
 from icesql.repl.render import write_rows as layout_rows
 from icesql.repl.single_floats import as_written
-from icesql.repl.terminal import Output, coloured
+from icesql.repl.terminal import Output, Writer, coloured
 from icesql.storage.output_file import OutputFile
 
 if TYPE_CHECKING:
@@ -44,8 +44,8 @@ def show(
 
     ``began`` is called before the first row is written.
     """
-    description = cursor.description or []
-    if output_format not in LAYOUTS and not is_document(description):
+    layout = _layout(cursor, output_format)
+    if layout is None:
         if output_format not in TEXT_FORMATS and out.isatty():
             raise ProgrammingError(
                 f"{output_format} is nothing to show on a terminal; name a file with --output"
@@ -56,8 +56,20 @@ def show(
         return count
     first = cursor.fetchmany(1)  # may take all the time there is
     began()
-    rows = as_written(chain(first, cursor), result_types(cursor))
-    return write_result(out, output_format, description, rows, style)
+    return _lay_out(cursor, chain(first, cursor), layout, out, style)
+
+
+def _layout(cursor: Cursor, output_format: str) -> str | None:
+    """The layout of a result for people; None for the formats of ``engine.writing``."""
+    layout = DOCUMENT if is_document(cursor.description) else output_format
+    return layout if layout in LAYOUTS else None
+
+
+def _lay_out(
+    cursor: Cursor, rows: Iterable[Sequence[Any]], layout: str, out: Writer, style: Style
+) -> int:
+    names = [column[0] for column in cursor.description or ()]
+    return layout_rows(out, layout, names, as_written(rows, result_types(cursor)), style)
 
 
 def show_texts(
@@ -76,9 +88,11 @@ def show_texts(
 
 def save(cursor: Cursor, output_format: str, path: str, file: OutputFile) -> int:
     """Write the rows of ``cursor`` to a file in one of ``FORMATS``; how many there were."""
-    if output_format in LAYOUTS or is_document(cursor.description):
-        rows = as_written(cursor, result_types(cursor))
-        return write_result(_Utf8(file), output_format, cursor.description or [], rows, Style())
+    layout = _layout(cursor, output_format)
+    if layout is not None:
+        bytes_only: Any = file  # of a stream, this asks for no more than write
+        text = codecs.getwriter("utf-8")(bytes_only, "surrogatepass")
+        return _lay_out(cursor, cursor, layout, text, Style())
     return write_rows(cursor, compressed_by_ending(named_format(output_format), path), file)
 
 
@@ -177,13 +191,3 @@ class _OutputSink:
         if not self._any:
             self._began()
         self._out.flush()
-
-
-class _Utf8:
-    """A file for text."""
-
-    def __init__(self, file: OutputFile) -> None:
-        self._file = file
-
-    def write(self, text: str, /) -> object:
-        return self._file.write(text.encode("utf-8", "surrogatepass"))

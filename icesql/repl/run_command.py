@@ -70,20 +70,16 @@ def place_in_file(
 
     line: int | None = getattr(error, "line", None)
     try:
-        texts = split_statements(script, dialect=dialect)
+        placed = split_statements(script, dialect=dialect)
     except Error:  # a quote that is not closed
         return f"{file}:{line}" if line is not None else file
-    lines, position = [], 0
-    for text in texts:
-        start = script.index(text, position)
-        lines.append(script.count("\n", 0, start) + 1)
-        position = start + len(text)
+    lines = [script.count("\n", 0, start) + 1 for start, _ in placed]
     if line is None:
         line = lines[number - 1]
     elif number == 1:
         # Nothing has run if one of the statements does not parse.
         number = max(1, sum(each <= line for each in lines))
-    return f"{file}:{line}, statement {number} of {len(texts)}"
+    return f"{file}:{line}, statement {number} of {len(placed)}"
 
 
 # Commands that do more than SQL can, and so evade the limits of a restricted connection.
@@ -107,7 +103,7 @@ def run_command(shell: Shell, command: Command) -> bool:
         case Command("undo", str(table)):
             name = table.removesuffix("--yes").rstrip()
             undo(shell.connection, name, shell.say, agreed=name != table)
-            shell.forget_names()
+            shell.names.forget()
         case Command("at", argument):
             travel(shell, argument)
         case Command("conninfo"):
@@ -266,9 +262,8 @@ def _edit(shell: Shell) -> None:
     import tempfile
 
     command = os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
-    folder = tempfile.mkdtemp(prefix="icesql-")
-    path = Path(folder) / "statement.sql"
-    try:
+    with tempfile.TemporaryDirectory(prefix="icesql-") as folder:
+        path = Path(folder) / "statement.sql"
         path.write_text((shell.prefill or shell.last_text).rstrip() + "\n", encoding="utf-8")
         path.chmod(0o600)
         try:
@@ -277,9 +272,6 @@ def _edit(shell: Shell) -> None:
             raise ProgrammingError(f"cannot run {command}: {error}; set EDITOR") from error
         if done.returncode == 0:
             shell.prefill = path.read_text(encoding="utf-8", errors="replace").strip()
-    finally:
-        path.unlink(missing_ok=True)
-        os.rmdir(folder)
 
 
 def _tell_history(shell: Shell, path: str | None) -> None:

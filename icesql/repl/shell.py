@@ -17,7 +17,8 @@ from prompt_toolkit.formatted_text import StyleAndTextTuples
 from prompt_toolkit.history import History, InMemoryHistory, ThreadedHistory
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.layout.processors import AfterInput
-from prompt_toolkit.lexers import Lexer, PygmentsLexer
+from prompt_toolkit.lexers import PygmentsLexer
+from pygments.lexers.sql import SqlLexer
 
 from icesql.config import state_file
 from icesql.context import Variables
@@ -33,7 +34,7 @@ from icesql.repl.completing.prompt import SqlCompleter
 from icesql.repl.completing.source import ConnectionSource
 from icesql.repl.display import Display
 from icesql.repl.preferences import ShellPreferences
-from icesql.repl.progress.line import ProgressLine, stopped_text
+from icesql.repl.progress import ProgressLine, stopped_text
 from icesql.repl.prompt.kept import HistoryFile, holds_secret
 from icesql.repl.prompt.typed import inputs, is_complete, runs_by_empty_line
 from icesql.repl.render import row_line
@@ -102,8 +103,8 @@ class Shell:
 
     ``variables`` are the parameters of every statement, ``reports`` the scans of the last one,
     ``ran`` counts statements that ended, ``next_file`` is the file for the next result,
-    ``prefill`` is the text that the next prompt begins with, and ``last_text`` the last statement
-    as typed.
+    ``prefill`` is the text that the next prompt begins with, ``last_text`` the last statement as
+    typed, and ``names`` are those for completion.
     """
 
     def __init__(
@@ -133,16 +134,16 @@ class Shell:
         self.next_file: str | None = None
         self.prefill = ""
         self.last_text = ""
-        self._names = Names(ConnectionSource(connection, dialect, files=not self.is_restricted))
+        self.names = Names(ConnectionSource(connection, dialect, files=not self.is_restricted))
         self._history = _history()
         self._spelling = dialect.lower() or "duckdb"
-        completer = SqlCompleter(self._names)
+        completer = SqlCompleter(self.names)
         self._session: PromptSession[str] = PromptSession(
             message=self._prompt,
             multiline=True,
             prompt_continuation=lambda width, line, soft: _CONTINUATION,
             history=self._history,
-            lexer=_lexer(),
+            lexer=PygmentsLexer(SqlLexer),
             completer=completer,  # it has a thread of its own: a catalog may take its time
             complete_while_typing=False,
             input_processors=[hint(lambda: completer.is_asking, dialect=self._spelling)],
@@ -254,7 +255,7 @@ class Shell:
             self.connection.progress = None
             if kept and not is_done:
                 self.connection._session.fail_transaction()
-        self._names.forget()
+        self.names.forget()
         return True
 
     def last_statement(self) -> str:
@@ -301,10 +302,6 @@ class Shell:
         access = self.connection.access
         return bool(access.locked) or not access.is_open
 
-    def forget_names(self) -> None:
-        """Fetch the names for completion from the catalogs again."""
-        self._names.forget()
-
     def history(self) -> list[str]:
         """The typed texts of all shells, oldest first."""
         return list(self._history.load_history_strings())[::-1]
@@ -330,12 +327,6 @@ def _warm_up() -> None:
     """Import the modules that the first statement needs, while it is being typed."""
     time.sleep(_FIRST_KEYS_SECONDS)  # the prompt comes first
     import icesql.sql.parse  # noqa: F401
-
-
-def _lexer() -> Lexer:
-    from pygments.lexers.sql import SqlLexer
-
-    return PygmentsLexer(SqlLexer)
 
 
 def _history() -> History:

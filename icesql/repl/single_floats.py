@@ -6,7 +6,7 @@ whose shortest text is the shortest text of the float.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from icesql.iceberg.decimals import shortest_single
@@ -19,53 +19,43 @@ def as_written(
     rows: Iterable[Sequence[Any]], types: Sequence[ResultType]
 ) -> Iterable[Sequence[Any]]:
     """``rows`` of columns of these types, FLOAT values inside of others included."""
-    change = [(at, convert) for at, each in enumerate(types) if (convert := _converter(each))]
+    change = [(at, each) for at, each in enumerate(types) if _has_float(each)]
     return _changed(rows, change) if change else rows
 
 
 def _changed(
-    rows: Iterable[Sequence[Any]], change: Sequence[tuple[int, Callable[[Any], Any]]]
+    rows: Iterable[Sequence[Any]], change: Sequence[tuple[int, ResultType]]
 ) -> Iterable[Sequence[Any]]:
     for row in rows:
         cells = list(row)
-        for at, convert in change:
-            cells[at] = convert(cells[at])
+        for at, declared in change:
+            cells[at] = _written(cells[at], declared)
         yield cells
 
 
-def _converter(declared: ResultType) -> Callable[[Any], Any] | None:
-    """A converter of the FLOAT values in a value of a type, None if there can be none."""
-    if declared.kind == "float":
-        return _or_null(shortest_single)
-    inner = [_converter(child) for _, child in declared.children]
-    if not any(inner):
+def _has_float(declared: ResultType) -> bool:
+    return declared.kind == "float" or any(_has_float(child) for _, child in declared.children)
+
+
+def _written(value: Any, declared: ResultType) -> Any:
+    if value is None:
         return None
-    each = [convert or _unchanged for convert in inner]
+    if declared.kind == "float":
+        return shortest_single(value)
+    inner = [child for _, child in declared.children]
     match declared.kind:
         case "list":
-            return _or_null(lambda value: list(map(each[0], value)))
+            return [_written(each, inner[0]) for each in value]
         case "map":
-            return _or_null(lambda value: [(each[0](key), each[1](item)) for key, item in value])
+            return [tuple(map(_written, pair, inner)) for pair in value]
         case "tuple":
-            return _or_null(
-                lambda value: tuple(f(item) for f, item in zip(each, value, strict=True))
-            )
+            return tuple(map(_written, value, inner))
         case "struct":
-            return _or_null(
-                lambda value: {
-                    name: f(item) for f, (name, item) in zip(each, value.items(), strict=True)
-                }
-            )
-        case _:
+            return dict(zip(value, map(_written, value.values(), inner), strict=True))
+        case "union" if isinstance(value, float):
             # The member of the union that a value came from is no longer known.
-            if any(child.kind == "double" or child.is_nested for _, child in declared.children):
-                return None
-            return lambda value: shortest_single(value) if isinstance(value, float) else value
-
-
-def _or_null(convert: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    return lambda value: None if value is None else convert(value)
-
-
-def _unchanged(value: Any) -> Any:
+            if _has_float(declared) and not any(
+                child.kind == "double" or child.is_nested for child in inner
+            ):
+                return shortest_single(value)
     return value

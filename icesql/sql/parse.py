@@ -286,14 +286,14 @@ def _check_encodable(sql: str) -> None:
         ) from None
 
 
-def split_statements(sql: str, *, dialect: str | None = None) -> list[str]:
-    """Return the SQL of each statement of a text, without ``;`` and without empty statements.
+def split_statements(sql: str, *, dialect: str | None = None) -> list[tuple[int, str]]:
+    """The offset and the SQL of each statement of a text, without ``;`` and empty statements.
 
     Raises SqlSyntaxError for an unfinished quote or comment.
     """
     with placing(sql):
         chunks = _split(tokenize(sql, reading(dialect)))
-    return [sql[chunk[0].start : chunk[-1].stop] for chunk in chunks]
+    return [(chunk[0].start, sql[chunk[0].start : chunk[-1].stop]) for chunk in chunks]
 
 
 def _split(tokens: Sequence[Token]) -> list[list[Token]]:

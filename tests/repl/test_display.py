@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from icesql.repl.cells import Style
 from icesql.repl.display import Display
+from icesql.repl.layouts import Style
 from icesql.repl.render import write_rows
 
 

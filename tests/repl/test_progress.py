@@ -6,7 +6,7 @@ from ast import literal_eval
 import pytest
 
 from icesql.context import Progress
-from icesql.repl.progress.line import ProgressLine, progress_text, stopped_text
+from icesql.repl.progress import ProgressLine, progress_text, stopped_text
 from tests.rows import rows_of
 
 

@@ -7,7 +7,7 @@ from decimal import Decimal
 from typing import Any
 
 from icesql.engine.values import Timestamp
-from icesql.repl.cells import Style, display_width, json_of, text_of
+from icesql.repl.layouts import Style, display_width, json_of, text_of
 from icesql.repl.render import ROWS_MEASURED, heading_lines, row_line, write_rows
 from icesql.scan.report_text import bytes_text
 from tests.rows import rows_of

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import icesql
-from icesql.repl.cells import text_of
+from icesql.repl.layouts import text_of
 from icesql.sql.function_table import functions
 from tests.spark.comparison import both, same
 from tests.spark.conftest import is_of_newer_release

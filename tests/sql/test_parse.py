@@ -46,7 +46,7 @@ def test_a_comment_inside_a_clause_is_named_where_sqlglot_reads() -> None:
 def test_statements_are_split_outside_quotes_and_comments() -> None:
     sql = "SELECT ';' AS a; -- ; no\n EXPLAIN SELECT ';';;"
     assert len(parse(sql)) == 2
-    assert split_statements(sql) == ["SELECT ';' AS a", "EXPLAIN SELECT ';'"]
+    assert split_statements(sql) == [(0, "SELECT ';' AS a"), (26, "EXPLAIN SELECT ';'")]
 
 
 def test_a_table_becomes_a_scan_with_its_name_as_alias() -> None:

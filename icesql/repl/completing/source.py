@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, Final
 from icesql.config import time_zone
 from icesql.dbapi.connection import macros_of
 from icesql.quoting import literal
-from icesql.repl.cells import shortened, text_of
 from icesql.repl.completing.names import Known
 from icesql.repl.history.graph import Commit, age, rows_text
 from icesql.repl.history.travel import snapshots_of
+from icesql.repl.layouts import shortened, text_of
 
 if TYPE_CHECKING:
     from icesql.dbapi.connection import Connection

@@ -13,6 +13,7 @@ from typing import Final
 
 from msgspec import Struct
 
+from icesql.config import SWITCHES, WORDS
 from icesql.errors import SqlSyntaxError
 from icesql.quoting import literal, quoted
 from icesql.repl.completing.names import Known, Names
@@ -47,6 +48,8 @@ _STATES: Final = re.compile(
 _CHANGES: Final = re.compile(
     rf"{_NAME}\s+changes\s+from\s+(?:version\s+\S+\s+to\s+)?version\s+\Z", re.IGNORECASE
 )
+# Where a version or a time of a table is written.
+_PAST: Final = {_VERSION: "version", _STATES: "version", _CHANGES: "version", _TIME: "time"}
 _EQUALS: Final = re.compile(rf"\b{_NAME}\s*=\s*\Z", re.IGNORECASE)
 _SETTING: Final = re.compile(r"^\s*(?:set|reset|show)\s+\Z", re.IGNORECASE)
 _SETTING_VALUE: Final = re.compile(r"^\s*set\s+(\w+)\s*=\s*\Z", re.IGNORECASE)
@@ -60,12 +63,7 @@ _NAMESPACE: Final = re.compile(
     r"\s+\Z",
     re.IGNORECASE,
 )
-_WORDS_OF_SETTINGS: Final = {
-    "engine": ("local", "spark", "auto"), "local_reader": ("auto", "arrow"),
-    "verify": ("normal", "full"), "prune": ("on", "off"), "cache": ("on", "off"),
-    "caches": ("on", "off"),
-    "run_time_filters": ("on", "off"), "require_partition_filter": ("on", "off"),
-}  # fmt: skip
+_WORDS_OF_SETTINGS: Final = {**WORDS, **dict.fromkeys(SWITCHES, ("on", "off"))}
 _METADATA_TABLES: Final = (
     "snapshots", "history", "refs", "files", "data_files", "delete_files", "entries", "manifests",
     "partitions", "position_deletes", "metadata_log_entries", "all_files", "all_data_files",
@@ -112,8 +110,7 @@ def suggestions(before: str, names: Names, after: str = "") -> list[Suggestion]:
             known += _column_suggestions(this, word, rest, names)
         return _matching(word, known)
     if _CALL.search(this):
-        called = [Known(f"{each.text}(", each.about) for each in names.known("procedures")]
-        return _matching(word, _suggested("procedure", called))
+        return _matching(word, _calls("procedure", names))
     if found := _PARAMETER.search(this):
         return _matching(word, _parameters(found[1], names))
     if _NAMESPACE.search(this):
@@ -130,7 +127,7 @@ def suggestions(before: str, names: Names, after: str = "") -> list[Suggestion]:
         columns = _column_suggestions(this, word, rest, names) if named else ()
         offered = [*columns, *(Suggestion(each, "keyword") for each in words or keywords())]
         if named and word and "." not in word:
-            offered += _functions(names)
+            offered += _calls("function", names)
     return _matching(word, offered)
 
 
@@ -139,11 +136,9 @@ def _values_of(head: str, rest: str, names: Names | None) -> list[Suggestion] | 
 
     Without ``names`` the list is empty where there would be suggestions.
     """
-    for pattern in (_VERSION, _STATES, _CHANGES):
+    for pattern, kind in _PAST.items():
         if found := pattern.search(head):
-            return _suggested("version", names.known("versions", found[1]) if names else ())
-    if found := _TIME.search(head):
-        return _suggested("time", names.known("times", found[1]) if names else ())
+            return _suggested(kind, names.known(f"{kind}s", found[1]) if names else ())
     if found := _SETTING_VALUE.search(head):
         offered = _WORDS_OF_SETTINGS.get(found[1].lower())
         if offered:
@@ -216,9 +211,9 @@ def _column_suggestions(head: str, word: str, rest: str, names: Names) -> Iterat
             yield Suggestion(text, "column", table)
 
 
-def _functions(names: Names) -> Iterator[Suggestion]:
-    for each in names.known("functions"):
-        yield Suggestion(f"{each.text}(", "function", each.about)
+def _calls(kind: str, names: Names) -> Iterator[Suggestion]:
+    for each in names.known(f"{kind}s"):
+        yield Suggestion(f"{each.text}(", kind, each.about)
 
 
 def spelled(name: str) -> str:

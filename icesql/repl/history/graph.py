@@ -54,7 +54,7 @@ def history_graph(
     reached = _reached(by_id, refs)
     heads = {each.snapshot_id for each in refs if not each.is_tag}
     # Clocks of writers differ: a child comes before its parent whatever their times.
-    ordered = _children_first(commits, by_id)
+    ordered = _children_first(by_id)
     texts = {each.snapshot_id: _words(each, now) for each in ordered}
     pad = [max((len(row[i]) for row in texts.values()), default=0) for i in range(5)]
     drawn = [
@@ -173,36 +173,27 @@ def age(since: timedelta) -> str:
 def _reached(by_id: Mapping[int, Commit], refs: Sequence[Ref]) -> frozenset[int]:
     found: set[int] = set()
     for ref in refs:
-        number: int | None = ref.snapshot_id
-        while number is not None and number in by_id and number not in found:
-            found.add(number)
-            number = by_id[number].parent_id
+        _new_ancestors(ref.snapshot_id, by_id, found)
     return frozenset(found)
 
 
-def _children_first(commits: Sequence[Commit], by_id: Mapping[int, Commit]) -> list[Commit]:
+def _new_ancestors(number: int | None, by_id: Mapping[int, Commit], seen: set[int]) -> list[Commit]:
+    """A snapshot and those before it, up to one that was seen; all are seen afterwards."""
+    line = []
+    while number is not None and number in by_id and number not in seen:
+        seen.add(number)
+        line.append(by_id[number])
+        number = by_id[number].parent_id
+    return line
+
+
+def _children_first(by_id: Mapping[int, Commit]) -> list[Commit]:
     """Newest first, no snapshot before its child."""
-    waiting = dict.fromkeys(by_id, 0)
-    for each in by_id.values():
-        if each.parent_id in waiting:
-            waiting[each.parent_id] += 1
-    import heapq
-
-    def rank(commit: Commit) -> tuple[float, int]:
-        return -commit.committed_at.timestamp(), commit.snapshot_id
-
-    ready = [rank(each) for each in by_id.values() if not waiting[each.snapshot_id]]
-    heapq.heapify(ready)
-    ordered = []
-    while ready:
-        commit = by_id[heapq.heappop(ready)[1]]
-        ordered.append(commit)
-        parent = commit.parent_id
-        if parent in waiting:
-            waiting[parent] -= 1
-            if not waiting[parent]:
-                heapq.heappush(ready, rank(by_id[parent]))
-    return ordered
+    oldest_first: list[Commit] = []
+    seen: set[int] = set()
+    for each in sorted(by_id.values(), key=lambda each: (each.committed_at, -each.snapshot_id)):
+        oldest_first += reversed(_new_ancestors(each.snapshot_id, by_id, seen))
+    return oldest_first[::-1]
 
 
 def _free(lanes: list[int | None], first: int) -> int:

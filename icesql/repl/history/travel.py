@@ -34,20 +34,16 @@ def snapshots_of(connection: Connection, table: str) -> list[Commit]:
     """
     with connection.cursor() as cursor:
         rows = cursor.execute(f"SHOW SNAPSHOTS EXTENDED FROM {table}").fetchall()
-        names = [column[0] for column in cursor.description or ()]
-    found = []
-    for row in rows:
-        each = dict(zip(names, row, strict=True))
-        found.append(
-            Commit(
-                int(each["snapshot_id"]),
-                None if each["parent_id"] is None else int(each["parent_id"]),
-                each["committed_at"],
-                each["operation"],
-                json.loads(each["summary"] or "{}"),
-            )
+    return [
+        Commit(
+            int(number),
+            None if parent is None else int(parent),
+            at,
+            operation,
+            json.loads(summary or "{}"),
         )
-    return found
+        for at, number, parent, operation, *_, summary in rows
+    ]
 
 
 def history_lines(connection: Connection, table: str, width: int) -> Iterator[str]:
@@ -100,7 +96,7 @@ def travel(shell: Shell, argument: str | None) -> None:
     for name in unset:
         if getattr(connection.settings, name) is not None:
             connection.execute(f"RESET {name}")
-    shell.forget_names()
+    shell.names.forget()
     at = shell.travels_to()
     shell.say(f"tables are read at {at}, until \\at off" if at else "tables are read as they are")
 

@@ -20,6 +20,8 @@ from icesql.storage.credentials import is_secret, redact_urls
 
 # The bytes of it that are read: some ten thousand statements. It is searched on every key.
 _MOST_BYTES: Final = 2 << 20
+# A text as the file has it.
+_KEPT: Final = re.compile(r"^\+.*(?:\n\+.*)*+", re.MULTILINE)
 _WORDS: Final = r"passw|passphrase|\bpwd\b|secret|credential|token"
 # name = 'value', 'name' = 'value', name => 'value', "name": "value", SET name TO 'value'
 _GIVEN: Final = re.compile(
@@ -68,21 +70,9 @@ class HistoryFile(History):
                 data = file.read(_MOST_BYTES).decode("utf-8", "replace")
         except OSError:
             return []
-        texts: list[str] = []
-        lines: list[str] = []
-        rows = data.split("\n")
-        if size > _MOST_BYTES:  # the first one may have lost its beginning
-            rows = rows[
-                next((i for i, row in enumerate(rows) if i and row[:1] == "#"), len(rows)) :
-            ]
-        for line in (*rows, ""):
-            if line.startswith("+"):
-                lines.append(line[1:])
-                continue
-            if lines:
-                texts.append("\n".join(lines))
-            lines = []
-        return texts[::-1]
+        if size > _MOST_BYTES:  # the first text may have lost its beginning
+            _, _, data = data.partition("\n#")
+        return [each[1:].replace("\n+", "\n") for each in _KEPT.findall(data)[::-1]]
 
     def store_string(self, string: str) -> None:
         """Append a text in one write, so that lines of several open shells do not mix."""

@@ -11,7 +11,8 @@ from icesql.sql.parse import split_statements
 
 def forms() -> list[str]:
     """The statements of forms.sql."""
-    return split_statements((Path(__file__).parent / "forms.sql").read_text(encoding="utf-8"))
+    script = (Path(__file__).parent / "forms.sql").read_text(encoding="utf-8")
+    return [text for _, text in split_statements(script)]
 
 
 @pytest.fixture(scope="session")

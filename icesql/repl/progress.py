@@ -10,7 +10,7 @@ from typing import Final, TextIO
 
 from icesql.context import COMMITTING, NOT_COMMITTED, Progress
 from icesql.errors import Error
-from icesql.repl.cells import shortened
+from icesql.repl.layouts import shortened
 from icesql.repl.render import seconds_text
 from icesql.repl.terminal import spelled_out, styled
 from icesql.scan.report_text import bytes_text
@@ -45,7 +45,7 @@ def _changes(script: str, number: int, dialect: str | None) -> bool:
     from icesql.sql.parse import first_tokens, split_statements
 
     try:
-        text = split_statements(script, dialect=dialect)[number]
+        _, text = split_statements(script, dialect=dialect)[number]
         return first_tokens(text, dialect)[0].word in _CHANGES
     except (Error, IndexError):  # it was stopped before it was read
         return False
@@ -76,8 +76,8 @@ class ProgressLine:
         """Reset the state for a new statement."""
         with self._lock:
             self._drawn, self._silent = False, False
-            self._start = self._heard = self._clock()
-            self._next = self._start + _QUIET_SECONDS
+            self._heard = self._clock()
+            self._next = self._heard + _QUIET_SECONDS
             self._began: dict[str, float] = {}  # when each stage came first
             self._seen: dict[str, Progress] = {}
             self._last: Progress | None = None

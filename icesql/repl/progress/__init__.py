@@ -1,1 +1,0 @@
-"""Messages while a statement runs, and when it was stopped."""
