@@ -21,7 +21,7 @@ from icesql.commit.purge import metadata_files
 from icesql.context import QueryContext
 from icesql.errors import Error, StorageError
 from icesql.iceberg.manifest.data_file import FileContent
-from icesql.iceberg.manifest.manifest import ManifestContent, ManifestFile
+from icesql.iceberg.manifest.manifest import ManifestFile
 from icesql.iceberg.metadata.changes.updates import (
     RemovePartitionSpecs,
     RemoveSchemas,
@@ -128,10 +128,9 @@ def expire_snapshots(
 
     if dry_run:
         updates(table.metadata)
-        base, expiry = planned[-1]
-        found = unneeded(table, base, expiry, context)
+        found = unneeded(table, *planned[-1], context)
         files, kept = found.where(places.hold), found.where(places.lack)
-        return Expired(table, expiry, files, places, kept)
+        return Expired(table, planned[-1][1], files, places, kept)
     after = change_table(catalog, table, updates, query=context).table
     base, expiry = planned[-1]
     found = Unneeded()
@@ -206,9 +205,8 @@ def _equality_ids(reader: ManifestReader, manifests: Iterable[ManifestFile]) -> 
     """The ids of the columns by which live equality deletes compare."""
     return {
         each
-        for entries, index in reader.live(manifests, ManifestContent.DELETES)
-        if entries.content[index] == FileContent.EQUALITY_DELETES
-        for each in entries.data_file(index).equality_ids or ()
+        for file in reader.deletes(manifests, FileContent.EQUALITY_DELETES)
+        for each in file.equality_ids or ()
     }
 
 

@@ -15,8 +15,8 @@ from icesql.iceberg.metadata.property_numbers import number_property
 from icesql.iceberg.metadata.snapshot import SnapshotRef
 from icesql.iceberg.metadata.table_metadata import MAIN, TableMetadata
 
-_MAX_AGE: Final = "history.expire.max-snapshot-age-ms"
-_MIN_KEPT: Final = "history.expire.min-snapshots-to-keep"
+MAX_AGE: Final = "history.expire.max-snapshot-age-ms"
+MIN_KEPT: Final = "history.expire.min-snapshots-to-keep"
 _REF_AGE: Final = "history.expire.max-ref-age-ms"
 _FIVE_DAYS: Final = 432_000_000
 
@@ -48,7 +48,7 @@ def plan_expiry(
         raise ProgrammingError(f"retain_last is {retain_last}; at least one snapshot is kept")
     # The head of a ref is kept even for 0.
     least = (
-        number_property(metadata.properties, _MIN_KEPT, 1) if retain_last is None else retain_last
+        number_property(metadata.properties, MIN_KEPT, 1) if retain_last is None else retain_last
     )
     kept = {name: ref for name, ref in metadata.refs.items() if _lives(metadata, name, ref, now_ms)}
     gone = tuple(name for name in metadata.refs if name not in kept)
@@ -61,7 +61,7 @@ def plan_expiry(
                 raise ProgrammingError(f"snapshot {each} is the head of {heads[each]!r} and stays")
         return Expiry((), tuple(each for each in metadata.snapshots if each in {*snapshot_ids}))
     if older_than_ms is None:
-        older_than_ms = now_ms - number_property(metadata.properties, _MAX_AGE, _FIVE_DAYS)
+        older_than_ms = now_ms - number_property(metadata.properties, MAX_AGE, _FIVE_DAYS)
     retained = {*heads}
     # The whole histories of branches.
     reachable = {ref.snapshot_id for ref in kept.values() if ref.kind == "tag"}
@@ -94,5 +94,5 @@ def _lives(metadata: TableMetadata, name: str, ref: SnapshotRef, now_ms: int) ->
 
 def check_ages(properties: Mapping[str, str]) -> None:
     """Raise ProgrammingError for a property of expiry that is not an integer from 0 on."""
-    for name in (_MAX_AGE, _MIN_KEPT, _REF_AGE):
+    for name in (MAX_AGE, MIN_KEPT, _REF_AGE):
         number_property(properties, name, 0)

@@ -81,7 +81,15 @@ def find_orphans(
     refuse_kept(table, "removing orphans")
     check_writable(table.storage)
     refuse_twins(catalog, table, query)
-    start = _checked(OwnPlaces.of(catalog, table, delete_below), table, folder)
+    places = OwnPlaces.of(catalog, table, delete_below)
+    start = metadata.location if folder is None else folder
+    # Check a name below the folder, since ``hold`` is about files in it.
+    if not places.hold(f"{start.rstrip('/')}/x"):
+        raise NotSupportedError(
+            f"not supported: looking for orphans in {start}, where other tables may have files: "
+            f"location is a folder in {places.text or table.metadata_location}. If it is this "
+            "table's alone, say so with delete_below => array('folder')"
+        )
     fields = {field.name for spec in metadata.specs.values() for field in spec.fields}
     enter = wanted_name(frozenset(each for each in fields if each.startswith(("_", "."))))
     found = list(list_files(table.storage, start, query, enter=enter))
@@ -101,19 +109,6 @@ def _is_candidate(name: str) -> bool:
     if name in _HINTS:
         return False
     return not name.startswith(("_", ".")) or _UNFINISHED.fullmatch(name) is not None
-
-
-def _checked(places: OwnPlaces, table: Table, folder: str | None) -> str:
-    """The folder to list. Raises NotSupportedError for one that is not the table's own."""
-    wanted = table.metadata.location if folder is None else folder
-    # Check a name below the folder, since ``hold`` is about files in it.
-    if places.hold(f"{wanted.rstrip('/')}/x"):
-        return wanted
-    raise NotSupportedError(
-        f"not supported: looking for orphans in {wanted}, where other tables may have files: "
-        f"location is a folder in {places.text or table.metadata_location}. If it is this table's "
-        "alone, say so with delete_below => array('folder')"
-    )
 
 
 def _refuse_others(table: Table, files: Sequence[ListedFile], query: QueryContext) -> None:

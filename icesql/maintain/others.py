@@ -6,7 +6,7 @@ Maintenance that runs beside writers uses this at each attempt to commit, in ``r
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from hashlib import blake2b
 from types import MappingProxyType
@@ -22,7 +22,6 @@ from icesql.commit.validation.since import Since
 from icesql.context import QueryContext
 from icesql.errors import CommitConflictError
 from icesql.iceberg.manifest.data_file import DataFile, FileContent
-from icesql.iceberg.manifest.manifest import ManifestContent
 from icesql.iceberg.metadata.snapshot import Snapshot
 from icesql.read.deletes.positions import PositionDeletes
 from icesql.scan.deletes.delete_index import DeleteIndex
@@ -131,18 +130,11 @@ class Others:
     def positions_of(self, task: FileScanTask) -> tuple[DataFile, ...]:
         """The vector or position delete files of a file in the head."""
         if self._live is None:
-            live = self._live_positions()
+            reader = ManifestReader(self.base, self._query)
+            listed = () if self._head is None else reader.manifests_of(self._head)
+            live = reader.deletes(listed, FileContent.POSITION_DELETES)
             self._live = DeleteIndex.of(self.base, live, compare_bounds=False)
         return self._live.deletes_of(task.data_file)
-
-    def _live_positions(self) -> Iterator[DataFile]:
-        if self._head is None:
-            return
-        reader = ManifestReader(self.base, self._query)
-        manifests = reader.manifests_of(self._head)
-        for entries, index in reader.live(manifests, ManifestContent.DELETES):
-            if entries.content[index] == FileContent.POSITION_DELETES:
-                yield entries.data_file(index)
 
     def deleted_positions(
         self, tasks: Mapping[int, FileScanTask], context: ScanContext
@@ -197,20 +189,19 @@ def equality_deletes(task: FileScanTask) -> list[DataFile]:
     return [each for each in task.deletes if each.content is FileContent.EQUALITY_DELETES]
 
 
-class NewDeletes:
+class NewDeletes(Struct):
     """Writes new deletes; attempts that delete the same rows of a file share one delete file."""
 
-    def __init__(self, new: Uncommitted) -> None:
-        self._new = new
-        # By data file, format version and a digest of the rows, which may be many.
-        self._written: dict[tuple[str, int, bytes], DataFile] = {}
+    new: Uncommitted
+    # By data file, format version and a digest of the rows, which may be many.
+    written: dict[tuple[str, int, bytes], DataFile] = {}
 
     def of(self, base: Table, file: DataFile, rows: Positions) -> DataFile:
         """The deletes for the sorted ``rows`` of a file, a vector in format version 3."""
         version = base.metadata.format_version
         key = file.path, version, blake2b(rows.tobytes(), digest_size=20).digest()
-        if key not in self._written:
+        if key not in self.written:
             made = write_deletes(base.metadata, base.storage, [(file, rows)])
-            self._new.take([made.path])
-            self._written[key] = made
-        return self._written[key]
+            self.new.take([made.path])
+            self.written[key] = made
+        return self.written[key]

@@ -44,6 +44,7 @@ _NARROW, _NARROW_VALUE = 280, 60
 _MOST_WANTED: Final = 32
 
 if TYPE_CHECKING:
+    from icesql.iceberg.manifest.data_file import DataFile, FileContent
     from icesql.iceberg.manifest.narrow_entries import NarrowEntries
     from icesql.scan.columns_on_disk import ColumnsOnDisk
     from icesql.storage.stores.pool import Request
@@ -128,6 +129,14 @@ class ManifestReader:
             for index, alive in enumerate(entries.live):
                 if alive:
                     yield entries, index
+
+    def deletes(
+        self, manifests: Iterable[ManifestFile], content: FileContent | None = None
+    ) -> Iterator[DataFile]:
+        """Each live delete file, of one content or of both."""
+        for entries, index in self.live(manifests, ManifestContent.DELETES):
+            if content is None or entries.content[index] == content:
+                yield entries.data_file(index)
 
     def entries_of(
         self, manifests: Sequence[ManifestFile]

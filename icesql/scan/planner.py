@@ -29,6 +29,9 @@ from icesql.scan.tasks.task import FileScanTask, content_bytes
 
 # Modules for pruning and deletes are imported on first use: most scans have neither.
 if TYPE_CHECKING:
+    from icesql.catalog.table import Table
+    from icesql.iceberg.metadata.snapshot import Snapshot
+    from icesql.iceberg.schema import Schema
     from icesql.scan.changes import ChangeScan
     from icesql.scan.deletes.delete_index import DeleteIndex
     from icesql.scan.pruning import skip_reasons
@@ -42,6 +45,22 @@ if TYPE_CHECKING:
 _MANY_ENTRIES: Final = 3_000
 _FEW_FIELDS: Final = 4
 _COMPARED: Final = ("lower_bounds", "upper_bounds", "null_value_counts", "value_counts")
+
+
+def plan_snapshot(
+    table: Table,
+    snapshot: Snapshot | None,
+    query: QueryContext,
+    row_filter: Predicate = ALWAYS_TRUE,
+    projection: Schema | None = None,
+    *,
+    all_deletes: bool = False,
+) -> ScanPlan:
+    """The files of a snapshot, by default to read all columns; see ``TableScan`` and ``plan``."""
+    schema = table.metadata.schema
+    columns = projection or schema
+    scan = TableScan(table, snapshot, schema, columns, row_filter, all_deletes=all_deletes)
+    return plan(scan, query)
 
 
 def plan(scan: TableScan, query: QueryContext) -> ScanPlan:

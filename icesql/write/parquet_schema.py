@@ -12,6 +12,8 @@ from msgspec.structs import replace
 from icesql.errors import UnsupportedTableError
 from icesql.iceberg import types as t
 from icesql.iceberg.avro_name import avro_name
+from icesql.iceberg.metadata.table_metadata import TableMetadata
+from icesql.iceberg.metadata_columns import LINEAGE
 from icesql.iceberg.schema import Schema
 from icesql.read.columns.arrow_schema import FIELD_ID, VARIANT_BYTES, arrow_type
 from icesql.read.formats.decode_errors import VARIANT_RELEASE
@@ -23,6 +25,14 @@ def stored_fields(fields: tuple[t.NestedField, ...]) -> tuple[t.NestedField, ...
     Raises UnsupportedTableError for a list or map of type unknown.
     """
     return tuple(found for each in fields if (found := _stored(each, each.name)) is not None)
+
+
+def written_schema(metadata: TableMetadata) -> Schema:
+    """The columns of rewritten files: the current ones, and row lineage in version 3."""
+    schema = metadata.schema
+    if metadata.format_version < 3:
+        return schema
+    return replace(schema, fields=(*schema.fields, *LINEAGE))
 
 
 def stored_places(schema: Schema) -> tuple[int | None, ...]:

@@ -18,7 +18,6 @@ from icesql.context import QueryContext
 from icesql.errors import UnsupportedTableError
 from icesql.iceberg.expressions.predicate import ALWAYS_TRUE, Predicate
 from icesql.iceberg.manifest.data_file import DataFile, FileContent
-from icesql.iceberg.manifest.manifest import ManifestContent
 from icesql.iceberg.metadata.snapshot import Snapshot
 from icesql.iceberg.metadata.table_metadata import MAIN
 from icesql.iceberg.metadata_columns import POS, SNAPSHOT_ID
@@ -26,12 +25,11 @@ from icesql.iceberg.schema import Schema
 from icesql.maintain.others import equality_deletes
 from icesql.maintain.rewrite.grouping import FileGroup, group_files
 from icesql.maintain.rewrite.options import RewriteOptions
-from icesql.maintain.rewrite.plan import branch_head
+from icesql.maintain.rewrite.plan import branch_head, whole_files
 from icesql.maintain.rewrite.task import read_live_rows
 from icesql.scan.deletes.delete_index import partition_of
 from icesql.scan.manifest_reader import ManifestReader
-from icesql.scan.planner import plan
-from icesql.scan.table_scan import TableScan
+from icesql.scan.planner import plan_snapshot
 from icesql.scan.tasks.task import CombinedScanTask, FileScanTask, ScanContext, distinct_deletes
 from icesql.storage.new_file import check_writable
 
@@ -90,18 +88,9 @@ def plan_conversion(
     """
     check_writable(table.storage)
     start = branch_head(table.metadata, branch)
-    schema = table.metadata.schema
-    # The catalog's scan planning gives no sequence numbers.
-    scan = TableScan(
-        replace(table, planning=None), start, schema, schema, row_filter, all_deletes=True
-    )
-    found = plan(scan, query)
+    found, whole = whole_files(table, start, query, row_filter)
     repeated = frozenset(found.repeated)
-    files = [
-        replace(each, residual=ALWAYS_TRUE)
-        for each in found.files
-        if each.data_file.path not in repeated
-    ]
+    files = [each for each in whole if each.data_file.path not in repeated]
     context = replace(found.context, projection=Schema((SNAPSHOT_ID, POS)))
     tasks = tuple(_counted(each, context, query) for each in files if equality_deletes(each))
     for each in tasks:
@@ -147,23 +136,21 @@ def plan_delete_files(
         return []
     files = [*_position_files(table, snapshot, query)]
     if row_filter is not ALWAYS_TRUE:
-        known, schema = replace(table, planning=None), table.metadata.schema
-        scan = TableScan(known, snapshot, schema, schema, row_filter)
-        wanted = {partition_of(each.data_file) for each in plan(scan, query).files}
+        found = plan_snapshot(replace(table, planning=None), snapshot, query, row_filter)
+        wanted = {partition_of(each.data_file) for each in found.files}
         files = [each for each in files if partition_of(each) in wanted]
     of_specs: dict[int, list[FileScanTask]] = {}
     for each in files:
         task = FileScanTask(each, 0, each.file_size_in_bytes)
         of_specs.setdefault(each.spec_id, []).append(task)
-    found = [group_files(tasks, spec, 0, options).groups for spec, tasks in of_specs.items()]
-    return list(chain.from_iterable(found))
+    groups = (group_files(tasks, spec, 0, options).groups for spec, tasks in of_specs.items())
+    return list(chain.from_iterable(groups))
 
 
 def _position_files(table: Table, snapshot: Snapshot, query: QueryContext) -> Iterator[DataFile]:
     reader = ManifestReader(table, query)
-    for entries, index in reader.live(reader.manifests_of(snapshot), ManifestContent.DELETES):
-        file = entries.data_file(index)
-        if file.content is FileContent.POSITION_DELETES and not file.is_deletion_vector:
+    for file in reader.deletes(reader.manifests_of(snapshot), FileContent.POSITION_DELETES):
+        if not file.is_deletion_vector:
             yield file
 
 
@@ -178,8 +165,7 @@ def plan_deletes(table: Table, groups: Sequence[FileGroup], query: QueryContext)
     check_writable(table.storage)
     metadata, start = table.metadata, table.metadata.current_snapshot
     # By the manifests: a file that the catalog's scan planning leaves out would lose its deletes.
-    known = replace(table, planning=None)
-    planned = plan(TableScan(known, start, metadata.schema, metadata.schema), query)
+    planned = plan_snapshot(replace(table, planning=None), start, query)
     chosen = {
         each.data_file.path: number for number, group in enumerate(groups) for each in group.files
     }

@@ -266,11 +266,7 @@ class _Conversion:
             return [], 0
         reader = ManifestReader(base, self._query)
         listed = reader.manifests_of(head)
-        equality = [
-            entries.data_file(index)
-            for entries, index in reader.live(listed, ManifestContent.DELETES)
-            if entries.content[index] == FileContent.EQUALITY_DELETES
-        ]
+        equality = [*reader.deletes(listed, FileContent.EQUALITY_DELETES)]
         index_of = DeleteIndex.of(base, equality)
         needed: set[FileKey] = {
             file_key(each) for each in equality if file_key(each) in others.added_deletes

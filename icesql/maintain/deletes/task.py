@@ -14,7 +14,6 @@ from typing import Final
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 from msgspec import Struct
 
 from icesql.context import QueryContext
@@ -199,7 +198,14 @@ def _found(task: DeletesTask, query: QueryContext) -> Iterator[tuple[int, int, P
     for batch in read_live_rows(scan, query):
         query.check()
         places, positions = (each.to_numpy() for each in batch.columns)
-        _check_positions(scan.tasks, counts, places, positions)
+        beyond = positions >= counts[places]
+        if beyond.any():
+            first = int(np.argmax(beyond))
+            file = scan.tasks[int(places[first])].data_file
+            raise InternalError(
+                f"{file.path} has row {int(positions[first]):,}, and its metadata says "
+                f"{file.record_count:,} rows; nothing was committed"
+            )
         gone[starts[places] + positions] = False
     for place, each in enumerate(scan.tasks):
         query.check()
@@ -213,22 +219,6 @@ def _found(task: DeletesTask, query: QueryContext) -> Iterator[tuple[int, int, P
         if with_older and known is not None:
             mine[known] = True
         yield place, int(taken), np.flatnonzero(mine)
-
-
-def _check_positions(
-    tasks: Sequence[FileScanTask],
-    counts: npt.NDArray[np.int64],
-    places: npt.NDArray[np.int64],
-    positions: Positions,
-) -> None:
-    beyond = positions >= counts[places]
-    if beyond.any():
-        first = int(np.argmax(beyond))
-        file = tasks[int(places[first])].data_file
-        raise InternalError(
-            f"{file.path} has row {int(positions[first]):,}, and its metadata says "
-            f"{file.record_count:,} rows; nothing was committed"
-        )
 
 
 def _written(

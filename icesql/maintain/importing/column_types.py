@@ -13,13 +13,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import pyarrow as pa
+from msgspec import Struct
 
 from icesql.errors import CorruptFileError, TypeMismatchError
 from icesql.iceberg import types as t
 from icesql.iceberg.evolution.schema_changes import is_widening
 from icesql.read.columns.convert import leaf_reader
 from icesql.read.columns.variant import variant_reader
-from icesql.read.formats.file_fields import FileField, is_list
+from icesql.read.formats.file_fields import FileField, is_list, walk
 
 # Parts of a logical type that decide the type.
 _DETAILS: Final[Mapping[str, tuple[str, ...]]] = {
@@ -68,20 +69,17 @@ def check_types(
     Raises CorruptFileError if the two describe different columns.
     """
     leaves = tuple(parquet.column(index) for index in range(len(parquet)))
-    if sum(map(_leaf_count, fields)) != len(leaves):
+    if sum(not each.children for each in walk(fields)) != len(leaves):
         raise CorruptFileError(path, "its schema and its row groups have other columns")
     _Check(path, table, iter(leaves)).fields(columns, fields, "")
 
 
-def _leaf_count(field: FileField) -> int:
-    return sum(map(_leaf_count, field.children)) if field.children else 1
-
-
-class _Check:
+class _Check(Struct):
     """A walk over a file's fields; ``leaves`` are its Parquet columns, taken one by one."""
 
-    def __init__(self, path: str, table: str, leaves: Iterator[Any]) -> None:
-        self._path, self._table, self._leaves = path, table, leaves
+    path: str
+    table: str
+    leaves: Iterator[Any]
 
     def fields(
         self, columns: Iterable[t.NestedField], fields: Sequence[FileField], prefix: str
@@ -95,8 +93,9 @@ class _Check:
                 self._field(column, each, f"{prefix}{column.name}")
 
     def _skip(self, field: FileField) -> None:
-        for _ in range(_leaf_count(field)):
-            next(self._leaves)
+        for each in walk((field,)):
+            if not each.children:
+                next(self.leaves)
 
     def _field(self, column: t.NestedField, field: FileField, name: str) -> None:
         type = column.type
@@ -114,7 +113,7 @@ class _Check:
             case _ if field.children or t.children(type):
                 self._refuse(name, type, str(field.type))
             case _:
-                leaf = next(self._leaves)
+                leaf = next(self.leaves)
                 stored = stored_type(leaf)
                 taken = stored is not None and is_widening(stored, type)
                 if not taken or leaf_reader(field.type, type) is None:
@@ -122,10 +121,10 @@ class _Check:
 
     def _refuse(self, name: str, type: t.IcebergType, found: str) -> None:
         raise TypeMismatchError(
-            f'cannot add {self._path}: its column "{name}" is stored as {found}, and that of '
-            f"{self._table} is {type}; files are taken as they lie where types are equal or widen: "
+            f'cannot add {self.path}: its column "{name}" is stored as {found}, and that of '
+            f"{self.table} is {type}; files are taken as they lie where types are equal or widen: "
             "int to long, float to double, decimal to more digits of the same scale; "
-            f"INSERT INTO {self._table} SELECT … FROM read_parquet('{self._path}') converts values"
+            f"INSERT INTO {self.table} SELECT … FROM read_parquet('{self.path}') converts values"
         )
 
 

@@ -6,7 +6,7 @@ Source: Java ``TableMigrationUtil.getParquetMetrics`` and ``ParquetUtil.footerMe
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any, Final
 
@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from msgspec.structs import replace
+from pyarrow import types
 
 from icesql.catalog.table import Table
 from icesql.commit.snapshot_operation import SnapshotOperation
@@ -27,6 +28,7 @@ from icesql.errors import (
 from icesql.iceberg import types as t
 from icesql.iceberg.avro_name import avro_name
 from icesql.iceberg.manifest.data_file import DataFile, FileContent
+from icesql.iceberg.metadata.changes.columns import mapped_names
 from icesql.iceberg.metadata.changes.updates import SetProperties, Update
 from icesql.iceberg.metadata.name_mapping import PROPERTY, NameMapping, parse_name_mapping
 from icesql.iceberg.schema import Schema
@@ -47,15 +49,7 @@ UNMAPPED: Final = -1
 
 def name_mapping_json(schema: Schema) -> str:
     """The initial name mapping of a table: each field by its current name."""
-    return json.dumps([_mapped(each) for each in schema.fields])
-
-
-def _mapped(field: t.NestedField) -> dict[str, Any]:
-    node: dict[str, Any] = {"field-id": field.field_id, "names": [field.name]}
-    inner = t.children(field.type)
-    if inner:
-        node["fields"] = [_mapped(each) for each in inner]
-    return node
+    return json.dumps(mapped_names((), schema.fields))
 
 
 def mapping_of(table: Table) -> NameMapping:
@@ -89,7 +83,8 @@ def data_file(table: Table, storage: Storage, found: FoundFile, mapping: NameMap
         file = pq.ParquetFile(stream)
         footer, arrow = file.metadata, file.schema_arrow
     own = arrow_fields(arrow, FIELD_ID)
-    _check_ids(own, found.path, schema)
+    if any(each.field_id is not None for each in walk(own)):
+        _check_level(own, None, found.path, schema)
     fields, missing_is_null = table_fields(own, found.path, context)
     _check_names(fields, found.path, schema)
     constants = {
@@ -103,7 +98,7 @@ def data_file(table: Table, storage: Storage, found: FoundFile, mapping: NameMap
         for column in schema.fields
     ]
     _check_stored(constants, readers, schema, storage, found)
-    leaves = [*_leaves(fields)]
+    leaves = [each for each in walk(fields) if not each.children]
     ids = [UNMAPPED if each.field_id is None else each.field_id for each in leaves]
     modes = _modes(table, leaves)
     metrics = file_metrics(footer, ids, schema, modes, [{}] * footer.num_row_groups)
@@ -124,15 +119,6 @@ def data_file(table: Table, storage: Storage, found: FoundFile, mapping: NameMap
         split_offsets=metrics.split_offsets or None,
         sort_order_id=0,
     )
-
-
-def _leaves(fields: Sequence[FileField]) -> Iterator[FileField]:
-    """The leaf columns of the file, in Parquet's order."""
-    for each in fields:
-        if each.children:
-            yield from _leaves(each.children)
-        else:
-            yield each
 
 
 def _check_stored(
@@ -178,16 +164,13 @@ def _check_names(fields: Sequence[FileField], path: str, schema: Schema) -> None
             )
 
 
-def _check_ids(fields: Sequence[FileField], path: str, schema: Schema) -> None:
-    """Refuse field ids that belong to other columns in this table, or that some columns lack."""
-    if any(each.field_id is not None for each in walk(fields)):
-        _check_level(fields, None, path, schema)
-
-
 def _check_level(
     fields: Sequence[FileField], parent: t.NestedField | None, path: str, schema: Schema
 ) -> None:
-    """Check ``fields``, the children of the file's field for ``parent``, None at the top."""
+    """Refuse field ids that belong to other columns in this table, or that some columns lack.
+
+    ``fields`` are the children of the file's field for ``parent``, None at the top.
+    """
     collection = parent is not None and isinstance(parent.type, t.ListType | t.MapType)
     for each in fields:
         if each.field_id is None:
@@ -228,30 +211,20 @@ def _modes(table: Table, leaves: Sequence[FileField]) -> dict[int, MetricsMode]:
 
 def _same_bytes(given: pa.DataType, wanted: pa.DataType) -> bool:
     """True if statistics of one type are in the units of the other."""
-    for same, unit in _UNITS:
-        if same(given) and same(wanted):
+    for kinds, unit in _UNITS:
+        if all(any(is_kind(each) for is_kind in kinds) for each in (given, wanted)):
             return not unit or bool(getattr(given, unit) == getattr(wanted, unit))
     return bool(given == wanted)
 
 
-def _is_text(type: pa.DataType) -> bool:
-    types = pa.types
-    return bool(types.is_string(type) or types.is_large_string(type) or types.is_string_view(type))
-
-
-def _is_binary(type: pa.DataType) -> bool:
-    types = pa.types
-    return bool(types.is_binary(type) or types.is_large_binary(type) or types.is_binary_view(type))
-
-
 # Kinds of types, and the attribute that has the unit of their values.
 _UNITS: Final = (
-    (pa.types.is_timestamp, "unit"),
-    (pa.types.is_decimal, "scale"),
-    (pa.types.is_signed_integer, ""),
-    (pa.types.is_floating, ""),
-    (_is_text, ""),
-    (_is_binary, ""),
+    ((types.is_timestamp,), "unit"),
+    ((types.is_decimal,), "scale"),
+    ((types.is_signed_integer,), ""),
+    ((types.is_floating,), ""),
+    ((types.is_string, types.is_large_string, types.is_string_view), ""),
+    ((types.is_binary, types.is_large_binary, types.is_binary_view), ""),
 )
 
 

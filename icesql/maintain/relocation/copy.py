@@ -7,17 +7,17 @@ file is written last: until then a reader sees the previous copy, or nothing.
 from __future__ import annotations
 
 import threading
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from copy import copy
 from typing import Any, Final, Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from icesql.catalog.current_metadata import (
-    find_current_metadata,
     hadoop_version,
     is_later,
     is_metadata_name,
@@ -121,12 +121,8 @@ def copy_table(table: Table, request: CopyRequest, query: QueryContext) -> Copie
 class _Copy:
     def __init__(self, table: Table, request: CopyRequest, query: QueryContext) -> None:
         self._table, self._query = table, query
-        source = table.storage
-        # No cache: files that are read once would evict those that are read often.
-        self._source = Storage(
-            source.properties, source.reroot, confine=source.confine, lease=source.lease,
-            signer=source.signer,
-        )  # fmt: skip
+        # A copy has no cache: files that are read once would evict those that are read often.
+        self._source = copy(table.storage)
         self._version = read_version(self._source, table.metadata_location, table.name)
         self._metadata = self._version.metadata
         location = target_location(request.location)
@@ -204,7 +200,7 @@ class _Copy:
     def _check_unchanged(self, final: str) -> None:
         """Raise CatalogError if others committed to the copy: it would mix two tables."""
         folder = self._folder
-        found = find_current_metadata(f"{folder.location}/metadata", folder.storage)
+        found = folder.current()
         if found is None:
             return
         log = (each.metadata_file for each in self._metadata.metadata_log)
@@ -221,7 +217,7 @@ class _Copy:
         if self._since is None:
             return set()
         folder = self._folder
-        found = find_current_metadata(f"{folder.location}/metadata", folder.storage)
+        found = folder.current()
         held = {} if found is None else read_metadata(found, folder.storage).snapshots
         self._held = held
         if self._since == "latest":
@@ -513,13 +509,12 @@ class _Copy:
     def _write_hint(self, final: str) -> None:
         """Write the version hint; readers continue from an older one."""
         # Another copy may have written a later version meanwhile.
-        folder = f"{self._folder.location}/metadata"
-        found = _name_of(find_current_metadata(folder, self._folder.storage) or final)
+        found = _name_of(self._folder.current() or final)
         name = found if is_later(found, _name_of(final)) else _name_of(final)
         self._folder.note(name)
         version = hadoop_version(name)
         text = name.partition(".")[0] if version is None else str(version)
-        self._folder.replace(f"{folder}/{_HINT}", text.encode())
+        self._folder.replace(f"{self._folder.location}/metadata/{_HINT}", text.encode())
 
     def _copy_log(self, final: str) -> None:
         """Copy the earlier metadata files, the latest first, as far as they exist.
@@ -554,24 +549,23 @@ def _name_of(path: str) -> str:
     return path.rpartition("/")[2]
 
 
-class _Pool:
+class _Pool(Struct):
     """Runs calls in threads; the first error ends all."""
 
-    def __init__(self, threads: ThreadPoolExecutor, most: int, query: QueryContext) -> None:
-        self._threads, self._most, self._query = threads, most, query
-        self._waiting: deque[Future[Any]] = deque()
+    threads: ThreadPoolExecutor
+    most: int
+    query: QueryContext
+    waiting: list[Future[Any]] = []
 
     def submit(self, function: Callable[..., Any], *arguments: Any) -> Future[Any]:
         """Call a function in a thread; waits while too many calls are pending."""
-        while len(self._waiting) >= self._most:
-            self._waiting.popleft().result()
-            self._query.check()
-        future = self._threads.submit(function, *arguments)
-        self._waiting.append(future)
+        self.wait(self.most - 1)
+        future = self.threads.submit(function, *arguments)
+        self.waiting.append(future)
         return future
 
-    def wait(self) -> None:
-        """Wait until all calls have ended. Raises the error of a call."""
-        while self._waiting:
-            self._waiting.popleft().result()
-            self._query.check()
+    def wait(self, left: int = 0) -> None:
+        """Wait until so many calls are left. Raises the error of a call."""
+        while len(self.waiting) > left:
+            self.waiting.pop(0).result()
+            self.query.check()

@@ -7,6 +7,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
+from msgspec.structs import astuple
 
 from icesql.errors import CorruptFileError, UnsupportedTableError
 from icesql.iceberg.avro.container import read_avro_file
@@ -56,9 +57,7 @@ def relocated_listing(
         return NewPath(new, referenced)
     if facts is None:
         return NewPath(new, referenced, path_bounds=_moved_bounds(listed, change))
-    return NewPath(
-        new, referenced, facts.length, facts.path_bounds, facts.column_sizes, facts.split_offsets
-    )
+    return NewPath(new, referenced, *astuple(facts))
 
 
 def _moved_bounds(listed: ListedPath, change: Change) -> tuple[bytes, bytes] | None:

@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from icesql.catalog.current_metadata import find_current_metadata
 from icesql.context import QueryContext
 from icesql.errors import CatalogError, Error, StorageError
 from icesql.iceberg.metadata.json_fields import Malformed, as_object, load_json
@@ -48,6 +49,10 @@ class CopyFolder:
         return {
             each.path: each.size for each in list_files(self.storage, self.location, self._query)
         }
+
+    def current(self) -> str | None:
+        """The metadata file that readers of the copy find now; None if there is none."""
+        return find_current_metadata(f"{self.location}/metadata", self.storage)
 
     def claim(self, what: Mapping[str, Any]) -> None:
         """Mark the folder as a copy of ``what``, or check that it is one.

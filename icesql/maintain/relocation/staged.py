@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterator
+from copy import copy
 from typing import Final
 
 from msgspec import Struct
@@ -35,7 +36,7 @@ from icesql.maintain.relocation.documents import (
 )
 from icesql.maintain.relocation.paths import OfPrefix
 from icesql.storage.new_file import NewFile
-from icesql.storage.open import Storage, most_of_manifest
+from icesql.storage.open import most_of_manifest
 
 STAGED_LIST: Final = "file-list"
 STAGING: Final = "copy-table-staging-"
@@ -81,27 +82,19 @@ class _Staging:
         self._table, self._request, self._query = table, request, query
         self._source = table.storage
         self._moved = OfPrefix(request.source_prefix, request.target_prefix)
-        self._folder = request.staging_location or self._own_folder()
+        metadata, reroot = table.metadata, self._source.reroot
+        own = metadata_folder(metadata.location, metadata.properties)
+        own = own if reroot is None else f"{reroot.folder}/metadata"
+        self._folder = request.staging_location or f"{own}/{STAGING}{uuid.uuid4()}"
         # A moved table is read at its new place; staged files are written at their given path.
-        source = table.storage
-        self._storage = Storage(
-            source.properties, confine=source.confine, lease=source.lease, signer=source.signer
-        )
+        self._storage = copy(table.storage)
+        self._storage.reroot = None
         self._pairs: dict[str, str] = {}
         self._lengths: dict[str, int] = {}
         self._facts: dict[str, DeleteFacts] = {}
         # Several vectors in one Puffin file count as several delete files.
         self._deletes: set[tuple[str, str | None]] = set()
         self._old: frozenset[int] = frozenset()
-
-    def _own_folder(self) -> str:
-        metadata, reroot = self._table.metadata, self._source.reroot
-        folder = (
-            metadata_folder(metadata.location, metadata.properties)
-            if reroot is None
-            else f"{reroot.folder}/metadata"
-        )
-        return f"{folder}/{STAGING}{uuid.uuid4()}"
 
     def run(self) -> StagedPaths:
         """Write all files; the list is written last."""
@@ -202,7 +195,9 @@ class _Staging:
                     self._stage_deletes(each)
 
         def moved(listed: ListedPath) -> NewPath:
-            if listed.is_live and not listed.names_files and self._is_new(listed, manifest):
+            added = listed.snapshot_id
+            added = manifest.added_snapshot_id if added is None else added
+            if listed.is_live and not listed.names_files and added not in self._old:
                 self._list(listed.path)
             return relocated_listing(
                 listed, change(listed.path), change, self._facts.get(listed.path)
@@ -211,10 +206,6 @@ class _Staging:
         edited = edit_manifest(data, location, manifest.content, moved)
         self._stage(path, edited)
         self._lengths[path] = len(edited)
-
-    def _is_new(self, listed: ListedPath, manifest: ManifestFile) -> bool:
-        added = listed.snapshot_id
-        return (manifest.added_snapshot_id if added is None else added) not in self._old
 
     def _stage_deletes(self, listed: ListedPath) -> None:
         path = listed.path

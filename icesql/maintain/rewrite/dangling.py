@@ -22,8 +22,7 @@ def dangling_deletes(table: Table, snapshot: Snapshot, query: QueryContext) -> l
     """
     reader = ManifestReader(table, query)
     listed = reader.manifests_of(snapshot)
-    live = reader.live(listed, ManifestContent.DELETES)
-    deletes = [entries.data_file(index) for entries, index in live]
+    deletes = [*reader.deletes(listed)]
     if not deletes:
         return []
     data = (

@@ -5,11 +5,12 @@ Source: Java ``BinPackRewriteFilePlanner``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from itertools import compress
 from typing import Any, Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from icesql.iceberg.metadata_columns import DELETE_FILE_PATH
 from icesql.maintain.rewrite.options import RewriteOptions
@@ -85,7 +86,14 @@ def group_files(
         chosen += _of_partition(_together(members, repeated), options, left)
     chosen = _at_most(chosen, options.max_files_to_rewrite, left, repeated)
     groups = [_group(number, *each, spec_id, options) for number, each in enumerate(chosen)]
-    return Grouped(_in_order(groups, options.rewrite_job_order), tuple(left))
+    what, _, way = options.rewrite_job_order.partition("-")
+    if way:
+        groups.sort(
+            key=lambda group: group.bytes if what == "bytes" else len(group.files),
+            reverse=way == "desc",
+        )
+    ordered = (replace(each, number=number) for number, each in enumerate(groups))
+    return Grouped(tuple(ordered), tuple(left))
 
 
 def _together(
@@ -250,19 +258,3 @@ def split_size(size: int, options: RewriteOptions) -> int:
     """The bytes to read for each new file."""
     share = size // expected_files(size, options) + _SPLIT_OVERHEAD
     return min(max(share, options.target_file_size_bytes), options.write_max)
-
-
-_KEYS: Final[dict[str, Callable[[FileGroup], int]]] = {
-    "bytes-asc": lambda group: group.bytes,
-    "bytes-desc": lambda group: -group.bytes,
-    "files-asc": lambda group: len(group.files),
-    "files-desc": lambda group: -len(group.files),
-}
-
-
-def _in_order(groups: Sequence[FileGroup], order: str) -> tuple[FileGroup, ...]:
-    from msgspec.structs import replace
-
-    if order in _KEYS:
-        groups = sorted(groups, key=_KEYS[order])
-    return tuple(replace(each, number=number) for number, each in enumerate(groups))

@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 
 import numpy as np
+from msgspec import Struct
 
 from icesql.catalog.table import Table
 from icesql.commit.files import FileChanges
@@ -26,7 +27,6 @@ from icesql.maintain.rewrite.grouping import FileGroup
 from icesql.maintain.rewrite.origins import Origins
 from icesql.maintain.rewrite.plan import RewritePlan
 from icesql.scan.tasks.task import FileScanTask
-from icesql.storage.uncommitted import Uncommitted
 
 # The summary's count of rows that are deleted in new files because others deleted them.
 CARRIED_ROWS = "carried-over-deletes"
@@ -34,48 +34,42 @@ CARRIED_ROWS = "carried-over-deletes"
 APPLIED_EQUALITY_DELETES = "applied-equality-deletes"
 
 
-class FollowedGroups:
+class FollowedGroups(Struct):
     """The groups of one commit, and their changes in each attempt; see ``commit_rewrite``.
 
     ``files`` are the new files by number of the group. ``left_out`` has the groups that the last
     attempt leaves out, with reasons. ``was_left_out``: some attempt left out a group.
     """
 
-    def __init__(
-        self,
-        plan: RewritePlan,
-        groups: Sequence[FileGroup],
-        files: Mapping[int, Sequence[DataFile]],
-        origins: Origins,
-        own: Mapping[int, int | None],
-        query: QueryContext,
-        new: Uncommitted,
-    ) -> None:
-        self._plan, self._groups, self._own, self._query = plan, groups, own, query
-        self._files, self._origins = files, origins
-        self._uncommitted, self._new = new, NewDeletes(new)
-        self.left_out: dict[int, str] = {}
-        self.was_left_out = False
+    plan: RewritePlan
+    groups: Sequence[FileGroup]
+    files: Mapping[int, Sequence[DataFile]]
+    origins: Origins
+    own: Mapping[int, int | None]
+    query: QueryContext
+    deletes: NewDeletes
+    left_out: dict[int, str] = {}
+    was_left_out: bool = False
 
     def __call__(self, base: Table, head: Snapshot | None) -> FileChanges:
         """The files of the groups that can be committed to ``base``.
 
         Raises CommitConflictError if no group can be.
         """
-        assert self._plan.start is not None
-        others = Others(self._plan.start, base, head, self._query, own=self._own)
+        assert self.plan.start is not None
+        others = Others(self.plan.start, base, head, self.query, own=self.own)
         self.left_out = {}
         added: list[DataFile] = []
         removed: list[DataFile] = []
         rows = 0
         keys: set[str] = set()
-        for group in self._groups:
+        for group in self.groups:
             try:
                 deletes, vectors = self._followed(group, others)
             except CommitConflictError as error:
                 self.left_out[group.number] = str(error)
                 continue
-            added += [*self._files[group.number], *deletes]
+            added += [*self.files[group.number], *deletes]
             removed += [*(each.data_file for each in group.files), *vectors]
             rows += sum(each.record_count for each in deletes)
             keys |= {
@@ -83,9 +77,9 @@ class FollowedGroups:
             }
         if self.left_out:
             self.was_left_out = True
-            if len(self.left_out) == len(self._groups):
+            if len(self.left_out) == len(self.groups):
                 raise CommitConflictError(next(iter(self.left_out.values())))
-        self._uncommitted.hand_over(each.path for each in added)
+        self.deletes.new.hand_over(each.path for each in added)
         counts = {CARRIED_ROWS: rows, APPLIED_EQUALITY_DELETES: len(keys)}
         summary = {name: str(count) for name, count in counts.items() if count}
         return FileChanges("replace", (*added,), (*removed,), summary=summary, rows=0)
@@ -93,9 +87,9 @@ class FollowedGroups:
     def _followed(self, group: FileGroup, others: Others) -> tuple[list[DataFile], list[DataFile]]:
         """The deletes that a group's new files need, and the vectors removed with its old files."""
         others.check_files(group.files)
-        version = self._plan.table.metadata.format_version
-        keeps_age = self._plan.request.options.use_starting_sequence_number and version > 1
-        others.check_equality(group.files, self._files[group.number], keeps_age=keeps_age)
+        version = self.plan.table.metadata.format_version
+        keeps_age = self.plan.request.options.use_starting_sequence_number and version > 1
+        others.check_equality(group.files, self.files[group.number], keeps_age=keeps_age)
         touched = {number: each for number, each in enumerate(group.files) if others.touch(each)}
         vectors = [
             delete
@@ -105,14 +99,14 @@ class FollowedGroups:
         ]
         if not touched:
             return [], vectors
-        new = others.deleted_positions(touched, self._plan.context)
-        files = self._files[group.number]
-        if not self._origins.has(files):
+        new = others.deleted_positions(touched, self.plan.context)
+        files = self.files[group.number]
+        if not self.origins.has(files):
             others.refuse(
                 f"rows of {next(iter(touched.values())).data_file.path}, which it rewrites, were "
                 "deleted, and there are too many of them to find each in the new files"
             )
-        live_positions = partial(self._origins.live_positions, files)
+        live_positions = partial(self.origins.live_positions, files)
         others.check_taken_back(touched, new, live_positions)
         return self._carried(new, touched, files, others.base), vectors
 
@@ -130,14 +124,14 @@ class FollowedGroups:
         places: dict[int, int] = dict.fromkeys(new, 0)
         made = []
         for file in files:
-            of_file, parts = self._origins.of(file), []
+            of_file, parts = self.origins.of(file), []
             for number, positions in new.items():
                 part = of_file.rows_of(number, positions)
                 places[number] += len(part)
                 parts.append(part)
             rows = np.sort(np.concatenate(parts))
             if len(rows):
-                made.append(self._new.of(base, file, rows))
+                made.append(self.deletes.of(base, file, rows))
         for number, task in touched.items():
             if number not in new or equality_deletes(task):
                 continue  # rows of equality deletes are not in the new files

@@ -71,6 +71,11 @@ class RewriteOptions(Struct, frozen=True):
         return int(self.target_file_size_bytes + half)
 
 
+_POSITIVE: Final = (
+    "min-input-files", "max-file-group-size-bytes", "max-file-group-input-files",
+    "max-concurrent-file-group-rewrites", "compression-factor",
+    "shuffle-partitions-per-file", "max-output-size", "var-length-contribution",
+)  # fmt: skip
 # A larger float, multiplied with a size, would not be a valid size.
 _LARGEST: Final = 1e18
 _NAMES: Final = {
@@ -143,26 +148,15 @@ def _check(options: RewriteOptions, metadata: TableMetadata, procedure: str) -> 
     target, least, most = o.target_file_size_bytes, o.min_file_size_bytes, o.max_file_size_bytes
     rules = [
         (target > 0, "target-file-size-bytes must be > 0"),
-        (least >= 0, "min-file-size-bytes must be >= 0"),
         (target > least, f"target-file-size-bytes ({target}) must be > min-file-size-bytes "
          f"({least}): all new files would be too small"),
         (target < most, f"target-file-size-bytes ({target}) must be < max-file-size-bytes "
          f"({most}): all new files would be too large"),
-        (o.min_input_files > 0, "min-input-files must be > 0"),
-        (o.max_file_group_size_bytes > 0, "max-file-group-size-bytes must be > 0"),
-        (o.max_file_group_input_files > 0, "max-file-group-input-files must be > 0"),
-        (o.delete_file_threshold >= 0, "delete-file-threshold must be >= 0"),
         (0 < o.delete_ratio_threshold <= 1, "delete-ratio-threshold must be > 0 and <= 1"),
-        (o.max_files_to_rewrite is None or o.max_files_to_rewrite > 0,
-         "max-files-to-rewrite must be > 0"),
-        (o.max_concurrent_file_group_rewrites > 0,
-         "max-concurrent-file-group-rewrites must be > 0"),
+        *((getattr(o, _NAMES[name]) > 0, f"{name} must be > 0") for name in _POSITIVE),
+        (o.max_files_to_rewrite != 0, "max-files-to-rewrite must be > 0"),
         (not o.partial_progress_enabled or o.partial_progress_max_commits > 0,
          "partial-progress.max-commits must be > 0"),
-        (o.compression_factor > 0, "compression-factor must be > 0"),
-        (o.shuffle_partitions_per_file > 0, "shuffle-partitions-per-file must be > 0"),
-        (o.max_output_size > 0, "max-output-size must be > 0"),
-        (o.var_length_contribution > 0, "var-length-contribution must be > 0"),
         (o.output_spec_id is None or o.output_spec_id in metadata.specs,
          f"output-spec-id is {o.output_spec_id}; the table has the partition specs "
          f"{', '.join(map(str, sorted(metadata.specs)))}"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterable
-from typing import IO, Final
+from typing import Final
 
 import numpy as np
 from msgspec.structs import replace
@@ -12,13 +12,10 @@ from msgspec.structs import replace
 from icesql.iceberg.manifest.data_file import DataFile
 from icesql.scan.deletes.vectors import Positions
 from icesql.storage.temporary import make_temporary_folder, spilling_to
-from icesql.write.row_origins import EncodedOrigins, RowOrigins, decode_origins
+from icesql.write.row_origins import RowOrigins, decode_origins
 from icesql.write.written import Written
 
 _MOST_IN_MEMORY: Final = 32 << 20
-
-# The positions and lengths of a file's origins on disk.
-_Places = list[tuple[int, int]]
 
 
 class Origins:
@@ -28,47 +25,34 @@ class Origins:
     """
 
     def __init__(self, folder: str, most_in_memory: int = _MOST_IN_MEMORY) -> None:
-        self._folder, self._most, self._bytes = folder, most_in_memory, 0
-        self._held: dict[str, EncodedOrigins | _Places] = {}
-        self._file: IO[bytes] | None = None
+        self._folder, self._most, self._end = folder, most_in_memory, 0
+        # The positions and lengths of a file's origins.
+        self._places: dict[str, list[tuple[int, int]]] = {}
+        self._file = tempfile.SpooledTemporaryFile(  # noqa: SIM115
+            most_in_memory, dir=folder, prefix="icesql-origins-"
+        )
 
     def take(self, written: Written) -> Written:
         """Keep the origins; return the rest."""
-        size = sum(len(part) for each in written.origins for part in each)
-        held: tuple[EncodedOrigins | _Places, ...] = written.origins
-        if self._bytes + size > self._most:
-            held = tuple(self._spilled(each) for each in written.origins)
-        else:
-            self._bytes += size
-        self._held |= dict(zip((each.path for each in written.data), held, strict=False))
-        return replace(written, origins=())
-
-    def _spilled(self, origins: EncodedOrigins) -> _Places:
-        if self._file is None:
-            make_temporary_folder(self._folder)
-            with spilling_to(self._folder):
-                self._file = tempfile.TemporaryFile(  # noqa: SIM115
-                    dir=self._folder, prefix="icesql-origins-"
-                )
-        places = []
         with spilling_to(self._folder):
-            position = self._file.seek(0, 2)
-            for each in origins:
-                self._file.write(each)
-                places.append((position, len(each)))
-                position += len(each)
-        return places
+            self._file.seek(self._end)
+            for file, origins in zip(written.data, written.origins, strict=False):
+                places = self._places[file.path] = []
+                for each in origins:
+                    places.append((self._end, len(each)))
+                    self._end += len(each)
+                    if self._end > self._most:
+                        make_temporary_folder(self._folder)
+                    self._file.write(each)
+        return replace(written, origins=())
 
     def has(self, files: Iterable[DataFile]) -> bool:
         """True if the origins of all these files are known."""
-        return self._held.keys() >= {each.path for each in files}
+        return self._places.keys() >= {each.path for each in files}
 
     def of(self, file: DataFile) -> RowOrigins:
         """The origins of the rows of a file."""
-        held = self._held[file.path]
-        if isinstance(held, list):
-            held = tuple(self._read(*place) for place in held)
-        return decode_origins(held)
+        return decode_origins(tuple(self._read(*each) for each in self._places[file.path]))
 
     def live_positions(self, files: Iterable[DataFile], number: int) -> Positions:
         """The positions of a source file whose rows are in these files, sorted."""
@@ -83,7 +67,6 @@ class Origins:
         return np.sort(np.concatenate(parts))
 
     def _read(self, position: int, length: int) -> bytes:
-        assert self._file is not None
         with spilling_to(self._folder):
             self._file.seek(position)
             return self._file.read(length)
@@ -91,13 +74,9 @@ class Origins:
     def forget(self, files: Iterable[DataFile]) -> None:
         """Discard the origins of these files."""
         for each in files:
-            held = self._held.pop(each.path, ())
-            if not isinstance(held, list):
-                self._bytes -= sum(map(len, held))
+            self._places.pop(each.path, None)
 
     def close(self) -> None:
         """Free the disk space. Can be called repeatedly."""
-        self._held.clear()
-        if self._file is not None:
-            self._file.close()
-            self._file = None
+        self._places.clear()
+        self._file.close()

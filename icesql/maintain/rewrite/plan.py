@@ -11,15 +11,15 @@ from icesql.errors import ProgrammingError
 from icesql.iceberg.expressions.predicate import ALWAYS_TRUE, Predicate
 from icesql.iceberg.metadata.snapshot import Snapshot
 from icesql.iceberg.metadata.table_metadata import MAIN, TableMetadata
-from icesql.iceberg.metadata_columns import LAST_UPDATED_SEQUENCE_NUMBER, ROW_ID
 from icesql.iceberg.partitioning import PartitionSpec
 from icesql.iceberg.schema import Schema
 from icesql.maintain.rewrite.grouping import FileGroup, LeftAlone, group_files
 from icesql.maintain.rewrite.options import RewriteOptions
 from icesql.maintain.rewrite.row_order import RowOrder
-from icesql.scan.planner import plan
-from icesql.scan.table_scan import TableScan
-from icesql.scan.tasks.task import ScanContext
+from icesql.scan.plan import ScanPlan
+from icesql.scan.planner import plan_snapshot
+from icesql.scan.tasks.task import FileScanTask, ScanContext
+from icesql.write.parquet_schema import written_schema
 
 
 class RewriteRequest(Struct, frozen=True):
@@ -69,33 +69,28 @@ def plan_rewrite(table: Table, request: RewriteRequest, query: QueryContext) -> 
     """
     metadata = table.metadata
     start = branch_head(metadata, request.branch)
-    schema = written_schema(metadata)
-    scan = TableScan(
-        # The catalog's scan planning gives no sequence numbers, which a rewrite keeps.
-        replace(table, planning=None),
-        start,
-        metadata.schema,
-        schema,
-        request.row_filter,
-        # Files are rewritten as a whole: with all deletes of their rows, and without the residual
-        # of the filter.
-        all_deletes=True,
-    )
-    found = plan(scan, query)
-    files = [replace(each, residual=ALWAYS_TRUE) for each in found.files]
-    spec = metadata.spec
+    schema, spec = written_schema(metadata), metadata.spec
+    found, files = whole_files(table, start, query, request.row_filter, schema)
     grouped = group_files(
         files, spec.spec_id, len(spec.fields), request.options, frozenset(found.repeated)
     )
     return RewritePlan(table, request, start, found.context, schema, grouped.groups, grouped.left)
 
 
-def written_schema(metadata: TableMetadata) -> Schema:
-    """The columns of rewritten files: the current ones, and row lineage in version 3."""
-    schema = metadata.schema
-    if metadata.format_version < 3:
-        return schema
-    return replace(schema, fields=(*schema.fields, ROW_ID, LAST_UPDATED_SEQUENCE_NUMBER))
+def whole_files(
+    table: Table,
+    start: Snapshot | None,
+    query: QueryContext,
+    row_filter: Predicate,
+    projection: Schema | None = None,
+) -> tuple[ScanPlan, list[FileScanTask]]:
+    """The files of a snapshot that may have rows of a filter, with all deletes of their rows.
+
+    They have no residual of the filter. The catalog's scan planning gives no sequence numbers.
+    """
+    known = replace(table, planning=None)
+    found = plan_snapshot(known, start, query, row_filter, projection, all_deletes=True)
+    return found, [replace(each, residual=ALWAYS_TRUE) for each in found.files]
 
 
 def branch_head(metadata: TableMetadata, branch: str) -> Snapshot | None:

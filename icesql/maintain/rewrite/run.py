@@ -23,6 +23,7 @@ from icesql.errors import (
     QueryCancelledError,
 )
 from icesql.iceberg.manifest.data_file import DataFile, FileContent
+from icesql.maintain.others import NewDeletes
 from icesql.maintain.rewrite.dangling import dangling_deletes
 from icesql.maintain.rewrite.grouping import FileGroup
 from icesql.maintain.rewrite.meanwhile import CARRIED_ROWS, FollowedGroups
@@ -71,7 +72,7 @@ def rewrite(
         work = _Rewrite(catalog, plan, query, new)
         if not plan.groups:
             return work.done()
-        with closing(work), closing(run(work.of_tasks())) as results:
+        with closing(work.origins), closing(run(work.of_tasks())) as results:
             for task, made in results:
                 work.take(task, made)
                 query.check()
@@ -90,7 +91,7 @@ class _Rewrite:
         self._catalog, self._plan, self._query = catalog, plan, query
         self._new, self._table = new, plan.table
         self._options = plan.request.options
-        self._groups = {each.number: each for each in plan.groups}
+        self._groups = plan.groups  # each at its number
         self._open: dict[int, int] = {}  # tasks of each group that have not ended
         self._written: dict[int, dict[int, Written]] = {}  # by group, then by number of the task
         self._failed: dict[int, str] = {}
@@ -101,25 +102,21 @@ class _Rewrite:
         self._removed_deletes = self._added = self._added_bytes = self._carried_rows = 0
         self._snapshots: list[int] = []
         self._own: dict[int, int | None] = {}  # own snapshots with their parents
-        self._origins = Origins(query.settings.temp_directory)
-        most = self._options.partial_progress_max_commits
-        self._at_once = len(plan.groups)
-        if self._options.partial_progress_enabled:
-            self._at_once = -(-len(plan.groups) // most)
+        self.origins = Origins(query.settings.temp_directory)
 
     def of_tasks(self) -> Work[RewriteTask]:
         """The tasks of all groups, in the order of work."""
-        most = self._options.max_concurrent_file_group_rewrites
-        metadata = self._plan.table.metadata
-        return Work(lambda slots: self._tasks(), metadata, self._new, self._query, most)
 
-    def _tasks(self) -> Iterator[RewriteTask]:
-        number = 0
-        for group in self._plan.groups:
-            found = tasks_of(self._plan, group, number, self._new.mark)
-            number += len(found)
-            self._open[group.number] = len(found)
-            yield from found
+        def tasks(_: int) -> Iterator[RewriteTask]:
+            number = 0
+            for group in self._plan.groups:
+                found = tasks_of(self._plan, group, number, self._new.mark)
+                number += len(found)
+                self._open[group.number] = len(found)
+                yield from found
+
+        most = self._options.max_concurrent_file_group_rewrites
+        return Work(tasks, self._plan.table.metadata, self._new, self._query, most)
 
     def take(self, task: RewriteTask, made: Written | Exception) -> None:
         """Process the result of a task."""
@@ -133,7 +130,7 @@ class _Rewrite:
         else:
             # Register its files first, so that they are removed on an error.
             self._new.take(made.paths)
-            self._written.setdefault(number, {})[task.number] = self._origins.take(made)
+            self._written.setdefault(number, {})[task.number] = self.origins.take(made)
         if self._open[number]:
             return
         self._ended += 1
@@ -146,15 +143,19 @@ class _Rewrite:
                     raise
                 self._failed[number] = str(error)
         if number in self._failed:
-            self._remove(number)
+            files = self._files(number)
+            self.origins.forget(files)
+            self._new.remove(each.path for each in files)
             return
         self._ready.append(number)
         self._bytes += sum(each.bytes for each in self._written[number].values())
         self._query.report(
             Progress("rewriting file groups", self._ended, len(self._groups), self._bytes)
         )
-        if self._options.partial_progress_enabled and len(self._ready) >= self._at_once:
-            self._commit()
+        if self._options.partial_progress_enabled:
+            at_once = -(-len(self._groups) // self._options.partial_progress_max_commits)
+            if len(self._ready) >= at_once:
+                self._commit()
 
     def finish(self) -> None:
         """Commit the remaining groups. Raises OperationalError if too many commits failed."""
@@ -178,8 +179,9 @@ class _Rewrite:
         added = [file for some in files.values() for file in some]
         removed = [task.data_file for group in groups for task in group.files]
         vectors = vectors_of(groups)
+        deletes = NewDeletes(self._new)
         followed = FollowedGroups(
-            self._plan, groups, files, self._origins, self._own, self._query, self._new
+            self._plan, groups, files, self.origins, self._own, self._query, deletes
         )
         assert self._plan.start is not None
         # The commit removes the files, unless the table has or may have them.
@@ -204,7 +206,7 @@ class _Rewrite:
         else:
             self._table = done.table
             self._note(done, groups, followed, files)
-        self._origins.forget(added)
+        self.origins.forget(added)
 
     def _files(self, number: int) -> list[DataFile]:
         """The new files of a group, in the order of its tasks."""
@@ -263,16 +265,6 @@ class _Rewrite:
         if done.snapshot_id is not None:
             self._snapshots.append(done.snapshot_id)
             self._removed_deletes += len(useless)
-
-    def _remove(self, number: int) -> None:
-        """Remove the files of a failed group."""
-        files = self._files(number)
-        self._origins.forget(files)
-        self._new.remove(each.path for each in files)
-
-    def close(self) -> None:
-        """Free the temporary disk space."""
-        self._origins.close()
 
     def done(self) -> Rewritten:
         """The outcome so far."""

@@ -74,7 +74,9 @@ def tasks_of(
     bare = [numbered_file(number, each) for number, each in enumerate(group.files)]
     divided: list[list[FileScanTask]] = [bare]
     if order is None and group.output_files > 1:
-        divided = _divided(bare, group)
+        pieces = [piece for each in bare for piece in split_file(each, group.split_size)]
+        packed = pack(pieces, group.split_size, lambda each: each.length, lookback=_LOOKBACK)
+        divided = [merge_adjacent(each) for each in packed]
     write = _write_task(plan, group)
     columns = with_binary_variants(plan.context.projection)
     carried = replace(columns, fields=(*columns.fields, *_ORIGIN))
@@ -98,12 +100,6 @@ def numbered_file(number: int, task: FileScanTask) -> FileScanTask:
     """
     file = replace(without_metrics(task.data_file), snapshot_id=number)
     return replace(task, data_file=file)
-
-
-def _divided(files: list[FileScanTask], group: FileGroup) -> list[list[FileScanTask]]:
-    pieces = [piece for each in files for piece in split_file(each, group.split_size)]
-    packed = pack(pieces, group.split_size, lambda each: each.length, lookback=_LOOKBACK)
-    return [merge_adjacent(each) for each in packed]
 
 
 def _write_task(plan: RewritePlan, group: FileGroup) -> WriteTask:

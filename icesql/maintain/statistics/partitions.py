@@ -11,14 +11,13 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 import pyarrow as pa
-from msgspec import Struct
+from msgspec.structs import astuple
 
 from icesql.catalog.table import Catalog, Table
 from icesql.commit.change import change_table
 from icesql.context import QueryContext
 from icesql.errors import CommitStateUnknownError, ProgrammingError
 from icesql.iceberg import types as t
-from icesql.iceberg.manifest.data_file import DataFile, FileContent
 from icesql.iceberg.manifest.entries import DELETED
 from icesql.iceberg.metadata.changes.updates import SetPartitionStatistics, Update
 from icesql.iceberg.metadata.file_names import metadata_folder
@@ -30,6 +29,7 @@ from icesql.iceberg.schema import Schema
 from icesql.read.columns.values import column_of
 from icesql.scan.deletes.delete_index import partition_of
 from icesql.scan.manifest_reader import ManifestReader
+from icesql.scan.metadata_tables.partition_rows import PartitionTotals
 from icesql.storage.new_file import check_writable
 from icesql.storage.uncommitted import Uncommitted
 from icesql.write.options import write_options
@@ -77,36 +77,6 @@ _VECTORS: Final = (13, "dv_count", t.INTEGER)
 _OF_DELETES: Final = range(6, 10)
 
 
-class _Partition(Struct):
-    """The counts of one partition of one spec; the time is in milliseconds since 1970."""
-
-    values: tuple[Any, ...]
-    counts: dict[str, int]
-    updated_ms: int | None = None
-    updated_by: int | None = None
-
-    def add(self, file: DataFile) -> None:
-        """Count a live file."""
-        if file.content is FileContent.DATA:
-            names = "data_record_count", "data_file_count"
-            self.counts["total_data_file_size_in_bytes"] += file.file_size_in_bytes
-        elif file.content is FileContent.EQUALITY_DELETES:
-            names = "equality_delete_record_count", "equality_delete_file_count"
-        elif file.is_deletion_vector:
-            names = "position_delete_record_count", "dv_count"
-        else:
-            names = "position_delete_record_count", "position_delete_file_count"
-        self.counts[names[0]] += file.record_count
-        self.counts[names[1]] += 1
-
-    def touch(self, snapshot: Snapshot | None) -> None:
-        """Record the last snapshot that changed the partition, if the table still has it."""
-        if snapshot is not None and (
-            self.updated_ms is None or self.updated_ms < snapshot.timestamp_ms
-        ):
-            self.updated_ms, self.updated_by = snapshot.timestamp_ms, snapshot.snapshot_id
-
-
 def statistics_schema(metadata: TableMetadata) -> Schema:
     """The columns of a partition statistics file in the table's format version."""
     is_new = metadata.format_version > 2
@@ -136,34 +106,31 @@ def partition_rows(table: Table, snapshot: Snapshot, query: QueryContext) -> lis
     metadata = table.metadata
     united = [each.field_id for each in united_partition_type(metadata).fields]
     reader = ManifestReader(table, query)
-    found: dict[tuple[int, Any], _Partition] = {}
-    names = [name for _, name, _ in (*_COUNTERS, _VECTORS)]
+    found: dict[tuple[int, Any], PartitionTotals] = {}
     for _, entries in reader.entries_of(reader.manifests_of(snapshot)):
         for index, status in enumerate(entries.status):
             file = entries.data_file(index)
-            key = partition_of(file)
-            if key not in found:
-                found[key] = _Partition(file.partition, dict.fromkeys(names, 0))
-            changed_by = file.snapshot_id
-            found[key].touch(None if changed_by is None else metadata.snapshot(changed_by))
+            totals = found.get(key := partition_of(file))
+            if totals is None:
+                ids = (each.field_id for each in metadata.specs[file.spec_id].fields)
+                values = dict(zip(ids, file.partition, strict=True))
+                totals = found[key] = PartitionTotals(values, file.spec_id)
+            totals.touch(file.snapshot_id, file.spec_id, metadata)
             if status != DELETED:
-                found[key].add(file)
-    rows: list[dict[str, Any]] = []
-    for (spec_id, _), statistics in found.items():
-        by_id = {
-            field.field_id: value
-            for field, value in zip(metadata.specs[spec_id].fields, statistics.values, strict=True)
+                size, is_vector = file.file_size_in_bytes, file.is_deletion_vector
+                totals.add(file.content, file.record_count, size, is_vector=is_vector)
+    names = [name for _, name, _ in (*_COUNTERS, _VECTORS)]
+    rows: list[dict[str, Any]] = [
+        {
+            "partition": {number: each.values.get(number) for number in united},
+            "spec_id": each.spec_id,
+            **dict(zip(names, astuple(each)[2:-2], strict=True)),
+            "total_record_count": None,
+            "last_updated_at": each.updated_ms,
+            "last_updated_snapshot_id": each.updated_by,
         }
-        rows.append(
-            {
-                "partition": {each: by_id.get(each) for each in united},
-                "spec_id": spec_id,
-                **statistics.counts,
-                "total_record_count": None,
-                "last_updated_at": statistics.updated_ms,
-                "last_updated_snapshot_id": statistics.updated_by,
-            }
-        )
+        for each in found.values()
+    ]
     rows.sort(key=lambda row: ([_key(each) for each in row["partition"].values()], row["spec_id"]))
     return rows
 

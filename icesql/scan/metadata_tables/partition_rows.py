@@ -12,7 +12,6 @@ from msgspec import Struct
 from msgspec.structs import astuple
 
 from icesql.iceberg.manifest.data_file import FileContent
-from icesql.iceberg.manifest.entries import ManifestEntries
 from icesql.iceberg.manifest.manifest import ManifestFile
 from icesql.iceberg.metadata.partition_type import united_partition_type
 from icesql.iceberg.metadata.table_metadata import TableMetadata
@@ -21,7 +20,9 @@ from icesql.scan.metadata_tables.manifest_walk import ManifestWalk
 Row = tuple[Any, ...]
 
 
-class _Partition(Struct):
+class PartitionTotals(Struct):
+    """The totals of a partition; ``updated_ms`` is since 1970, ``values`` are by field id."""
+
     values: dict[int, Any]
     spec_id: int
     rows: int = 0
@@ -31,8 +32,34 @@ class _Partition(Struct):
     position_delete_files: int = 0
     equality_deletes: int = 0
     equality_delete_files: int = 0
+    vectors: int = 0
     updated_ms: int | None = None
     updated_by: int | None = None
+
+    def add(self, content: int, rows: int, size: int, *, is_vector: bool = False) -> None:
+        """Count a live file."""
+        rows = max(rows, 0)
+        match content:
+            case FileContent.DATA:
+                self.rows += rows
+                self.files += 1
+                self.size += size
+            case FileContent.POSITION_DELETES:
+                self.position_deletes += rows
+                self.position_delete_files += not is_vector
+                self.vectors += is_vector
+            case _:
+                self.equality_deletes += rows
+                self.equality_delete_files += 1
+
+    def touch(self, snapshot_id: int | None, spec_id: int, metadata: TableMetadata) -> None:
+        """Record the last snapshot that changed the partition, if the table still has it."""
+        snapshot = None if snapshot_id is None else metadata.snapshot(snapshot_id)
+        if snapshot is not None and (
+            self.updated_ms is None or snapshot.timestamp_ms > self.updated_ms
+        ):
+            self.spec_id = spec_id
+            self.updated_ms, self.updated_by = snapshot.timestamp_ms, snapshot.snapshot_id
 
 
 def partitions(
@@ -45,46 +72,23 @@ def partitions(
     has expired.
     """
     fields = [each.field_id for each in united_partition_type(metadata).fields]
-    found: dict[tuple[Any, ...], _Partition] = {}
+    found: dict[tuple[Any, ...], PartitionTotals] = {}
     for entries, index in walk.live(manifests):
         values = walk.partition_of(entries, index)
         width = len(metadata.specs[entries.spec_id].fields)
         key = (width, *(_key(values.get(each)) for each in fields))
         if key not in found:
-            found[key] = _Partition(values, entries.spec_id)
-        _add(found[key], entries, index, metadata)
+            found[key] = PartitionTotals(values, entries.spec_id)
+        size = entries.file_size_in_bytes[index]
+        found[key].add(entries.content[index], entries.record_count[index], size)
+        found[key].touch(entries.snapshot_id[index], entries.spec_id, metadata)
     for each in found.values():
         spec = (each.values, each.spec_id) if fields else ()
         updated = None if each.updated_ms is None else each.updated_ms * 1000
-        totals = astuple(each)[2:-2]
+        totals = astuple(each)[2:-3]
         yield (*spec, *totals, updated, each.updated_by)
 
 
 def _key(value: Any) -> Any:
     # NaN differs from itself, and 0.0 equals -0.0, where Iceberg has one and two partitions.
     return repr(value) if isinstance(value, float) else value
-
-
-def _add(
-    partition: _Partition, entries: ManifestEntries, index: int, metadata: TableMetadata
-) -> None:
-    rows = max(entries.record_count[index], 0)
-    match entries.content[index]:
-        case FileContent.DATA:
-            partition.rows += rows
-            partition.files += 1
-            partition.size += entries.file_size_in_bytes[index]
-        case FileContent.POSITION_DELETES:
-            partition.position_deletes += rows
-            partition.position_delete_files += 1
-        case _:
-            partition.equality_deletes += rows
-            partition.equality_delete_files += 1
-    snapshot_id = entries.snapshot_id[index]
-    snapshot = None if snapshot_id is None else metadata.snapshot(snapshot_id)
-    if snapshot is not None and (
-        partition.updated_ms is None or snapshot.timestamp_ms > partition.updated_ms
-    ):
-        partition.spec_id = entries.spec_id
-        partition.updated_ms = snapshot.timestamp_ms
-        partition.updated_by = snapshot.snapshot_id

@@ -99,10 +99,11 @@ def _mapping(text: str, schema: Schema) -> str:
         known = json.loads(text)
     except ValueError:
         return text
-    return json.dumps(_mapped(known if isinstance(known, list) else [], schema.fields))
+    return json.dumps(mapped_names(known if isinstance(known, list) else [], schema.fields))
 
 
-def _mapped(known: Sequence[Any], fields: Sequence[t.NestedField]) -> list[Any]:
+def mapped_names(known: Sequence[Any], fields: Sequence[t.NestedField]) -> list[Any]:
+    """The name mapping of fields in JSON, with the names that they have in the ``known`` one."""
     by_id = {each.get("field-id"): each for each in known if isinstance(each, dict)}
     taken = {each.name for each in fields}
     found = []
@@ -112,7 +113,7 @@ def _mapped(known: Sequence[Any], fields: Sequence[t.NestedField]) -> list[Any]:
         kept = [each for each in old.get("names", []) if each not in taken or each == field.name]
         names = dict.fromkeys([*kept, field.name])
         node: dict[str, Any] = {"field-id": field.field_id, "names": [*names]}
-        below = _mapped(old.get("fields", []), t.children(field.type))
+        below = mapped_names(old.get("fields", []), t.children(field.type))
         found.append(node | ({"fields": below} if below else {}))
     for gone in by_id.values():
         left = [each for each in gone.get("names", []) if each not in taken]
