@@ -6,6 +6,8 @@ from collections.abc import Callable
 from itertools import count
 from typing import Final
 
+from msgspec import Struct
+
 from icesql.errors import ProgrammingError, UnsupportedSqlError, similar_names
 from icesql.iceberg import types as t
 from icesql.sql.writes.statements import ColumnDefinition, TypeName
@@ -65,21 +67,20 @@ def column_fields(
     the default of a column that has one. Raises ProgrammingError and
     UnsupportedSqlError for bad types.
     """
-    return tuple(map(_Reader(dialect.lower() in _SPARK, default_of).field, columns))
+    return tuple(map(_Reader(dialect.lower() in _SPARK, default_of, count(1)).field, columns))
 
 
-class _Reader:
-    """Reads the definitions of one table's columns."""
+class _Reader(Struct, frozen=True):
+    """Reads the definitions of one table's columns, which get the next ``ids``."""
 
-    def __init__(
-        self, is_spark: bool, default_of: Callable[[ColumnDefinition, t.IcebergType], object]
-    ) -> None:
-        self._is_spark, self._default_of, self._ids = is_spark, default_of, count(1)
+    is_spark: bool
+    default_of: Callable[[ColumnDefinition, t.IcebergType], object]
+    ids: count[int]
 
     def field(self, column: ColumnDefinition) -> t.NestedField:
-        own = next(self._ids)
+        own = next(self.ids)
         type = self._type(column.type)
-        default = t.MISSING if column.default is None else self._default_of(column, type)
+        default = t.MISSING if column.default is None else self.default_of(column, type)
         return t.NestedField(
             own,
             column.name,
@@ -96,19 +97,19 @@ class _Reader:
                 return t.StructType(tuple(map(self.field, name.fields)))
             case "ARRAY" | "LIST":
                 (element,) = name.fields
-                return t.ListType(next(self._ids), self._type(element.type), element.required)
+                return t.ListType(next(self.ids), self._type(element.type), element.required)
             case "MAP":
                 key, value = name.fields
-                key_id, value_id = next(self._ids), next(self._ids)
+                key_id, value_id = next(self.ids), next(self.ids)
                 kinds = [self._type(each.type) for each in (key, value)]
                 return t.MapType(key_id, kinds[0], value_id, kinds[1], value.required)
             case "DECIMAL" | "NUMERIC" | "DEC":
-                return _decimal(name, self._is_spark)
+                return _decimal(name, self.is_spark)
             case "FIXED":
                 return _fixed(name)
             case "TIMESTAMP":
                 _check_arguments(name, most=1)
-                return t.TIMESTAMPTZ if self._is_spark else t.TIMESTAMP
+                return t.TIMESTAMPTZ if self.is_spark else t.TIMESTAMP
             case "GEOMETRY" | "GEOGRAPHY" if name.arguments:
                 texts = map(str, name.arguments)
                 made = t.GeometryType if name.name == "GEOMETRY" else t.GeographyType

@@ -53,9 +53,8 @@ class ColumnGrowth(Struct, frozen=True):
     def sql(self, table: str) -> str:
         """The equivalent ALTER TABLE statement."""
         name = ".".join(quoted_name(each, "") for each in self.path)
-        if self.widens:
-            return f"ALTER TABLE {table} ALTER COLUMN {name} TYPE {duckdb_type(self.type)}"
-        return f"ALTER TABLE {table} ADD COLUMN {name} {duckdb_type(self.type)}"
+        action, of_type = ("ALTER", " TYPE") if self.widens else ("ADD", "")
+        return f"ALTER TABLE {table} {action} COLUMN {name}{of_type} {duckdb_type(self.type)}"
 
     @property
     def message(self) -> str:
@@ -63,15 +62,15 @@ class ColumnGrowth(Struct, frozen=True):
         return f"{'.'.join(self.path)} {duckdb_type(self.type)}"
 
 
-class Evolution:
+class Evolution(Struct, frozen=True):
     """The evolution of a table by ``given``, the query's columns under their names in the table.
 
     ``widens``: existing columns get wider types, too. False for types that a reader inferred from
     text.
     """
 
-    def __init__(self, given: Sequence[ResultColumn], *, widens: bool = True) -> None:
-        self._given, self._widens = given, widens
+    given: Sequence[ResultColumn]
+    widens: bool = True
 
     def growth(self, schema: Schema) -> tuple[ColumnGrowth, ...]:
         """The changes, in the order in which columns get their ids, which is that of Java.
@@ -79,9 +78,9 @@ class Evolution:
         Raises ProgrammingError for two new columns of one name, UnsupportedSqlError for a type
         that tables cannot have.
         """
-        given = [(each.name, each.type) for each in self._given]
+        given = [(each.name, each.type) for each in self.given]
         growth = _of_struct((), schema.fields, given)
-        return tuple(each for each in growth if self._widens or not each.widens)
+        return tuple(each for each in growth if self.widens or not each.widens)
 
     def updates(self, metadata: TableMetadata) -> tuple[Update, ...]:
         """The metadata updates of this evolution. Raises what ALTER TABLE raises."""

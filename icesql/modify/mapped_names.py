@@ -18,8 +18,7 @@ from icesql.errors import CorruptFileError, ProgrammingError
 from icesql.iceberg.metadata.changes import updates as u
 from icesql.iceberg.metadata.name_mapping import PROPERTY, MappedField, parse_name_mapping
 from icesql.iceberg.metadata.table_metadata import MAIN, TableMetadata
-from icesql.scan.planner import plan
-from icesql.scan.table_scan import TableScan
+from icesql.scan.planner import plan_snapshot
 
 
 def check_mapped_names(
@@ -47,7 +46,7 @@ def check_mapped_names(
     seen: set[str] = set()
     for branch, ref in sorted(base.refs.items()):
         snapshot = base.snapshots.get(ref.snapshot_id) if ref.kind == "branch" else None
-        planned = plan(TableScan(now, snapshot, base.schema, base.schema), query)
+        planned = plan_snapshot(now, snapshot, query)
         for file in (task.data_file for task in planned.files):
             query.check()
             if file.path in seen:

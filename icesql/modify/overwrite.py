@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from msgspec.structs import replace
 
 from icesql.commit.change import CommitResult
 from icesql.commit.delete_where import commit_delete_where, matched_files
@@ -18,7 +19,6 @@ from icesql.commit.snapshots.branches import Branch, start_of
 from icesql.errors import DataError, UnsupportedSqlError
 from icesql.iceberg.expressions.predicate import ALWAYS_TRUE, Leaf, Operation, Predicate, Term
 from icesql.iceberg.manifest.data_file import DataFile
-from icesql.iceberg.metadata.snapshot import Snapshot
 from icesql.iceberg.metadata.table_metadata import TableMetadata
 from icesql.modify.insert import column_sources
 from icesql.modify.modified import Modified
@@ -64,7 +64,14 @@ def overwrite(
         dynamic = _is_dynamic(statement, metadata, services, bool(files))
         wanted = reduce(lambda all, each: all & _is(each), values, ALWAYS_TRUE)
         if not dynamic and values:
-            _check_whole(statement, table, head, wanted, services)
+            partly = matched_files(table, head, wanted, services.query).partly
+            if partly:
+                raise UnsupportedSqlError(
+                    f"INSERT OVERWRITE of a partition where {partly[0]}, written by an older "
+                    "partitioning, may hold rows of others, too",
+                    hint="INSERT INTO t REPLACE WHERE does it row by row",
+                    offset=statement.table.offset,
+                )
         new.hand_over()
     commit: Callable[..., CommitResult] = commit_replace_partitions
     if not dynamic:
@@ -107,23 +114,6 @@ def _is(given: FixedValue) -> Predicate:
     return Leaf(Operation.EQ, term, given.value)
 
 
-def _check_whole(
-    statement: Insert,
-    table: Table,
-    head: Snapshot | None,
-    wanted: Predicate,
-    services: StatementServices,
-) -> None:
-    partly = matched_files(table, head, wanted, services.query).partly
-    if partly:
-        raise UnsupportedSqlError(
-            f"INSERT OVERWRITE of a partition where {partly[0]}, written by an older partitioning, "
-            "may hold rows of others, too",
-            hint="INSERT INTO t REPLACE WHERE does it row by row",
-            offset=statement.table.offset,
-        )
-
-
 # ------------------------------------------------------------------ REPLACE WHERE
 
 
@@ -141,17 +131,13 @@ def replace_where(statement: Insert, services: StatementServices) -> Modified:
         with statement.query.sources.placing():
             coming, sources = services.run(statement.query)
         with closing(coming):
-            start = scans[0].snapshot
-            start_id = None if start is None else start.snapshot_id
-            alone = len(scans) == 1 and read_of(sources, scans[0].table, start_id) is None
-            target = row_target(catalog, scans[0], command="delete", branch=branch, alone=alone)
+            target = row_target(catalog, scans[0], command="delete", branch=branch, alone=False)
+            if len(scans) == 1 and read_of(sources, target.table, target.start_id) is None:
+                target = replace(target, row_filter=scans[0].row_filter)
             reader = coming.arrow_reader()
-            shape = reader.schema
-            last = len(shape) - 1
-            shape = shape.remove(last)
-            names = [each.name for each in coming.columns][:-1]
-            schema = target.metadata.schema
-            new = NewRows(column_sources(statement, schema, names), schema=shape)
+            names = [each.name for each in coming.columns[:-1]]
+            places = column_sources(statement, target.metadata.schema, names)
+            new = NewRows(places, schema=reader.schema.remove(len(names)))
             done = change_rows(target, _both(gone, reader), services, new=new, once=False)
     return done.modified(done.written.rows)
 

@@ -14,7 +14,7 @@ from icesql.iceberg.metadata.table_metadata import TableMetadata
 from icesql.modify.create import constant_of, constant_value
 from icesql.modify.services import StatementServices
 from icesql.modify.targets import column_named
-from icesql.sql.writes.statements import Insert, PartitionValue
+from icesql.sql.writes.statements import Insert
 
 if TYPE_CHECKING:
     from icesql.write.write_task import WriteTask
@@ -45,16 +45,11 @@ def partition_values(
                 "partitioned; INSERT INTO t REPLACE WHERE takes any condition"
             )
         if each.value is not None:
-            found.append(_value(field, each, services))
+            # Evaluated once, so that the new rows go to the partition whose rows are replaced.
+            constant, place = constant_of(each.value, services), (field.name, each.offset)
+            value = constant_value(place, field.type, constant, services, "value")
+            found.append(FixedValue(field, value))
     return tuple(found)
-
-
-def _value(field: t.NestedField, given: PartitionValue, services: StatementServices) -> FixedValue:
-    assert given.value is not None
-    # Evaluated once, so that the new rows go to the partition whose rows are replaced.
-    constant = constant_of(given.value, services)
-    place = field.name, given.offset
-    return FixedValue(field, constant_value(place, field.type, constant, services, "value"))
 
 
 def as_defaults(task: WriteTask, values: Sequence[FixedValue]) -> WriteTask:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 from msgspec import Struct
@@ -13,7 +14,7 @@ from msgspec import Struct
 from icesql.errors import ProgrammingError
 from icesql.iceberg import types as t
 from icesql.iceberg.schema import Schema
-from icesql.modify.merge.relation import SEEN, Action, Relation
+from icesql.modify.merge.relation import SEEN, Relation
 from icesql.modify.merge.source import SourceRows
 from icesql.modify.merge.values import Changed, Default, OfSource, Value
 from icesql.modify.rows.assignments import with_fields
@@ -29,23 +30,14 @@ if TYPE_CHECKING:
     from icesql.modify.merge.in_tasks import MergedRows
 
 
-class RepeatedRow(Struct, frozen=True):
-    """A row of the table that several rows of the source would change."""
+def repeated_row(path: str, position: int) -> ProgrammingError:
+    """The error for a row of the table that several rows of the source would change.
 
-    path: str
-    position: int
-
-    def error(self) -> ProgrammingError:
-        """The error for this row; its attributes survive the way from a worker to the driver."""
-        made = ProgrammingError("several rows of the source match one row of the table")
-        made.__dict__["data_file"], made.__dict__["row_position"] = self.path, self.position
-        return made
-
-    @classmethod
-    def of(cls, error: ProgrammingError) -> RepeatedRow | None:
-        """The repeated row of an error; None for another error."""
-        path, position = (error.__dict__.get(each) for each in ("data_file", "row_position"))
-        return cls(path, position) if isinstance(path, str) and isinstance(position, int) else None
+    Its attributes survive the way from a worker to the driver.
+    """
+    made = ProgrammingError("several rows of the source match one row of the table")
+    made.__dict__.update(data_file=path, row_position=position)
+    return made
 
 
 class MergeChanges:
@@ -57,9 +49,9 @@ class MergeChanges:
         self._relation, self._lineage, self.new = rows.relation, rows.lineage, rows.new
         relation, self._stored = rows.relation, stored
         self._matched = _Matched(relation) if relation.taking else None
-        self._matches = Matches(relation) if relation.shows_matches else None
+        self._matches = as_bitmap(np.empty(0, np.int64)) if relation.shows_matches else None
         self._assignments = [
-            None if each.values is None else _Rows(each, relation, rows.schema, source, zone)
+            None if each.values is None else _Rows(each.values, relation, rows.schema, source, zone)
             for each in relation.actions
         ]
         # For each clause, the number of rows that it has added.
@@ -82,10 +74,10 @@ class MergeChanges:
 
     def matches(self) -> bytes:
         """The source rows that match, serialized; empty if nobody needs them."""
-        return b"" if self._matches is None else self._matches.rows.serialize()
+        return b"" if self._matches is None else self._matches.serialize()
 
     def batches(self, given: Iterable[pa.RecordBatch]) -> Iterator[RowBatch]:
-        """All deleted and new rows. Raises the error of a ``RepeatedRow``."""
+        """All deleted and new rows. Raises ``repeated_row``."""
         relation = self._relation
         for batch in given:
             if not batch.num_rows:
@@ -94,7 +86,9 @@ class MergeChanges:
             if self._matched is not None:
                 self._matched.add(batch, actions)
             if self._matches is not None:
-                self._matches.add(batch, actions)
+                assert relation.source_row is not None
+                matched = np.isin(_numbers(actions), relation.matching)
+                self._matches |= as_bitmap(_numbers(batch.column(relation.source_row))[matched])
             numbers = pc.unique(actions).to_pylist()
             for number in sorted(n for n in numbers if n not in (None, SEEN)):
                 rows = batch
@@ -123,29 +117,28 @@ class MergeChanges:
         return RowBatch(rows.column(file), rows.column(pos), come)
 
 
-class _Rows:
+class _Rows(Struct, frozen=True):
     """The new rows of one clause, as the table stores them."""
 
-    def __init__(
-        self, action: Action, relation: Relation, schema: Schema, source: SourceRows, zone: str
-    ) -> None:
-        assert action.values is not None
-        self._values, self._relation = action.values, relation
-        self._schema, self._source = schema, source
-        sources = [
-            None if isinstance(each, Default) else index for index, each in enumerate(self._values)
-        ]
-        self._assignment = Assignment(schema, tuple(sources), zone)
+    values: tuple[Value, ...]
+    relation: Relation
+    schema: Schema
+    source: SourceRows
+    zone: str
+
+    @property
+    def assignment(self) -> Assignment:
+        sources = (None if isinstance(each, Default) else n for n, each in enumerate(self.values))
+        return Assignment(self.schema, tuple(sources), self.zone)
 
     def check(self, empty: pa.RecordBatch) -> None:
-        made = self._chosen(empty)
-        self._assignment.check(made.schema)
+        self.assignment.check(self._chosen(empty).schema)
 
     def convert(
         self, batch: pa.RecordBatch, first_row: int, row_id: int | None, *, lineage: bool
     ) -> pa.RecordBatch:
         """The rows in the table's Parquet schema, followed by ``_row_id`` if ``lineage``."""
-        made = self._assignment.convert(self._chosen(batch), first_row)
+        made = self.assignment.convert(self._chosen(batch), first_row)
         if not lineage:
             return made
         ids = pa.nulls(batch.num_rows, pa.int64()) if row_id is None else batch.column(row_id)
@@ -154,81 +147,64 @@ class _Rows:
     def _chosen(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         columns = [
             self._value(value, field, batch)
-            for value, field in zip(self._values, self._schema.fields, strict=True)
+            for value, field in zip(self.values, self.schema.fields, strict=True)
         ]
         names = [str(index) for index in range(len(columns))]
         return pa.RecordBatch.from_arrays(columns, names=names)
 
     def _value(self, value: Value, field: t.NestedField, batch: pa.RecordBatch) -> pa.Array:
-        places = self._relation.places
+        places = self.relation.places
         match value:
             case Default():
                 return pa.nulls(batch.num_rows)
             case OfSource(name):
-                assert self._relation.source_row is not None
-                return self._source.taken(name, batch.column(self._relation.source_row))
+                assert self.relation.source_row is not None
+                return self.source.taken(name, batch.column(self.relation.source_row))
             case Changed(base, fields):
-                given: dict[int, Any] = {}
-                for path, inner in fields:
-                    below = given
-                    for each in path[:-1]:
-                        below = below.setdefault(each, {})
-                    is_default = isinstance(inner, Default)
-                    below[path[-1]] = None if is_default else self._value(inner, field, batch)
-                return with_fields(batch.column(places[base]), field.type, given)
+                values = {each: batch.column(place) for each, place in places.items()}
+                return with_fields(values[base], field.type, fields, values)
             case _:
                 return batch.column(places[value])
 
 
-class Matches:
-    """The numbers of the source rows that match a row of the table."""
-
-    def __init__(self, relation: Relation) -> None:
-        from pyroaring import BitMap64
-
-        self._relation, self.rows = relation, BitMap64()
-
-    def add(self, batch: pa.RecordBatch, actions: pa.Array) -> None:
-        """Add the matches of a batch."""
-        assert self._relation.source_row is not None
-        numbers = actions.to_numpy(zero_copy_only=False)
-        rows = batch.column(self._relation.source_row).to_numpy(zero_copy_only=False)
-        self.rows |= as_bitmap(rows[np.isin(numbers, self._relation.matching)])
+def _numbers(column: pa.Array) -> npt.NDArray[np.int64]:
+    return np.asarray(column.to_numpy(zero_copy_only=False))
 
 
-class _Matched:
-    """The matching rows of the table, to find one that matches twice and that a clause takes."""
+class _Matched(Struct):
+    """The matching rows of the table, to find one that matches twice and that a clause takes.
 
-    def __init__(self, relation: Relation) -> None:
-        self._relation = relation
-        # By data file: rows that match, that match twice, and that a clause takes.
-        self._rows: dict[str, tuple[BitMap64, BitMap64, BitMap64]] = {}
+    ``rows`` has by data file those that match, that match twice, and that a clause takes.
+    """
+
+    relation: Relation
+    rows: dict[str, tuple[BitMap64, BitMap64, BitMap64]] = {}
 
     def add(self, batch: pa.RecordBatch, actions: pa.Array) -> None:
         """Add the matching rows of a batch; raise for a row that matches twice and is taken."""
         from pyroaring import BitMap64
 
-        relation = self._relation
+        relation = self.relation
         assert relation.located is not None
         file, pos = relation.located
-        numbers = actions.to_numpy(zero_copy_only=False)
+        numbers = _numbers(actions)
         matched = np.isin(numbers, relation.matching)
         if not matched.all():
             batch, numbers = batch.filter(pa.array(matched)), numbers[matched]
         if not len(numbers):
             return
         takes = np.isin(numbers, relation.taking)
-        positions = batch.column(pos).to_numpy(zero_copy_only=False)
+        positions = _numbers(batch.column(pos))
         # Indices into the batch, which ``by_file`` groups by data file.
         rows = np.arange(len(positions))
         for path, places in by_file(batch.column(file), rows):
             found, counts = np.unique(positions[places], return_counts=True)
             here = as_bitmap(found)
             new = BitMap64(), BitMap64(), BitMap64()
-            known, twice, taken = self._rows.setdefault(path, new)
+            known, twice, taken = self.rows.setdefault(path, new)
             twice |= (known & here) | as_bitmap(found[counts > 1])
             known |= here
             taken |= as_bitmap(positions[places][takes[places]])
             both = twice & taken
             if both:
-                raise RepeatedRow(path, both[0]).error()
+                raise repeated_row(path, both[0])

@@ -15,7 +15,6 @@ from msgspec import Struct
 
 from icesql.engine.result_schema import ResultColumn
 from icesql.errors import InternalError
-from icesql.iceberg import types as t
 from icesql.iceberg.schema import Schema
 from icesql.modify.merge.changes import MergeChanges
 from icesql.modify.merge.relation import Relation
@@ -65,19 +64,16 @@ class MergedRows(Struct, frozen=True):
         """Start converting batches of this schema."""
         table = next(each for each in tables if each.name == SOURCE)
         source = SourceRows(table, self.columns, self.row)
-        stored = StoredVariants(files_of, variants_of(self.relation, self.schema), query)
+        places = self.relation.places
+        variants = {
+            places[own]: each
+            for each in self.schema.fields
+            if (own := OfTable(each.name)) in places and has_variants(each)
+        }
+        stored = StoredVariants(files_of, variants, query)
         changes = MergeChanges(self, source, stored, query.settings.timezone)
         changes.check(schema)
         return changes
-
-
-def variants_of(relation: Relation, schema: Schema) -> dict[int, t.NestedField]:
-    """The columns of the relation that have variants of the table, by position."""
-    return {
-        relation.places[OfTable(each.name)]: each
-        for each in schema.fields
-        if OfTable(each.name) in relation.places and has_variants(each)
-    }
 
 
 def all_matches(serialized: Iterable[bytes]) -> BitMap64:

@@ -24,7 +24,7 @@ from icesql.errors import (
 )
 from icesql.iceberg.expressions.predicate import ALWAYS_FALSE, ALWAYS_TRUE, Predicate
 from icesql.iceberg.metadata_columns import POS
-from icesql.modify.merge.changes import RepeatedRow
+from icesql.iceberg.schema import Schema
 from icesql.modify.merge.evolution import merge_evolution
 from icesql.modify.merge.in_tasks import MergedRows, all_matches
 from icesql.modify.merge.keys import matching_filter, table_columns
@@ -38,7 +38,7 @@ from icesql.modify.targets import find_target
 from icesql.modify.tasks.division import Division, parts_for, planned_division
 from icesql.modify.tasks.run import TaskRun
 from icesql.read.task import read_file
-from icesql.scan.planner import plan
+from icesql.scan.planner import plan_snapshot
 from icesql.scan.table_scan import TableScan
 from icesql.sql.parse import parse_expanded
 from icesql.sql.writes.merge.read import SOURCE
@@ -296,11 +296,10 @@ class _Merge:
         try:
             yield
         except ProgrammingError as error:
-            found = RepeatedRow.of(error)
-            if found is None:
+            path, position = map(error.__dict__.get, ("data_file", "row_position"))
+            if not isinstance(path, str) or not isinstance(position, int):
                 raise
-            problem = self._repeated(target, source, found.path, found.position)
-            raise ProgrammingError(problem) from error
+            raise ProgrammingError(self._repeated(target, source, path, position)) from error
 
     def _insertion(self, source: SourceRows) -> tuple[Relation, Division]:
         """The query that turns source rows that match nothing into new rows."""
@@ -335,15 +334,13 @@ class _Merge:
 
     def _values(self, target: RowTarget, path: str, position: int, keys: list[Any]) -> str:
         """The keys of one row, read from its file, as text."""
-        schema = target.metadata.schema
-        projection = replace(schema, fields=(*keys, POS))
-        planned = plan(
-            TableScan(target.table, target.snapshot, schema, projection), self._services.query
-        )
+        query = self._services.query
+        projection = Schema((*keys, POS))
+        planned = plan_snapshot(target.table, target.snapshot, query, projection=projection)
         for task in planned.files:
             if task.data_file.path != path:
                 continue
-            for batch in read_file(task, planned.context, self._services.query):
+            for batch in read_file(task, planned.context, query):
                 found = batch.filter(pc.equal(batch.column(len(keys)), pa.scalar(position)))
                 if found.num_rows:
                     return ", ".join(

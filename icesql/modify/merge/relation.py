@@ -29,25 +29,33 @@ from icesql.modify.merge.source import SourceRows
 from icesql.modify.merge.values import (
     Changed,
     Computed,
-    Default,
     OfSource,
     OfTable,
     Value,
     clause_values,
 )
+from icesql.modify.rows.assignments import Places
 from icesql.query.views.expansion import quoted_name
 from icesql.sql.sources import Composed
-from icesql.sql.writes.merge.composed import Composer
-from icesql.sql.writes.merge.statement import BY_SOURCE, MATCHED, NOT_MATCHED, Merge, MergeClause
+from icesql.sql.writes.merge.composed import Composer, Span
+from icesql.sql.writes.merge.statement import BY_SOURCE, MATCHED, NOT_MATCHED, Merge
 
 # The rows that a query covers: all, those of parts of the table, or unmatched source rows.
 Part = Literal["all", "table", "source"]
+# Words of the query, and spans of the statement, which are copied.
+Parts = tuple[str | Span, ...]
 # The last action column's value for a row that matches and that no clause takes.
 SEEN: Final = 0
 _ACTION: Final = "__do"
 # Dialects that need no translation, and functions that give another value at each call.
 _OWN: Final = ("", "icesql", "duckdb")
 _VOLATILE: Final = re.compile(r"\b(rand|uuid|shuffle|nextval|uniform)", re.IGNORECASE)
+
+
+# By whether rows of the table stay that match nothing, and such rows of the source.
+_JOINS: Final = {
+    (True, True): "FULL", (True, False): "LEFT", (False, True): "RIGHT", (False, False): "INNER",
+}  # fmt: skip
 
 
 def volatile_condition(error: ProgrammingError) -> UnsupportedSqlError | None:
@@ -139,12 +147,13 @@ class RelationMaker:
         # A row that several source rows delete is deleted once: no error.
         only_deletes = [(e.action, e.condition) for e in self._matched] == [("delete", None)]
         self._once = MATCHED in acting and not only_deletes
-        self._sees_all = self._once and (
-            self._matched[-1].condition is not None
-            or any(each.action == "nothing" for each in self._matched)
+        self._sees_all = self._shows_matches or (
+            self._once
+            and (
+                self._matched[-1].condition is not None
+                or any(each.action == "nothing" for each in self._matched)
+            )
         )
-        self._sees_all = self._sees_all or self._shows_matches
-        self._composer = Composer(statement.sql, statement.edits)
         self._names = _free_prefix({each.name for each in schema.fields} | {*source.names})
         conditions = [each.condition for each in self._clauses if each.condition is not None]
         self._repeats = (
@@ -153,52 +162,48 @@ class RelationMaker:
             and not any(_VOLATILE.search(statement.sql[slice(*each)]) for each in conditions)
         )
         self._places: dict[Value, int] = {}
-        self._count = 0
-        self._action_place = 0
+        self._columns: list[Parts] = []
 
     def made(self) -> Relation:
         """The query, with the positions of its columns."""
         statement = self._statement
         table, source = statement.target_name, statement.source_name
-        composer = self._composer.add("FROM ").copy(statement.target)
-        composer.add(f" {self._join()} JOIN {self._source.table.name} AS {source} ")
-        if statement.uses_columns:
-            composer.add("USING ").copy(statement.join)
-        else:
-            composer.add("ON (").copy(statement.join).add(")")
-        composer.add(" SELECT ")
         located = None
         if self._goes:
-            file, pos = (self._column(f"{table}.{each}", f"_{each}") for each in ("_file", "_pos"))
+            file, pos = (self._column(f"_{each}", f"{table}.{each}") for each in ("_file", "_pos"))
             located = file, pos
-        row_id = self._column(f"{table}._row_id", "__row_id") if self._lineage else None
-        takes = any(_takes_source(value) for each in self._actions for value in each.values or ())
-        takes = takes or self._shows_matches
-        source_row = self._column(self._source_row, "__source_row") if takes else None
-        for number, (clause, action) in enumerate(
-            zip(self._clauses, self._actions, strict=True), 1
-        ):
-            self._begin()
-            self._choice(clause, number)
-            self._action_place = self._count
-            self._named(f"{self._names}{number}")
-            for value in action.values or ():
+        row_id = self._column("__row_id", f"{table}._row_id") if self._lineage else None
+        takes = self._shows_matches or any(
+            isinstance(value, OfSource) for each in self._actions for value in each.values or ()
+        )
+        source_row = self._column("__source_row", self._source_row) if takes else None
+        place = number = 0
+        for number, each in enumerate(self._actions, 1):
+            place = self._column(f"{self._names}{number}", *self._choice(number))
+            for value in each.values or ():
                 self._put(value, number)
-        number = len(self._clauses)
         if self._sees_all:
-            self._begin()
-            self._seen(number)
-            self._action_place = self._count
             number += 1
-            self._named(f"{self._names}{number}")
-        if not self._acts_on_all():
-            composer.add(" WHERE ")
-            self._action(number)
-            composer.add(" IS NOT NULL")
+            place = self._column(f"{self._names}{number}", *self._seen(number - 1))
+        join = _JOINS[self._keeps_table, self._keeps_source]
+        on = ("USING ", "") if statement.uses_columns else ("ON (", ")")
+        parts: list[str | Span] = [
+            "FROM ", statement.target,
+            f" {join} JOIN {self._source.table.name} AS {source} {on[0]}", statement.join, on[1],
+        ]  # fmt: skip
+        for index, column in enumerate(self._columns):
+            parts += ", " if index else " SELECT ", *column
+        # Every row of an inner join is taken, or has to be seen.
+        is_inner = not (self._keeps_table or self._keeps_source)
+        if not (is_inner and (self._sees_all or self._matched[-1].condition is None)):
+            parts += " WHERE ", *self._action(number), " IS NOT NULL"
+        composer = Composer(statement.sql, statement.edits)
+        for part in parts:
+            composer = composer.add(part) if isinstance(part, str) else composer.copy(part)
         return Relation(
             composer.made(),
             self._actions,
-            self._action_place,
+            place,
             located,
             row_id,
             source_row,
@@ -217,23 +222,6 @@ class RelationMaker:
             if each.kind == MATCHED and each.action in actions
         )
 
-    def _join(self) -> str:
-        match self._keeps_table, self._keeps_source:
-            case True, True:
-                return "FULL"
-            case True, False:
-                return "LEFT"
-            case False, True:
-                return "RIGHT"
-            case _:
-                return "INNER"
-
-    def _acts_on_all(self) -> bool:
-        """True if every row of an inner join is taken or has to be seen."""
-        if self._keeps_table or self._keeps_source:
-            return False
-        return self._sees_all or self._matched[-1].condition is None
-
     @property
     def _source_row(self) -> str:
         return f"{self._statement.source_name}.{self._quoted(self._source.row)}"
@@ -251,69 +239,47 @@ class RelationMaker:
         wanted += [f"{here} IS NOT NULL"] if self._keeps_table else []
         return " AND ".join(wanted) or "TRUE"
 
-    def _action(self, number: int) -> None:
-        """Append the number of the clause that takes the row: the alias, or the full expression."""
+    def _action(self, number: int) -> Parts:
+        """The number of the clause that takes the row: the alias, or the full expression."""
         if not self._repeats:
-            self._composer.add(f"{self._names}{number}")
-        elif number > len(self._clauses):
-            self._seen(number - 1)
-        else:
-            self._choice(self._clauses[number - 1], number)
+            return (f"{self._names}{number}",)
+        return self._choice(number) if number <= len(self._clauses) else self._seen(number - 1)
 
-    def _choice(self, clause: MergeClause, number: int) -> None:
-        """Append the number of the clause, up to this one, that takes the row."""
-        composer = self._composer
-        if number > 1:
-            composer.add("COALESCE(")
-            self._action(number - 1)
-            composer.add(", ")
-        composer.add(f"CASE WHEN {self._kind(clause.kind)} THEN ")
-        if clause.condition is None:
-            composer.add(f"{number} END")
-        else:
-            composer.add("CASE WHEN (").copy(clause.condition).add(f") THEN {number} END END")
-        if number > 1:
-            composer.add(")")
+    def _choice(self, number: int) -> Parts:
+        """The number of the clause, up to this one, that takes the row."""
+        clause = self._clauses[number - 1]
+        taken: Parts = (f"{number} END",)
+        if clause.condition is not None:
+            taken = "CASE WHEN (", clause.condition, f") THEN {number} END END"
+        taken = f"CASE WHEN {self._kind(clause.kind)} THEN ", *taken
+        if number == 1:
+            return taken
+        return "COALESCE(", *self._action(number - 1), ", ", *taken, ")"
 
-    def _seen(self, number: int) -> None:
-        """Append the number of the clause that takes the row, or SEEN for a match without one."""
-        self._composer.add("COALESCE(")
-        self._action(number)
-        self._composer.add(f", CASE WHEN {self._kind(MATCHED)} THEN {SEEN} END)")
+    def _seen(self, number: int) -> Parts:
+        """The number of the clause that takes the row, or SEEN for a match without one."""
+        seen = f", CASE WHEN {self._kind(MATCHED)} THEN {SEEN} END)"
+        return "COALESCE(", *self._action(number), seen
 
-    def _put(self, value: Value, number: int) -> None:
+    def _put(self, value: Value | Places | None, number: int) -> None:
         """Append the value of a clause, unless the query already has it."""
-        if value in self._places or isinstance(value, Default | OfSource):
-            return
         match value:
-            case OfTable(name):
-                text = f"{self._statement.target_name}.{self._quoted(name)}"
-                self._places[value] = self._column(text, f"__v{self._count}")
-            case Computed(span):
-                self._begin()
-                self._places[value] = self._count
-                self._composer.add("CASE WHEN ")
-                self._action(number)
-                self._composer.add(f" = {number} THEN (").copy(span).add(") END")
-                self._named(f"__v{self._count}")
             case Changed(base, fields):
                 self._put(base, number)
-                for _, inner in fields:
+                self._put(fields, number)
+            case dict():
+                for inner in value.values():
                     self._put(inner, number)
+            case OfTable(name) if value not in self._places:
+                text = f"{self._statement.target_name}.{self._quoted(name)}"
+                self._places[value] = self._column(f"__v{len(self._columns)}", text)
+            case Computed(span) if value not in self._places:
+                parts = "CASE WHEN ", *self._action(number), f" = {number} THEN (", span, ") END"
+                self._places[value] = self._column(f"__v{len(self._columns)}", *parts)
 
-    def _column(self, text: str, name: str) -> int:
-        self._begin()
-        self._composer.add(text)
-        self._named(name)
-        return self._count - 1
-
-    def _begin(self) -> None:
-        if self._count:
-            self._composer.add(", ")
-
-    def _named(self, name: str) -> None:
-        self._composer.add(f" AS {name}")
-        self._count += 1
+    def _column(self, name: str, *parts: str | Span) -> int:
+        self._columns.append((*parts, f" AS {name}"))
+        return len(self._columns) - 1
 
     def _quoted(self, name: str) -> str:
         return quoted_name(name, self._dialect)
@@ -325,10 +291,3 @@ def _free_prefix(columns: Collection[str]) -> str:
     while any(each.lower().startswith(prefix) for each in columns):
         prefix += "_"
     return prefix
-
-
-def _takes_source(value: Value) -> bool:
-    """True if a value contains an unchanged column of the source."""
-    if isinstance(value, Changed):
-        return any(_takes_source(inner) for _, inner in value.fields)
-    return isinstance(value, OfSource)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import tempfile
-from bisect import bisect_left
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -75,55 +75,40 @@ class SourceRows(Struct, frozen=True):
 
     def parts(self, gone: BitMap64, tasks: int) -> list[SourcePart]:
         """The rows that are not in ``gone``, in at most ``tasks`` parts of about equal size."""
-        count = self.table.data.num_rows
-        total = count - len(gone)
-        found: list[SourcePart] = []
-        start = 0
-        for number in range(1, tasks + 1):
-            # The first row with so many rows before it that are not in ``gone``.
-            end = bisect_left(
-                range(count),
-                total * number // tasks,
-                key=lambda row: row - gone.range_cardinality(0, row),
-            )
-            here = _between(gone, start, end)
-            if end - start > len(here):
-                found.append(SourcePart(self.table.name, start, end - start, here.serialize()))
-            start = end
-        return found
+        from pyroaring import BitMap64
+
+        left, name = BitMap64(range(self.table.data.num_rows)) - gone, self.table.name
+        ends = [len(left) * number // tasks for number in range(tasks + 1)]
+        parts = (
+            left & BitMap64(range(left[first], left[end - 1] + 1))
+            for first, end in pairwise(ends)
+            if first < end
+        )
+        return [SourcePart(name, each.serialize()) for each in parts]
 
 
 class SourcePart(Struct, frozen=True):
-    """``count`` source rows from ``start`` on, except for ``gone``, a serialized bitmap.
-
-    The remaining rows are renumbered from 0."""
+    """Some rows of the source, by a serialized bitmap; in the part they are numbered from 0."""
 
     name: str
-    start: int
-    count: int
-    gone: bytes
+    rows: bytes
 
     def of(self, tables: Sequence[TemporaryTable]) -> tuple[TemporaryTable, ...]:
-        """See ``tasks.job.TablePart``."""
+        """The tables, with that one reduced to these rows."""
         return tuple(self._of(each) if each.name == self.name else each for each in tables)
 
     def _of(self, table: TemporaryTable) -> TemporaryTable:
         from pyroaring import BitMap64
 
-        data = table.data.slice(self.start, self.count)
-        gone = BitMap64.deserialize(self.gone)
-        if gone:
-            kept = np.ones(self.count, np.bool_)
-            kept[as_positions(gone) - self.start] = False
+        rows = as_positions(BitMap64.deserialize(self.rows))
+        data = table.data.slice(rows[0], rows[-1] - rows[0] + 1)
+        if len(rows) < data.num_rows:
+            kept = np.zeros(data.num_rows, np.bool_)
+            kept[rows - rows[0]] = True
             data = data.filter(pa.array(kept))
         last = data.num_columns - 1
         data = counted(data.remove_column(last), data.schema.names[last])
         return replace(table, data=data, size=data.nbytes)
-
-
-def _between(rows: BitMap64, start: int, end: int) -> BitMap64:
-    """The members of ``rows`` from ``start`` up to, not including, ``end``."""
-    return rows[rows.range_cardinality(0, start) : rows.range_cardinality(0, end)]
 
 
 def read_source(
@@ -153,22 +138,21 @@ def read_source(
     return SourceRows(table, tuple(columns), row, staged or ())
 
 
-class _Staged:
+class _Staged(Struct, frozen=True):
     """A result whose rows are in staged files."""
 
-    def __init__(
-        self, columns: tuple[ResultColumn, ...], paths: Sequence[str], storage: Storage, folder: str
-    ) -> None:
-        self.columns = columns
-        self._paths, self._storage, self._folder = paths, storage, folder
+    columns: tuple[ResultColumn, ...]
+    paths: Sequence[str]
+    storage: Storage
+    folder: str
 
     def close(self) -> None:
         """Nothing runs any more."""
 
     def arrow_reader(self) -> Any:
         data = pa.Table.from_batches([], arrow_schema(self.columns))
-        if self._paths:
-            data = read_rows(self._paths, self._storage, self._folder)
+        if self.paths:
+            data = read_rows(self.paths, self.storage, self.folder)
         return data.to_reader()
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 from msgspec import Struct
 
@@ -16,6 +16,7 @@ from icesql.errors import (
 )
 from icesql.iceberg import types as t
 from icesql.iceberg.schema import Schema
+from icesql.modify.rows.assignments import Places, put
 from icesql.modify.targets import column_named, fields_named, without_qualifier
 from icesql.sql.writes.merge.composed import Span
 from icesql.sql.writes.merge.statement import Merge, MergeClause, MergeValue
@@ -44,10 +45,10 @@ class Default(Struct, frozen=True):
 
 
 class Changed(Struct, frozen=True):
-    """A struct of the table with some fields changed, by the path of field ids to each."""
+    """A struct of the table with some fields changed, see ``with_fields``."""
 
     base: OfTable
-    fields: tuple[tuple[tuple[int, ...], Value], ...]
+    fields: Places
 
 
 Value = OfSource | OfTable | Computed | Default | Changed
@@ -147,28 +148,22 @@ def _inserted(
 def _updated(
     clause: MergeClause, schema: Schema, given: dict[int, Value], statement: Merge, read: Schema
 ) -> tuple[Value, ...]:
-    inner: dict[int, dict[tuple[int, ...], Value]] = {}
+    places: dict[int, Any] = {}
     for each in clause.values:
         path = unqualified(each.path, schema, statement)
         field = column_named(path[0], schema, each.offset)
-        below = _path_in(field, path[1:], each.offset)
-        others = inner.setdefault(field.field_id, {})
-        for other in others:
-            shorter = min(len(other), len(below))
-            if other[:shorter] == below[:shorter]:
-                raise ProgrammingError(f'column "{".".join(path)}" is set twice')
-        others[below] = _value(each)
+        ids = field.field_id, *_path_in(field, path[1:], each.offset)
+        if not put(places, ids, None if each.value is None else Computed(each.value)):
+            raise ProgrammingError(f'column "{".".join(path)}" is set twice')
     found: list[Value] = []
     for field in schema.fields:
-        own = OfTable(field.name)
-        parts = inner.get(field.field_id)
-        if parts is None:
-            here = field.field_id in read.field_by_id
-            found.append(given.get(field.field_id, own if here else DEFAULT))
-        elif () in parts:
-            found.append(parts[()])
+        own, number = OfTable(field.name), field.field_id
+        if number not in places:
+            found.append(given.get(number, own if number in read.field_by_id else DEFAULT))
+        elif isinstance(places[number], dict):
+            found.append(Changed(own, places[number]))
         else:
-            found.append(Changed(own, tuple(parts.items())))
+            found.append(places[number] or DEFAULT)
         _check_required(field, found[-1])
     return tuple(found)
 

@@ -6,10 +6,7 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, date, datetime, timedelta, tzinfo
 from decimal import Decimal
 from functools import partial
-from typing import Any, Final, Self
-
-from msgspec import Struct
-from msgspec.structs import replace
+from typing import Any, Final
 
 from icesql.config import property_text
 from icesql.errors import ProgrammingError, similar_names
@@ -21,41 +18,13 @@ from icesql.sql.writes.statements import TableName
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-class Arguments(Struct, frozen=True):
-    """The values by parameter, None for missing arguments; see ``Parameter`` for the kinds.
-
-    A timestamp is in milliseconds since 1970; a map is a dict of strings, an array a tuple.
-    """
-
-    procedure: Procedure
-    values: dict[str, Any]
-    offsets: dict[str, int | None]
-
-    def __getitem__(self, name: str) -> Any:
-        return self.values[name]
-
-    def with_value(self, name: str, value: Any) -> Self:
-        """A copy with another value of a parameter."""
-        return replace(self, values={**self.values, name: value})
-
-    def as_table(self, name: str) -> TableName:
-        """The table that the string of a parameter names. Raises ProgrammingError."""
-        text = self.values[name]
-        parts = name_parts(text)
-        if not all(parts):
-            raise self.wrong(name, f"is {text!r}, which is no name of a table")
-        return TableName(parts, self.offsets[name])
-
-    def wrong(self, name: str, problem: str) -> ProgrammingError:
-        """The error for a value that the procedure cannot take."""
-        return _error(self.procedure, f"{name} {problem}", self.offsets.get(name))
-
-
 def bind(
     procedure: Procedure, given: Sequence[CallArgument], *, zone: tzinfo, now_ms: int
-) -> Arguments:
-    """The value of each parameter. ``zone`` applies to timestamps without a zone.
+) -> tuple[dict[str, Any], dict[str, int | None]]:
+    """The value of each parameter, None for missing arguments, and the offsets of the given ones.
 
+    See ``Parameter`` for the kinds. A timestamp is in milliseconds since 1970; a map is a dict of
+    strings, an array a tuple. ``zone`` applies to timestamps without a zone.
     Arguments by position come before those by name. NULL counts as missing. Raises
     ProgrammingError, with the signature, for an unknown, repeated, missing or invalid argument.
     """
@@ -68,31 +37,32 @@ def bind(
         if not name:
             if named:
                 problem = "an argument by position follows one by name"
-                raise _error(procedure, problem, each.offset)
+                raise unfit(procedure, problem, each.offset)
             if place >= len(procedure.parameters):
                 problem = f"it takes {len(parameters)} arguments, not {len(given)}"
-                raise _error(procedure, problem, each.offset)
+                raise unfit(procedure, problem, each.offset)
             name = procedure.parameters[place].name
         else:
             named = True
         if name not in parameters:
             near = similar_names(name, parameters)
             hint = f"; did you mean {near[0]}?" if near else ""
-            raise _error(procedure, f"there is no parameter {each.name}{hint}", each.offset)
+            raise unfit(procedure, f"there is no parameter {each.name}{hint}", each.offset)
         if name in values:
-            raise _error(procedure, f"{name} is given twice", each.offset)
+            raise unfit(procedure, f"{name} is given twice", each.offset)
         offsets[name] = each.offset
         values[name] = None
         if each.value is not None:
             values[name] = _fit(procedure, parameters[name], each, zone, now_ms)
     for parameter in procedure.parameters:
         if parameter.required and values.get(parameter.name) is None:
-            raise _error(procedure, f"{parameter.name} is missing", offsets.get(parameter.name))
+            raise unfit(procedure, f"{parameter.name} is missing", offsets.get(parameter.name))
         values.setdefault(parameter.name, None)
-    return Arguments(procedure, values, offsets)
+    return values, offsets
 
 
-def _error(procedure: Procedure, problem: str, offset: int | None) -> ProgrammingError:
+def unfit(procedure: Procedure, problem: str, offset: int | None) -> ProgrammingError:
+    """The error for arguments that the procedure cannot take."""
     hint = f"; the signature is {procedure.signature}"
     return hinted(f"CALL {procedure.name}: {problem}", hint, offset)
 
@@ -115,28 +85,29 @@ def _fit(
                 return _instant(value, zone, now_ms)
             case "table" | "place" if isinstance(value, TableName):
                 return value
+            case "table" | "place" as kind if kind == "table" or "/" not in _text(value):
+                parts = name_parts(_text(value))
+                if not all(parts):
+                    problem = f"{parameter.name} is {value!r}, which is no name of a table"
+                    raise unfit(procedure, problem, given.offset)
+                return TableName(parts, given.offset)
             case "snapshot" if not isinstance(value, str):
                 return str(_long(value))
             case kind:
                 read: Callable[[Any], Any] = _READERS.get(kind, _text)
                 return read(value)
-    except _Unfit as unfit:
-        kind = shown_kind(parameter.kind)
-        shown = str(unfit) or _shown(value)
+    except _Unfit:
+        kind, shown = shown_kind(parameter.kind), repr(value)
+        shown = shown if len(shown) <= 60 else f"{shown[:59]}…"
         problem = f"{parameter.name} is {shown}, and takes {_ARTICLES.get(kind, 'a')} {kind}"
-        raise _error(procedure, problem, given.offset) from None
+        raise unfit(procedure, problem, given.offset) from None
 
 
 _ARTICLES: Final = {"int": "an", "array<string>": "an", "array<bigint>": "an"}
 
 
 class _Unfit(Exception):
-    """The value has a wrong kind or is out of range; the text shows the value, "" as its repr."""
-
-
-def _shown(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else f"{text[:59]}…"
+    """The value has a wrong kind or is out of range."""
 
 
 def _text(value: Any) -> str:

@@ -6,15 +6,17 @@ import re
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from icesql.commit.own_places import folders_of
-from icesql.errors import AccessDeniedError, Error, SnapshotNotFoundError
+from icesql.errors import AccessDeniedError, Error, ProgrammingError, SnapshotNotFoundError
 from icesql.iceberg.expressions.predicate import ALWAYS_TRUE, Predicate
 from icesql.iceberg.metadata.table_metadata import MAIN
-from icesql.modify.procedures.arguments import Arguments
+from icesql.modify.procedures.arguments import unfit
+from icesql.modify.procedures.procedure import Procedure
 from icesql.modify.services import StatementServices
-from icesql.modify.targets import find_named
+from icesql.modify.targets import find_named, with_branch
 from icesql.quoting import quoted, spark_name
 from icesql.sql.lexer import SPARK_NAMES
 from icesql.sql.writes.statements import TableName
@@ -30,19 +32,29 @@ if TYPE_CHECKING:
     from icesql.work.run import Runner
 
 
-class Call(Arguments, frozen=True):
-    """The checked arguments of a CALL, and the services that resolve its names.
+class Call(Struct, frozen=True):
+    """The checked arguments of a CALL, see ``bind``, and the services that resolve its names.
 
     ``catalog`` is the name before ``system``, "" if there is none. ``explain``: nothing may be
     changed, and the whole plan is shown. ``now_ms`` is when the statement began; ``head`` is the
     snapshot that its branch must be at, None for any.
     """
 
+    procedure: Procedure
+    values: dict[str, Any]
+    offsets: dict[str, int | None]
     services: StatementServices
     now_ms: int
     catalog: str = ""
     explain: bool = False
     head: int | None = None
+
+    def __getitem__(self, name: str) -> Any:
+        return self.values[name]
+
+    def wrong(self, name: str, problem: str) -> ProgrammingError:
+        """The error for a value that the procedure cannot take."""
+        return unfit(self.procedure, f"{name} {problem}", self.offsets.get(name))
 
     @property
     def query(self) -> QueryContext:
@@ -85,10 +97,8 @@ class Call(Arguments, frozen=True):
         if isinstance(given, TableName):
             return find_named(self.table_name(), self.services)[1]
         names, query = self.services.state.names, self.query
-        if "/" in given:
-            name = given.rstrip("/").rpartition("/")[2] or given
-            return query.wait_for(lambda: names.open_table((name,), given))
-        return self.with_value("table", self.as_table("table")).source()
+        name = given.rstrip("/").rpartition("/")[2] or given
+        return query.wait_for(lambda: names.open_table((name,), given))
 
     def named_branch(self) -> tuple[Catalog, Table, str]:
         """As ``branch_target``, but the argument ``branch`` may also name the branch."""
@@ -148,7 +158,7 @@ def files_condition(call: Call) -> Predicate:
     name = call.table_name()
     # The text is read in the dialect of the connection, where double quotes may be a string's.
     quote = spark_name if call.services.dialect.lower() in SPARK_NAMES else quoted
-    parts = ".".join(map(quote, _without_branch(name.parts)))
+    parts = ".".join(map(quote, with_branch(name.parts)[0]))
     try:
         scans = call.services.scans_of_condition(f"SELECT 1 FROM {parts} WHERE {text}")
     except Error as error:
@@ -164,13 +174,6 @@ def files_condition(call: Call) -> Predicate:
             f"{text!r} says nothing about files; compare columns with constants, or leave it out",
         )
     return found
-
-
-def _without_branch(parts: tuple[str, ...]) -> tuple[str, ...]:
-    last = parts[-1]
-    if len(parts) > 1 and last.lower().startswith("branch_"):
-        return parts[:-1]
-    return (*parts[:-1], last.partition("@")[0])
 
 
 def folders_below(call: Call) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from icesql.config import time_zone
 from icesql.engine.static import StaticResult
 from icesql.errors import ProgrammingError, UnsupportedSqlError, similar_names
 from icesql.modify.modified import Modified, check_present
-from icesql.modify.procedures.arguments import Arguments, bind, hinted
+from icesql.modify.procedures.arguments import bind, hinted
 from icesql.modify.procedures.call import Call
 from icesql.modify.procedures.procedure import Procedure, find_procedure, procedure_names
 from icesql.modify.services import StatementServices
@@ -55,10 +55,10 @@ def call(statement: CallProcedure, services: StatementServices) -> Modified:
     now_ms = int(services.query.now.timestamp() * 1000)
     zone = time_zone(services.query.settings.timezone)
     given = [replace(each, value=_value(each.value, services)) for each in statement.arguments]
-    bound = _with_tables(bind(procedure, _with_whole_names(given), zone=zone, now_ms=now_ms))
+    values, offsets = bind(procedure, _with_whole_names(given), zone=zone, now_ms=now_ms)
     catalog = statement.name[0] if len(statement.name) > 2 else ""
     more = services, now_ms, catalog, statement.explain, statement.head
-    plan = procedure.plan(Call(procedure, bound.values, bound.offsets, *more))
+    plan = procedure.plan(Call(procedure, values, offsets, *more))
     if statement.explain:
         rows = [
             (each.action, each.what, each.name, each.bytes, each.records, each.reason)
@@ -122,11 +122,3 @@ def _value(value: Value, services: StatementServices) -> Any:
                 return result.fetch(1)[0][0]
         case _:
             return value
-
-
-def _with_tables(bound: Arguments) -> Arguments:
-    """The arguments with names of tables parsed."""
-    for each in bound.procedure.parameters:
-        if each.kind == "table" and isinstance(bound[each.name], str):
-            bound = bound.with_value(each.name, bound.as_table(each.name))
-    return bound

@@ -22,6 +22,7 @@ from icesql.errors import (
 from icesql.iceberg.metadata.snapshot import Snapshot
 from icesql.iceberg.metadata.table_metadata import MAIN
 from icesql.query.snapshot_selection import instant_text
+from icesql.quoting import literal
 from icesql.scan.incremental import REPLACE
 from icesql.sql.table_name import name_text
 from icesql.storage.open import Storage
@@ -82,8 +83,7 @@ def described(
                     f"{_described(table, each, query)}"
                 )
                 break
-    quoted = name.replace("'", "''")
-    forward = f"CALL system.set_current_snapshot('{quoted}', {head})"
+    forward = f"CALL system.set_current_snapshot({literal(name)}, {head})"
     if branch != MAIN:
         forward = f"ALTER TABLE {name} REPLACE BRANCH {name_text([branch])} AS OF VERSION {head}"
     texts += (
@@ -149,8 +149,8 @@ def _kept(table: Table, first: Snapshot) -> str:
 def no_file(catalog: Catalog, identifier: Sequence[str], name: str) -> ProgrammingError:
     """The error for register_table without a file, with the CALL that brings the table back."""
     file = _left_behind(catalog, identifier)
-    quoted = [each.replace("'", "''") for each in (name, file or "FILE")]
-    text = "CALL system.register_table('{}', '{}') brings the table back; ".format(*quoted)
+    given = f"{literal(name)}, {literal(file or 'FILE')}"
+    text = f"CALL system.register_table({given}) brings the table back; "
     if file is None:
         text += (
             "FILE is the newest ….metadata.json in its folder metadata, which DROP TABLE has named"

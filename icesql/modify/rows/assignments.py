@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -21,24 +22,20 @@ from icesql.sql.writes.statements import ColumnValue
 from icesql.write.assignment import constant_array
 from icesql.write.casts import plain_array
 
-# The number of the assignment to a field, or the same for the fields of a struct.
-Places = Mapping[int, "int | Places"]
-# The values of some fields of a struct, by field id. None means the field's default; a mapping has
-# the values of inner fields.
-Given = Mapping[int, "pa.Array | Given | None"]
+# What the fields of a struct, by their ids, are changed to: a key of the new value, None for the
+# field's default, or the same for the fields of an inner struct.
+Places = Mapping[int, "Any"]
 
 
 class Assigned(Struct, frozen=True):
     """The assignments of a statement, by the columns of ``schema``.
 
-    ``places`` maps a field id to the number of its assignment; for a struct of which only some
-    fields are assigned, to a mapping of these. ``defaults`` has the numbers of assignments of
-    DEFAULT.
+    ``places`` maps a field id to the number of its assignment, None for DEFAULT; for a struct of
+    which only some fields are assigned, to a mapping of these.
     """
 
     schema: Schema
     places: Places
-    defaults: frozenset[int]
 
     @property
     def old(self) -> tuple[t.NestedField, ...]:
@@ -46,51 +43,38 @@ class Assigned(Struct, frozen=True):
         return tuple(
             each
             for each in self.schema.fields
-            if not isinstance(self.places.get(each.field_id), int)
+            if isinstance(self.places.get(each.field_id, {}), Mapping)
         )
 
     @property
     def sources(self) -> tuple[int | None, ...]:
         """The column indices in ``rows``, None for a default."""
-        found = [self.places.get(field.field_id) for field in self.schema.fields]
         return tuple(
-            None if isinstance(each, int) and each in self.defaults else place
-            for place, each in enumerate(found)
+            None if self.places.get(field.field_id, {}) is None else index
+            for index, field in enumerate(self.schema.fields)
         )
 
-    def rows(self, old: Sequence[pa.Array], values: Sequence[pa.Array]) -> pa.RecordBatch:
+    def rows(self, batch: pa.RecordBatch, first: int) -> pa.RecordBatch:
         """The new rows of one batch, with the columns of the schema in its order.
 
-        ``old`` are the arrays of the columns ``old``, ``values`` those of the assignments. All keep
-        the engine's types; only assembled structs are plain Arrow structs.
+        The batch has the columns ``old`` from ``first`` on, then the values of the assignments. All
+        keep the engine's types; only assembled structs are plain Arrow structs.
         """
-        known = dict(zip((each.field_id for each in self.old), old, strict=True))
+        fields, end = self.schema.fields, first + len(self.old)
+        old, values = iter(batch.columns[first:end]), batch.columns[end:]
         made = []
-        for field in self.schema.fields:
-            place = self.places.get(field.field_id)
-            if isinstance(place, int):
-                made.append(values[place])
-            elif place is None:
-                made.append(known[field.field_id])
+        for field in fields:
+            place = self.places.get(field.field_id, {})
+            if isinstance(place, Mapping):
+                own = next(old)
+                made.append(with_fields(own, field.type, place, values) if place else own)
             else:
-                given = self._given(place, values)
-                made.append(with_fields(known[field.field_id], field.type, given))
-        return pa.RecordBatch.from_arrays(made, names=[each.name for each in self.schema.fields])
-
-    def _given(self, places: Places, values: Sequence[pa.Array]) -> Given:
-        """The values of the fields of a struct, as ``with_fields`` takes them."""
-        return {
-            field_id: self._given(place, values)
-            if isinstance(place, Mapping)
-            else None
-            if place in self.defaults
-            else values[place]
-            for field_id, place in places.items()
-        }
+                made.append(pa.nulls(batch.num_rows) if place is None else values[place])
+        return pa.RecordBatch.from_arrays(made, names=[each.name for each in fields])
 
 
-def with_fields(old: pa.Array, kind: t.IcebergType, given: Given) -> pa.Array:
-    """A struct with new values in some of its fields.
+def with_fields(old: pa.Array, kind: t.IcebergType, places: Places, values: Any) -> pa.Array:
+    """A struct with new values in some of its fields: ``values`` by the keys in ``places``.
 
     ``old`` are the engine's values of the struct ``kind``; for a NULL struct the other fields
     become NULL.
@@ -101,15 +85,30 @@ def with_fields(old: pa.Array, kind: t.IcebergType, given: Given) -> pa.Array:
     for index, field in enumerate(kind.fields):
         # Fields that this statement adds to the struct follow its existing fields.
         own = pc.struct_field(old, [index]) if index < old.type.num_fields else pa.nulls(len(old))
-        value = given.get(field.field_id, own)
-        if isinstance(value, Mapping):
+        place = places.get(field.field_id, {})
+        if place is None:
+            own = constant_array(field.written_default, field.type, len(old))
+        elif not isinstance(place, Mapping):
+            own = values[place]
+        elif place:
             if pa.types.is_null(own.type):
                 own = pa.nulls(len(own), pa.struct([]))
-            value = with_fields(own, field.type, value)
-        elif value is None:
-            value = constant_array(field.written_default, field.type, len(old))
-        made.append(value)
+            own = with_fields(own, field.type, place, values)
+        made.append(own)
     return pa.StructArray.from_arrays(made, names=[each.name for each in kind.fields])
+
+
+def put(places: Any, path: Sequence[int], key: Any) -> bool:
+    """Put a key at a path of field ids; False where it, or a part of it, has one already."""
+    *above, last = path
+    for each in above:
+        places = places.setdefault(each, {})
+        if not isinstance(places, dict):
+            return False
+    if last in places:
+        return False
+    places[last] = key
+    return True
 
 
 def assigned(
@@ -120,26 +119,12 @@ def assigned(
     Raises ColumnNotFoundError, UnsupportedSqlError for a part of a list or map, and
     ProgrammingError for a column that is assigned twice.
     """
-    places: dict[int, object] = {}
-    defaults = set()
+    places: dict[int, Any] = {}
     for number, column in enumerate(columns):
-        fields = _fields(column, schema, names)
-        inner = places
-        for each in fields[:-1]:
-            below = inner.setdefault(each.field_id, {})
-            if not isinstance(below, dict):
-                raise _twice(column)
-            inner = below
-        if fields[-1].field_id in inner:
-            raise _twice(column)
-        inner[fields[-1].field_id] = number
-        if column.default:
-            defaults.add(number)
-    return Assigned(schema, places, frozenset(defaults))  # type: ignore[arg-type]
-
-
-def _twice(column: ColumnValue) -> ProgrammingError:
-    return ProgrammingError(f'column "{".".join(column.path)}" is assigned twice')
+        path = [each.field_id for each in _fields(column, schema, names)]
+        if not put(places, path, None if column.default else number):
+            raise ProgrammingError(f'column "{".".join(column.path)}" is assigned twice')
+    return Assigned(schema, places)
 
 
 def _fields(

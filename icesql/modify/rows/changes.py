@@ -44,47 +44,32 @@ class NewRows(Struct, frozen=True):
     schema: pa.Schema | None = None
 
 
-class GoneRows:
+class GoneRows(Struct):
     """The deleted rows, as one bitmap of positions for each data file.
 
-    ``once``: deleting a row twice is an error, with the text ``repeated``.
+    ``rows`` are the positions by path. ``once``: deleting a row twice is an error, with the text
+    ``repeated``.
     """
 
-    def __init__(self, *, once: bool, repeated: str) -> None:
-        self._once, self._repeated = once, repeated
-        self._by_file: dict[str, BitMap64] = {}
+    once: bool
+    repeated: str
+    rows: dict[str, BitMap64] = {}
 
     def add(self, files: pa.Array, positions: pa.Array) -> None:
         """Add rows. With ``once``, raises ProgrammingError for a row that was added before."""
         for path, rows in by_file(files, positions.to_numpy(zero_copy_only=False)):
             part = as_bitmap(rows)
-            known = self._by_file.get(path)
-            if known is None:
-                self._by_file[path] = part
-            if self._once and (
-                len(part) < len(rows) or (known is not None and part.intersect(known))
-            ):
-                raise ProgrammingError(self._repeated)
-            if known is not None:
+            known = self.rows.setdefault(path, part)
+            again = known is not part
+            if self.once and (len(part) < len(rows) or (again and part.intersect(known))):
+                raise ProgrammingError(self.repeated)
+            if again:
                 known |= part
-
-    @property
-    def paths(self) -> set[str]:
-        """The data files that lose rows."""
-        return {*self._by_file}
 
     @property
     def count(self) -> int:
         """The number of deleted rows."""
-        return sum(map(len, self._by_file.values()))
-
-    def bitmap(self, path: str) -> BitMap64:
-        """The deleted positions of a file."""
-        return self._by_file[path]
-
-    def positions(self, path: str) -> Positions:
-        """The deleted positions of a file, ascending."""
-        return as_positions(self._by_file[path])
+        return sum(map(len, self.rows.values()))
 
 
 def empty_batch(schema: pa.Schema) -> pa.RecordBatch:

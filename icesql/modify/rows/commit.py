@@ -19,9 +19,8 @@ from icesql.modify.rows.changes import GoneRows, NewRows, RowBatch
 from icesql.modify.rows.new_files import FileNames, FilesOf, RowFiles
 from icesql.modify.rows.target import RowTarget
 from icesql.modify.services import StatementServices
-from icesql.scan.planner import plan
+from icesql.scan.planner import plan_snapshot
 from icesql.scan.repeated_files import refuse_repeated
-from icesql.scan.table_scan import TableScan
 from icesql.storage.new_file import check_writable
 from icesql.write.options import check_table
 from icesql.write.written import Written
@@ -66,10 +65,10 @@ def change_rows(
         target.metadata,
         target.table.storage,
         files_of(target, services.query),
-        gone=GoneRows(once=once, repeated=repeated(target)),
-        new=new,
-        names=FileNames(str(uuid.uuid4())),
-        query=services.query,
+        GoneRows(once, repeated(target)),
+        new,
+        FileNames(str(uuid.uuid4())),
+        services.query,
     )
     return commit_files(target, files.write(batches, by_deletes=by_deletes), services)
 
@@ -104,9 +103,7 @@ def files_of(target: RowTarget, query: QueryContext) -> FilesOf:
 
     def found(projection: Schema, paths: set[str]) -> tuple[list[FileScanTask], ScanContext]:
         if not plans:
-            schema = target.metadata.schema
-            scan = TableScan(target.table, target.snapshot, schema, projection)
-            plans.append(plan(scan, query))
+            plans.append(plan_snapshot(target.table, target.snapshot, query))
         (planned,) = plans
         files = [each for each in planned.files if each.data_file.path in paths]
         refuse_repeated(files, target.table.name)
@@ -119,10 +116,15 @@ def files_of(target: RowTarget, query: QueryContext) -> FilesOf:
     return found
 
 
-def commit_files(target: RowTarget, changed: Written, services: StatementServices) -> ChangedRows:
-    """Commit new files; they are removed if that fails. Raises what the commit raises."""
+def commit_files(
+    target: RowTarget, changed: Written, services: StatementServices, *, whole: bool = False
+) -> ChangedRows:
+    """Commit new files; they are removed if that fails. Raises what the commit raises.
+
+    ``whole``: all rows of the removed files are deleted.
+    """
     commit: Callable[..., CommitResult] = commit_overwrite
-    if target.merges_on_read:
+    if not whole and target.merges_on_read:
         commit = partial(
             commit_row_delta,
             deletes=changed.deletes,

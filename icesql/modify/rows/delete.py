@@ -10,22 +10,22 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from icesql.commit.delete_where import commit_delete_where
-from icesql.commit.rows import commit_overwrite
 from icesql.commit.snapshots.branches import Branch, start_of
 from icesql.context import QueryContext
 from icesql.iceberg.expressions.predicate import ALWAYS_TRUE
 from icesql.maintain.live_rows import live_rows
 from icesql.modify.modified import Modified
 from icesql.modify.rows.changes import NewRows, RowBatch
+from icesql.modify.rows.commit import commit_files
 from icesql.modify.rows.target import row_target
 from icesql.modify.services import StatementServices
 from icesql.modify.targets import find_target, target_of
 from icesql.modify.tasks.run import change_by_query
-from icesql.scan.planner import plan, whole_files
-from icesql.scan.table_scan import TableScan
+from icesql.scan.planner import plan_snapshot, whole_files
 from icesql.sql.trees import exp
 from icesql.sql.writes.statements import Delete
 from icesql.storage.new_file import check_writable
+from icesql.write.written import Written
 
 if TYPE_CHECKING:
     from icesql.catalog.table import Catalog, Table
@@ -96,19 +96,9 @@ def _delete_files(
     check_writable(scan.table.storage)
     tasks = tuple(replace(each, residual=ALWAYS_TRUE) for each in found.files)
     count = live_rows(tasks, found.context, services.query)
-    vectors = [each for task in tasks for each in task.deletes if each.is_deletion_vector]
-    done = commit_overwrite(
-        catalog,
-        scan.table,
-        removed=[*(task.data_file for task in tasks), *vectors],
-        start_id=target.start_id,
-        row_filter=target.row_filter,
-        isolation=target.isolation,
-        branch=branch,
-        rows=-count,
-        query=services.query,
-    )
-    return Modified(count, snapshot_id=done.snapshot_id)
+    vectors = (each for task in tasks for each in task.deletes if each.is_deletion_vector)
+    gone = Written(removed=(*(task.data_file for task in tasks), *vectors), gone=count)
+    return commit_files(target, gone, services, whole=True).modified(count)
 
 
 def _delete_all(
@@ -133,8 +123,7 @@ def _delete_all(
 
 def rows_at(table: Table, snapshot: Snapshot | None, query: QueryContext) -> int:
     """The number of live rows of a table at a snapshot."""
-    schema = table.metadata.schema
-    planned = plan(TableScan(table, snapshot, schema, schema), query)
+    planned = plan_snapshot(table, snapshot, query)
     return live_rows(planned.files, planned.context, query)
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, cast
+from functools import partial
+from itertools import count
+from typing import TYPE_CHECKING, Final, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -13,25 +15,31 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from icesql.context import QueryContext
+from icesql.engine.threads.pool import thread_pool
 from icesql.errors import ProgrammingError
-from icesql.iceberg.manifest.data_file import DataFile
+from icesql.iceberg.manifest.data_file import DataFile, FileContent
 from icesql.iceberg.metadata.table_metadata import TableMetadata
-from icesql.iceberg.metadata_columns import LAST_UPDATED_SEQUENCE_NUMBER, POS, ROW_ID
+from icesql.iceberg.metadata_columns import POS
 from icesql.iceberg.schema import Schema
-from icesql.modify.rows.changes import GoneRows, NewRows, Positions, RowBatch
-from icesql.modify.rows.delete_files import write_delete_files
+from icesql.modify.rows.changes import GoneRows, NewRows, Positions, RowBatch, as_positions
+from icesql.read.deletes.positions import PositionDeletes
 from icesql.read.task import read_file
 from icesql.scan.tasks.task import FileScanTask, ScanContext
 from icesql.storage.open import Storage
 from icesql.storage.uncommitted import Uncommitted
 from icesql.write.assignment import Assignment
-from icesql.write.parquet_schema import with_binary_variants
+from icesql.write.deletion_vectors import as_bitmap
+from icesql.write.parquet_schema import with_binary_variants, written_schema
+from icesql.write.position_deletes import write_deletes
 from icesql.write.write_task import WriteTask, write_task, write_task_for
 from icesql.write.written import Written
 
 if TYPE_CHECKING:
     from icesql.engine.protocol import TableWritingResult
     from icesql.engine.result_reader import Result
+
+# A store takes milliseconds for each request; meanwhile other threads write other files.
+_WRITERS: Final = 16
 
 # The files at these paths with all their deletes, in order, with a context to read these columns.
 FilesOf = Callable[[Schema, set[str]], tuple[Sequence[FileScanTask], ScanContext]]
@@ -56,34 +64,22 @@ class FileNames(Struct, frozen=True):
         return f"{self.operation}-{self.number}-{self.attempt}"
 
 
-class RowFiles:
+class RowFiles(Struct):
     """Writes the files for batches of changed rows, once.
 
     ``new`` is required if there are new rows. ``gone`` collects the deleted rows; ``files_of``
-    finds their files.
+    finds their files. ``added`` counts the new rows; ``replaced`` are the files written anew.
     """
 
-    def __init__(
-        self,
-        metadata: TableMetadata,
-        storage: Storage,
-        files_of: FilesOf,
-        *,
-        gone: GoneRows,
-        new: NewRows | None,
-        names: FileNames,
-        query: QueryContext,
-    ) -> None:
-        self._metadata, self._storage, self._files_of = metadata, storage, files_of
-        self._gone, self._new = gone, new
-        self._names, self._query = names, query
-        columns = metadata.schema.fields
-        self._lineage = metadata.format_version > 2
-        if self._lineage:
-            columns = (*columns, ROW_ID, LAST_UPDATED_SEQUENCE_NUMBER)
-        self._stored = replace(metadata.schema, fields=columns)
-        self._added = 0
-        self._replaced: list[DataFile] = []
+    metadata: TableMetadata
+    storage: Storage
+    files_of: FilesOf
+    gone: GoneRows
+    new: NewRows | None
+    names: FileNames
+    query: QueryContext
+    added: int = 0
+    replaced: list[DataFile] = []
 
     def write(self, batches: Iterable[RowBatch], *, by_deletes: bool) -> Written:
         """New rows are written while they are read; of deleted rows only the positions are kept.
@@ -100,18 +96,16 @@ class RowFiles:
     # ------------------------------------------------------------------ the new rows
 
     def _written(self, batches: Iterator[pa.RecordBatch]) -> Written:
-        names = self._names
+        names = self.names
+        schema = written_schema(self.metadata)
+        places = tuple(range(len(schema.fields)))
         task = write_task_for(
-            self._metadata,
-            self._storage,
-            tuple(range(len(self._stored.fields))),
-            schema=self._stored,
-            number=names.number,
+            self.metadata, self.storage, places, schema=schema, number=names.number
         )
         # New rows were converted before, and kept rows are unchanged.
         own = replace(task.assignment, rewrites=True)
         task = replace(task, assignment=own, operation=names.operation, attempt=names.attempt)
-        return write_task(task, batches, self._query)
+        return write_task(task, batches, self.query)
 
     def _coming(self, batches: Iterable[RowBatch]) -> Iterator[pa.RecordBatch]:
         """The new rows as files store them; adds deleted rows to ``gone``."""
@@ -119,29 +113,27 @@ class RowFiles:
         for batch in batches:
             if batch.files is not None and len(batch.files):
                 assert batch.positions is not None
-                self._note(batch.files, batch.positions)
+                try:
+                    self.gone.add(batch.files, batch.positions)
+                except ProgrammingError:
+                    # A repeated row may come from a file that is listed twice: this raises then.
+                    paths = set(pc.unique(batch.files).to_pylist())
+                    self.files_of(self.metadata.schema, paths)
+                    raise
             rows = batch.rows
             if rows is not None and rows.num_rows:
                 assert assignment is not None
-                yield assignment.convert(rows, self._added)
-                self._added += rows.num_rows
-
-    def _note(self, files: pa.Array, positions: pa.Array) -> None:
-        try:
-            self._gone.add(files, positions)
-        except ProgrammingError:
-            # A repeated row may come from a file that is listed twice: this raises then.
-            self._files_of(self._stored, set(pc.unique(files).to_pylist()))
-            raise
+                yield assignment.convert(rows, self.added)
+                self.added += rows.num_rows
 
     def _assignment(self) -> Assignment | None:
-        new = self._new
+        new = self.new
         if new is None:
             return None
-        lineage = (new.row_id, None) if self._lineage else ()
-        zone = self._query.settings.timezone
+        lineage = (new.row_id, None) if self.metadata.format_version > 2 else ()
+        schema, zone = written_schema(self.metadata), self.query.settings.timezone
         # Row numbers would mean nothing to users here, so errors leave them out.
-        made = Assignment(self._stored, (*new.sources, *lineage), zone, numbered=False)
+        made = Assignment(schema, (*new.sources, *lineage), zone, numbered=False)
         if new.schema is not None:
             made.check(new.schema)
         return made
@@ -151,25 +143,25 @@ class RowFiles:
     def _by_new_files(self, batches: Iterable[RowBatch]) -> Written:
         def all_rows() -> Iterator[pa.RecordBatch]:
             yield from self._coming(batches)
-            if self._gone.paths:
+            if self.gone.rows:
                 yield from self._staying()
 
         written = self._written(all_rows())
-        return self._changed(written, Written(removed=tuple(self._replaced)))
+        return self._changed(written, Written(removed=tuple(self.replaced)))
 
     def _staying(self) -> Iterator[pa.RecordBatch]:
         """The rows to keep of files that lose some."""
-        fields = self._stored.fields
-        wanted = with_binary_variants(replace(self._stored, fields=(*fields, POS)))
-        tasks, context = self._files_of(wanted, self._gone.paths)
+        schema = written_schema(self.metadata)
+        wanted = with_binary_variants(replace(schema, fields=(*schema.fields, POS)))
+        tasks, context = self.files_of(wanted, {*self.gone.rows})
         for task in tasks:
             file = task.data_file
-            self._replaced.append(file)
-            self._replaced += [each for each in task.deletes if each.is_deletion_vector]
-            gone = self._gone.positions(file.path)
+            self.replaced.append(file)
+            self.replaced += [each for each in task.deletes if each.is_deletion_vector]
+            gone = as_positions(self.gone.rows[file.path])
             if len(gone) == file.record_count:
                 continue
-            for batch in read_file(task, context, self._query):
+            for batch in read_file(task, context, self.query):
                 places = batch.column(batch.num_columns - 1).to_numpy(zero_copy_only=False)
                 kept = batch.filter(pa.array(_kept(places, gone)))
                 if kept.num_rows:
@@ -179,32 +171,60 @@ class RowFiles:
 
     def _by_deletes(self, batches: Iterable[RowBatch]) -> Written:
         coming = self._coming(batches)
-        if self._new is not None:
+        if self.new is not None:
             written = self._written(coming)
         else:
             written = Written()
             for _ in coming:
                 raise AssertionError("rows come without their columns")
-        with Uncommitted(self._storage) as new:
+        with Uncommitted(self.storage) as new:
             new.take(written.paths)
             deletes = Written()
-            if self._gone.paths:
-                tasks, context = self._files_of(self._stored, self._gone.paths)
-                deletes = write_delete_files(
-                    self._metadata,
-                    self._storage,
-                    tasks,
-                    context,
-                    self._gone,
-                    self._query,
-                    self._names.of_deletes,
-                )
+            if self.gone.rows:
+                schema, paths = written_schema(self.metadata), {*self.gone.rows}
+                tasks, context = self.files_of(schema, paths)
+                of_file = partial(self._deletes_of, context, new)
+                # The pool's threads end before ``Uncommitted`` removes their files.
+                with thread_pool(_WRITERS, "icesql-deletes") as pool:
+                    deletes = Written.of(pool.map(of_file, count(1), tasks))
             new.hand_over()
         return self._changed(written, deletes)
 
+    def _deletes_of(
+        self, context: ScanContext, new: Uncommitted, number: int, task: FileScanTask
+    ) -> Written:
+        """Write a delete file (v2) or vector (v3) for a data file that loses some of its rows.
+
+        Older deletes that the new ones include are removed; so is a data file with no row left,
+        with its vector. A vector includes all positions deleted before; a delete file includes
+        those of earlier delete files for this data file alone.
+        """
+        self.query.check()
+        file = task.data_file
+        older = [each for each in task.deletes if each.content is FileContent.POSITION_DELETES]
+        # A vector is of one data file, however it spells the path; others as the manifest shows.
+        replaced = tuple(
+            each
+            for each in older
+            if each.is_deletion_vector or each.referenced_data_file == file.path
+        )
+        known = tuple(older) if self.metadata.format_version > 2 else replaced
+        positions = self.gone.rows[file.path]
+        if known:
+            alone = replace(task, deletes=known)
+            found = PositionDeletes(context, (alone,), self.query).positions(alone)
+            if found is not None:
+                positions = positions | as_bitmap(found)
+        if len(positions) == file.record_count:
+            return Written(removed=(file, *replaced))
+        deleted, operation = [(file, as_positions(positions))], self.names.of_deletes
+        made = write_deletes(self.metadata, self.storage, deleted, operation, number)
+        new.take([made.path])
+        return Written(deletes=(made,), removed=replaced, referenced=(file.path,))
+
     def _changed(self, written: Written, deletes: Written) -> Written:
         # Kept rows are in new files too, but are not counted.
-        counted = replace(written, rows=self._added, gone=self._gone.count)
+        counted = replace(written, rows=self.added, gone=self.gone.count)
         return Written.of((deletes, counted))
 
 

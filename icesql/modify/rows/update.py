@@ -69,10 +69,14 @@ class UpdatedRows(Struct, frozen=True):
     once: ClassVar[bool] = True
 
     @property
+    def places(self) -> list[str]:
+        """The columns that locate a row."""
+        return [*_PLACE, _ROW_ID] if self.lineage else [*_PLACE]
+
+    @property
     def columns(self) -> list[str]:
         """The columns that precede the values."""
-        lineage = (_ROW_ID,) if self.lineage else ()
-        return [*_PLACE, *lineage, *(each.name for each in self.made.old)]
+        return [*self.places, *(each.name for each in self.made.old)]
 
     def begin(
         self,
@@ -84,44 +88,34 @@ class UpdatedRows(Struct, frozen=True):
         """Start converting batches of this schema."""
         if len(schema) != len(self.columns) + self.values:
             raise UnsupportedSqlError("several values for one column", offset=self.offset)
-        first = len(_PLACE) + self.lineage
-        variants = {
-            first + place: each for place, each in enumerate(self.made.old) if has_variants(each)
-        }
-        stored = StoredVariants(files_of, variants, query)
-        return _Rows(self.made, self.lineage, schema, stored)
+        old = enumerate(self.made.old, len(self.places))
+        variants = {place: each for place, each in old if has_variants(each)}
+        opened = _Rows(self, StoredVariants(files_of, variants, query))
+        sources, empty = self.made.sources, opened.changed(empty_batch(schema))
+        row_id = len(sources) if self.lineage else None
+        return replace(opened, new=NewRows(sources, row_id, empty.schema))
 
 
-class _Rows:
+class _Rows(Struct, frozen=True):
     """Turns batches of the query into deleted and new rows."""
 
-    def __init__(
-        self, made: Assigned, lineage: bool, schema: pa.Schema, stored: StoredVariants
-    ) -> None:
-        self._made, self._lineage, self._stored = made, lineage, stored
-        self._first = len(_PLACE) + lineage
-        self.new = self._described(schema)
+    rows: UpdatedRows
+    stored: StoredVariants
+    new: NewRows | None = None
 
     def batches(self, given: Iterable[pa.RecordBatch]) -> Iterator[RowBatch]:
         for batch in given:
             if batch.num_rows:
-                yield RowBatch(batch.column(0), batch.column(1), self._rows(batch))
+                yield RowBatch(batch.column(0), batch.column(1), self.changed(batch))
 
     def matches(self) -> bytes:
         return b""
 
-    def _described(self, schema: pa.Schema) -> NewRows:
-        """The columns of the new rows, for batches of this schema."""
-        sources = self._made.sources
-        rows = self._rows(empty_batch(schema))
-        return NewRows(sources, len(sources) if self._lineage else None, schema=rows.schema)
-
-    def _rows(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+    def changed(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """The new rows, followed by ``_row_id`` if rows have lineage."""
-        columns = self._stored.put_into(batch, 0, 1).columns
-        end = self._first + len(self._made.old)
-        rows = self._made.rows(columns[self._first : end], columns[end:])
-        return rows.append_column(_ROW_ID, columns[len(_PLACE)]) if self._lineage else rows
+        first = len(self.rows.places)
+        made = self.rows.made.rows(self.stored.put_into(batch, 0, 1), first)
+        return made.append_column(_ROW_ID, batch.column(first - 1)) if self.rows.lineage else made
 
 
 def _with_columns(query: Query, index: int, columns: Sequence[str]) -> Query:

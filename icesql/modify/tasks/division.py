@@ -15,7 +15,6 @@ from icesql.modify.services import StatementServices
 from icesql.query.bound import BoundQuery
 from icesql.scan.deletes.delete_index import partition_of
 from icesql.scan.plan import ScanPlan
-from icesql.scan.table_scan import TableScan
 from icesql.scan.tasks.task import FileScanTask, content_bytes, without_metrics
 
 if TYPE_CHECKING:
@@ -36,11 +35,6 @@ class Division(Struct, frozen=True):
     bound: BoundQuery
     plans: tuple[ScanPlan, ...]
     index: int
-
-    @property
-    def scan(self) -> TableScan:
-        """The scan of the table that is divided."""
-        return self.bound.scans[self.index]
 
     @property
     def files(self) -> tuple[FileScanTask, ...]:

@@ -6,7 +6,7 @@ import functools
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from datetime import datetime
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, TypeAlias
 
 import pyarrow as pa
 from msgspec import Struct
@@ -16,7 +16,7 @@ from icesql.config import Settings
 from icesql.context import QueryContext
 from icesql.iceberg.metadata.table_metadata import TableMetadata
 from icesql.iceberg.schema import Schema
-from icesql.modify.rows.changes import GoneRows, NewRows, RowBatch
+from icesql.modify.rows.changes import GoneRows
 from icesql.modify.rows.new_files import FileNames, RowFiles
 from icesql.modify.tasks.broadcast import BroadcastTable
 from icesql.query.bound import BoundQuery
@@ -29,46 +29,15 @@ from icesql.write.written import Written, encode_written
 
 if TYPE_CHECKING:
     from icesql.engine.duckdb.engine import LocalEngine
-    from icesql.modify.rows.new_files import FilesOf
+    from icesql.modify.merge.in_tasks import MergedRows
+    from icesql.modify.merge.source import SourcePart
+    from icesql.modify.rows.delete import DeletedRows
+    from icesql.modify.rows.update import UpdatedRows
 
-
-class OpenRows(Protocol):
-    """Converts the rows of one query to changes while they are read."""
-
-    @property
-    def new(self) -> NewRows | None:
-        """The columns of the new rows, None if there are none."""
-
-    def batches(self, given: Iterable[pa.RecordBatch]) -> Iterator[RowBatch]:
-        """The deleted and new rows."""
-
-    def matches(self) -> bytes:
-        """The rows of MERGE's source that matched, serialized; empty for other statements."""
-
-
-class QueryRows(Protocol):
-    """How a statement turns the rows of its query into changes; picklable."""
-
-    @property
-    def once(self) -> bool:
-        """True if deleting a row twice is an error."""
-
-    def begin(
-        self,
-        schema: pa.Schema,
-        tables: Sequence[TemporaryTable],
-        files_of: FilesOf,
-        query: QueryContext,
-    ) -> OpenRows:
-        """Start converting rows of this schema; ``tables`` are those in memory that the query
-        reads, and ``files_of`` finds the files of the rows."""
-
-
-class TablePart(Protocol):
-    """Some rows of a table in memory; picklable."""
-
-    def of(self, tables: Sequence[TemporaryTable]) -> tuple[TemporaryTable, ...]:
-        """The tables, with that one reduced to these rows."""
+    # How a statement turns the rows of its query into changes. Picklable; ``once``: deleting a row
+    # twice is an error; ``begin`` gets the schema of the rows, the tables in memory that the query
+    # reads, and what finds the files of the rows.
+    QueryRows: TypeAlias = DeletedRows | UpdatedRows | MergedRows
 
 
 class ChangeWork(Struct, frozen=True):
@@ -113,10 +82,10 @@ class ChangeWork(Struct, frozen=True):
             self.metadata,
             self.storage,
             files_of,
-            gone=GoneRows(once=self.rows.once, repeated=self.repeated),
-            new=rows.new,
-            names=names,
-            query=query,
+            GoneRows(self.rows.once, self.repeated),
+            rows.new,
+            names,
+            query,
         )
         changed = writing.write(rows.batches(found), by_deletes=self.by_deletes)
         return replace(changed, notes=(rows.matches(),))
@@ -141,7 +110,7 @@ class ChangeTask(Struct, frozen=True):
     plans: tuple[ScanPlan, ...]
     files: tuple[FileScanTask, ...]
     names: FileNames
-    part: TablePart | None
+    part: SourcePart | None
 
     @property
     def number(self) -> int:

@@ -32,11 +32,9 @@ from icesql.modify.tasks.job import (
     ChangeTask,
     ChangeWork,
     FoundRowsJob,
-    QueryRows,
     SharedWork,
-    TablePart,
 )
-from icesql.scan.planner import plan
+from icesql.scan.planner import plan_snapshot
 from icesql.scan.repeated_files import refuse_repeated
 from icesql.scan.table_scan import TableScan
 from icesql.scan.tasks.task import FileScanTask, without_metrics
@@ -49,7 +47,9 @@ if TYPE_CHECKING:
     from icesql.catalog.table import Catalog, Table
     from icesql.commit.snapshots.branches import Branch
     from icesql.engine.protocol import RowsResult
+    from icesql.modify.merge.source import SourcePart
     from icesql.modify.rows.target import Command
+    from icesql.modify.tasks.job import QueryRows
     from icesql.query.views.temporary import TemporaryTable
     from icesql.scan.plan import ScanPlan
     from icesql.sql.statement import Query
@@ -64,7 +64,7 @@ class Part(Struct, frozen=True):
 
     files: tuple[FileScanTask, ...] = ()
     read: tuple[FileScanTask, ...] = ()
-    part: TablePart | None = None
+    part: SourcePart | None = None
 
 
 def change_by_query(
@@ -125,7 +125,6 @@ class TaskRun:
         """``sent`` is a table in memory that tasks can read already."""
         self._target, self._services = target, services
         self._by_deletes = check_target(target)
-        self._locations = data_locations(target.metadata)
         self._storage = target.table.storage
         self._new = files_of_tasks(target.metadata, self._storage)
         self._names = FileNames(self._new.mark)
@@ -165,7 +164,7 @@ class TaskRun:
         self,
         division: Division,
         rows: QueryRows,
-        parts: Callable[[int, bool], Sequence[TablePart]],
+        parts: Callable[[int, bool], Sequence[SourcePart]],
     ) -> Written:
         """Insert the rows of a query over parts of a table in memory, without data files.
 
@@ -184,8 +183,7 @@ class TaskRun:
         None if the rows come to this process, or the table has too many files to send to each task.
         """
         target, query = self._target, self._services.query
-        schema = target.metadata.schema
-        planned = plan(TableScan(target.table, target.snapshot, schema, schema), query)
+        planned = plan_snapshot(target.table, target.snapshot, query)
         if len(planned.files) > _MOST_FILES:
             return None
         self._know(planned.files)
@@ -271,12 +269,10 @@ class TaskRun:
     def _broadcast(self, tables: Sequence[TemporaryTable]) -> tuple[BroadcastTable, ...]:
         """The tables for tasks; each is sent once."""
         new = [each for each in tables if each.name not in self._sent]
-        paths = [
-            self._locations.path(f"rows-{self._names.operation}-{len(self._sent) + number}.arrow")
-            for number in range(len(new))
-        ]
-        for table, path in zip(new, paths, strict=True):
-            made = broadcast(table, path, self._storage)
+        locations = data_locations(self._target.metadata)
+        for table in new:
+            name = f"rows-{self._names.operation}-{len(self._sent)}.arrow"
+            made = broadcast(table, locations.path(name), self._storage)
             self._sent[table.name] = made
             self._new.take(made.paths)
         return tuple(self._sent[each.name] for each in tables)

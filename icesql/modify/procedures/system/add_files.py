@@ -41,23 +41,19 @@ _SHOWN: Final = 3
 )
 def add_files(call: Call) -> Plan:
     """Add Parquet files where they are, without a copy."""
+    from copy import copy
+
     from icesql.commit.attempts import commit
     from icesql.commit.files import FileChanges
     from icesql.maintain.importing.folders import find_files
     from icesql.maintain.importing.parquet import AddFiles
-    from icesql.storage.open import Storage
 
     catalog, table = call.target()
     source = _source(call)
     _check_access(call, source)
     # The storage of the table, without its location: the files may be elsewhere.
-    storage = Storage(
-        table.storage.properties,
-        cache=table.storage.cache,
-        confine=table.storage.confine,
-        lease=table.storage.lease,
-        signer=table.storage.signer,
-    )
+    storage = copy(table.storage)
+    storage.reroot, storage.cache = None, table.storage.cache
     found = find_files(table, storage, source, call["partition_filter"] or {}, call.query)
     checks = call["check_duplicate_files"] is not False
     if checks:
@@ -143,10 +139,8 @@ def _check_new(table: Table, found: Sequence[FoundFile], call: Call) -> None:
 def _data_files(
     call: Call, table: Table, storage: Storage, found: Sequence[FoundFile]
 ) -> tuple[DataFile, ...]:
-    from concurrent.futures import ThreadPoolExecutor
-
+    from icesql.engine.threads.pool import thread_pool
     from icesql.maintain.importing.parquet import data_file, mapping_of, spelled
-    from icesql.storage.open import is_local
 
     mapping, query = mapping_of(table), call.query
 
@@ -154,7 +148,5 @@ def _data_files(
         query.check()
         return spelled(data_file(table, storage, each, mapping), table.metadata.location)
 
-    if is_local(found[0].path):
-        return tuple(map(read, found))
-    with ThreadPoolExecutor(_FOOTERS_AT_ONCE) as pool:
+    with thread_pool(_FOOTERS_AT_ONCE, "icesql-footers") as pool:
         return tuple(pool.map(read, found))

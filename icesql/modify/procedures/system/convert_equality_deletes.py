@@ -10,7 +10,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from icesql.maintain.deletes.plan import DeletesPlan
-    from icesql.maintain.deletes.run import Converted
     from icesql.modify.procedures.call import Call
 
 
@@ -35,11 +34,16 @@ def convert_equality_deletes(call: Call) -> Plan:
     def run() -> Rows:
         runner = call.runner(planned.bytes)
         done = convert(catalog, planned, query, run=runner)
-        return Rows(
-            [(done.removed, done.added, done.rows, done.left)],
-            _note(done),
-            done.snapshot_id,
-        )
+        note = ""
+        if done.snapshot_id is None:
+            note = "no equality delete is to be converted"
+        elif done.left:
+            note = (
+                f"{done.left:,} equality delete files stay: they may be of data files that were "
+                "not looked at"
+            )
+        row = (done.removed, done.added, done.rows, done.left)
+        return Rows([row], note, done.snapshot_id)
 
     deletes = len(planned.deletes)
     place = call.engine_note(planned.bytes)
@@ -48,17 +52,6 @@ def convert_equality_deletes(call: Call) -> Plan:
         run,
         f"{deletes:,} equality delete files, {len(planned.tasks):,} data files{place}",
     )
-
-
-def _note(done: Converted) -> str:
-    if done.snapshot_id is None:
-        return "no equality delete is to be converted"
-    if done.left:
-        return (
-            f"{done.left:,} equality delete files stay: they may be of data files that were not "
-            "looked at"
-        )
-    return ""
 
 
 def _steps(planned: DeletesPlan) -> Iterator[Step]:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from icesql.catalog.table import Table
     from icesql.health.facts import Performed
     from icesql.health.of_table import Door
-    from icesql.health.run_report import ActionReport, TableReport
+    from icesql.health.run_report import TableReport
     from icesql.modify.procedures.call import Call
     from icesql.sql.writes.procedures.call import CallProcedure
 
@@ -34,6 +34,7 @@ def maintain(call: Call) -> Plan:
 
     from icesql.health.of_table import Run, keep_healthy
     from icesql.health.policy import policy_of_texts
+    from icesql.health.run_report import changes_text
 
     try:
         policy = policy_of_texts(call["actions"], call["policy"] or {})
@@ -55,7 +56,18 @@ def maintain(call: Call) -> Plan:
         if done.status == "failed" and not done.actions:
             raise OperationalError(done.note)
         snapshots = [each.snapshot_id for each in done.actions if each.snapshot_id is not None]
-        rows = [_row(done, each) for each in done.actions]
+        rows = [
+            (
+                each.action,
+                each.status,
+                changes_text(done.before, each.predicted),
+                changes_text(done.before, each.reached),
+                each.seconds,
+                each.statement,
+                each.note,
+            )
+            for each in done.actions
+        ]
         return Rows(rows, _note(done), snapshots[-1] if snapshots else None)
 
     if not call.explain:
@@ -72,20 +84,6 @@ def _note(done: TableReport) -> str:
     if done.status in ("damaged", "skipped", "gone"):
         return f"{done.status}: {done.note}"
     return changes_text(done.before, done.reached or done.predicted)
-
-
-def _row(done: TableReport, each: ActionReport) -> tuple[object, ...]:
-    from icesql.health.run_report import changes_text
-
-    return (
-        each.action,
-        each.status,
-        changes_text(done.before, each.predicted),
-        changes_text(done.before, each.reached),
-        each.seconds,
-        each.statement,
-        each.note,
-    )
 
 
 def _steps(planned: TableReport) -> Iterator[Step]:

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
     from icesql.catalog.table import Table
     from icesql.iceberg.manifest.data_file import DataFile
-    from icesql.iceberg.metadata.sort_order import SortOrder
     from icesql.iceberg.metadata.table_metadata import TableMetadata
     from icesql.maintain.rewrite.grouping import FileGroup
     from icesql.maintain.rewrite.options import Strategy
@@ -57,7 +56,14 @@ def rewrite_data_files(call: Call) -> Plan:
         runner = call.runner(planned.bytes)
         done = rewrite(catalog, planned, call.query, run=runner)
         last = done.snapshot_ids[-1] if done.snapshot_ids else None
-        return Rows([_row(done)], _note(done), last)
+        row = (
+            done.rewritten_data_files_count,
+            done.added_data_files_count,
+            done.rewritten_bytes_count,
+            done.failed_data_files_count,
+            done.removed_delete_files_count,
+        )
+        return Rows([row], _note(done), last)
 
     return Plan(_steps(planned), run, _summary(planned) + call.engine_note(planned.bytes))
 
@@ -121,26 +127,12 @@ def _order(call: Call, metadata: TableMetadata, read: SortText | None) -> RowOrd
     keys = sort_keys(wanted, schema)
     if keys is None:
         raise UnsupportedTableError("sorting by the sort order of the table")
-    return RowOrder(keys, order_id=_known(wanted, metadata))
-
-
-def _known(order: SortOrder, metadata: TableMetadata) -> int:
-    """The id of the table's sort order with the same fields; 0 if there is none."""
-    same = [n for n, each in metadata.sort_orders.items() if n and each.fields == order.fields]
-    return same[0] if same else 0
+    orders = metadata.sort_orders.items()
+    same = (n for n, each in orders if n and each.fields == wanted.fields)
+    return RowOrder(keys, order_id=next(same, 0))
 
 
 # ------------------------------------------------------------------ rows, notes and steps
-
-
-def _row(done: Rewritten) -> tuple[int, ...]:
-    return (
-        done.rewritten_data_files_count,
-        done.added_data_files_count,
-        done.rewritten_bytes_count,
-        done.failed_data_files_count,
-        done.removed_delete_files_count,
-    )
 
 
 def _note(done: Rewritten) -> str:
