@@ -39,30 +39,29 @@ class Sizes(Struct, frozen=True):
         )
 
 
-class Compaction:
-    """Plans compactions of ``table``."""
+class Compaction(Struct):
+    """Plans compactions of ``table``; ``first`` is its first plan."""
 
-    def __init__(self, table: Table) -> None:
-        self._table = table
-        self._first: RewritePlan | None = None
+    table: Table
+    first: RewritePlan | None = None
 
     @property
     def refusal(self) -> str:
         """Why icesql cannot write files of the table; "" if it can."""
         try:
-            check_table(self._table.metadata)
-            write_options(self._table.metadata.properties)
+            check_table(self.table.metadata)
+            write_options(self.table.metadata.properties)
         except Error as error:
             return str(error)
         return ""
 
     def plan(self, options: Mapping[str, str], query: QueryContext) -> RewritePlan:
         """Plan a compaction with these options. Raises what planning raises."""
-        metadata = self._table.metadata
+        metadata = self.table.metadata
         request = RewriteRequest(rewrite_options(options, metadata))
-        if self._first is None:
-            self._first = plan_rewrite(self._table, request, query)
-        first = self._first
+        first = self.first
+        if first is None:
+            first = self.first = plan_rewrite(self.table, request, query)
         if first.request == request:
             return first
         files = all_files(first)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from icesql.commit.files import file_key
@@ -31,23 +32,22 @@ def with_gains(findings: Sequence[Finding], facts: Facts) -> tuple[Finding, ...]
     )
 
 
-class _Forecast:
+class _Forecast(Struct):
     """Tracks the files and manifests that are left after the statements so far."""
 
-    def __init__(self, facts: Facts) -> None:
-        self._facts = facts
-        self._left: tuple[int, int] | None = None
-        self._live: list[frozenset[Any]] = []
+    facts: Facts
+    left: tuple[int, int] | None = None
+    live: list[frozenset[Any]] = []
 
     def gain(self, finding: Finding) -> Gain:
         """The savings of a finding's statement after the earlier ones."""
-        files, need = self._facts.files, finding.need
+        files, need = self.facts.files, finding.need
         if need is None:
             return Gain()
-        if self._left is None:
-            self._live = [*self._listed()]
-            self._left = files.count + files.deletes, len(self._live)
-        before = self._left
+        if self.left is None:
+            self.live = [*self._listed()]
+            self.left = files.count + files.deletes, len(self.live)
+        before = self.left
         if need.rewrite is None:
             deletes = need.promise.get("delete_files")
             promised = (
@@ -56,16 +56,16 @@ class _Forecast:
             )
         else:
             promised = self._rewritten(need.rewrite)
-        self._left = min(before[0], promised[0]), min(before[1], promised[1])
-        fewer, manifests = (old - new for old, new in zip(before, self._left, strict=True))
-        seconds = files.seconds * manifests / max(len(self._live), 1)
+        self.left = min(before[0], promised[0]), min(before[1], promised[1])
+        fewer, manifests = (old - new for old, new in zip(before, self.left, strict=True))
+        seconds = files.seconds * manifests / max(len(self.live), 1)
         return Gain(fewer, 0, fewer + manifests, seconds)
 
     def _listed(self) -> Iterator[frozenset[Any]]:
         """For each manifest, the paths of its live data files, or the keys of its live deletes."""
-        table = self._facts.table
-        reader = ManifestReader(table, self._facts.query)
-        for manifest, entries in reader.entries_of(self._facts.files.manifests):
+        table = self.facts.table
+        reader = ManifestReader(table, self.facts.query)
+        for manifest, entries in reader.entries_of(self.facts.files.manifests):
             live = [index for index, alive in enumerate(entries.live) if alive]
             if live and manifest.content is ManifestContent.DATA:
                 yield frozenset(entries.path[index] for index in live)
@@ -74,11 +74,11 @@ class _Forecast:
 
     def _rewritten(self, plan: RewritePlan) -> tuple[int, int]:
         """The counts of files and manifests after a compaction, without deletes of its files."""
-        files, sizes = self._facts.files, Sizes.of(plan)
+        files, sizes = self.facts.files, Sizes.of(plan)
         if not plan.groups or sizes.older:
-            return files.count + files.deletes, len(self._live)
+            return files.count + files.deletes, len(self.live)
         kept = {each.file.data_file.path for each in plan.left}
         deletes = {*map(file_key, distinct_deletes(each.file for each in plan.left))}
         # Manifests without entries for other files disappear.
-        left = sum(not each.isdisjoint(kept | deletes) for each in self._live)
+        left = sum(not each.isdisjoint(kept | deletes) for each in self.live)
         return files.count - sizes.read + sizes.made + len(deletes), left + 1

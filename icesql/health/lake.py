@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from icesql.catalog.search_path import ListedTables
 from icesql.health.durations import Budget
@@ -43,20 +43,21 @@ class Request(Struct, frozen=True):
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-class _Spent:
+class _Spent(Struct):
     """Counts how much of a run's budget is used."""
 
-    def __init__(self, budget: Budget) -> None:
-        self._budget, self._started, self._bytes = budget, time.monotonic(), 0
+    budget: Budget
+    started: float = field(default_factory=time.monotonic)
+    bytes: int = 0
 
     def spend(self, size: int) -> None:
-        self._bytes += size
+        self.bytes += size
 
     def may_begin(self) -> bool:
-        seconds, size = self._budget.seconds, self._budget.bytes
-        if seconds is not None and time.monotonic() - self._started >= seconds:
+        seconds, size = self.budget.seconds, self.budget.bytes
+        if seconds is not None and time.monotonic() - self.started >= seconds:
             return False
-        return size is None or self._bytes < size
+        return size is None or self.bytes < size
 
 
 def maintain(

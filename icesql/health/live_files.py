@@ -103,7 +103,13 @@ def live_files(table: Table, columns: Iterable[str], query: QueryContext) -> Liv
     reader = ManifestReader(table, query)
     start = time.perf_counter()
     found.manifests = reader.manifests_of(snapshot)
-    step = _step(found.manifests)
+    files = sum(
+        (each.added_files_count or 0) + (each.existing_files_count or 0)
+        for each in found.manifests
+        if each.content is ManifestContent.DATA
+    )
+    # One of so many files, or of so many partitions, is in the sample.
+    step = max(1, files // _MOST_SAMPLED)
     numbers: dict[Place, int] = {}
     for manifest, entries in reader.entries_of(found.manifests):
         chosen = _add(found, entries, numbers)
@@ -113,16 +119,6 @@ def live_files(table: Table, columns: Iterable[str], query: QueryContext) -> Liv
     found.places = list(numbers)
     found.seconds = time.perf_counter() - start
     return found
-
-
-def _step(manifests: Sequence[ManifestFile]) -> int:
-    """The sampling step: one of so many files, or of so many partitions, is in the sample."""
-    files = sum(
-        (each.added_files_count or 0) + (each.existing_files_count or 0)
-        for each in manifests
-        if each.content is ManifestContent.DATA
-    )
-    return max(1, files // _MOST_SAMPLED)
 
 
 def place_text(table: Table, place: Place) -> str:
@@ -169,8 +165,8 @@ def _add_bounds(
     step: int,
 ) -> None:
     """Add the bounds of all files, or of those in each ``step``-th partition or position."""
-    places = found.partitions[len(found.partitions) - len(chosen) :]
     first = len(found.partitions) - len(chosen)
+    places = found.partitions[first:]
     if step > 1:
         by_place = any(entries.partition[index] for index in chosen[:1])
         kept = [
@@ -182,7 +178,7 @@ def _add_bounds(
     found.sampled.extend(places)
     if not chosen:
         return
-    values = _Values(entries, chosen, one_by_one=step > 1)
+    values = _Values(entries, chosen, step > 1)
     for name, each in wanted.items():
         lows = values.of("lower_bounds", each.field_id)
         bounds = found.bounds[name]
@@ -191,7 +187,14 @@ def _add_bounds(
         high = decode_bounds(each.decode, values.of("upper_bounds", each.field_id))
         bounds.high.extend(_on_line(high))
         if None in low:
-            _count_missing(bounds, values, each, low, [entries.record_count[i] for i in chosen])
+            counts = "null_value_counts", "nan_value_counts", "value_counts"
+            known = (values.of(count, each.field_id) for count in counts)
+            rows = (entries.record_count[index] for index in chosen)
+            for value, count, nulls, nan, counted in zip(low, rows, *known, strict=True):
+                # Bounds do not cover NULL and NaN.
+                if value is None and (nulls or 0) + (nan or 0) < count:
+                    bounds.missing += 1
+                    bounds.counted += counted is not None
         if each.has_nan:
             nans = values.of("nan_value_counts", each.field_id)
             bounds.nan_unknown += sum(
@@ -199,48 +202,31 @@ def _add_bounds(
             )
 
 
-def _count_missing(
-    bounds: ColumnBounds,
-    values: _Values,
-    wanted: _Wanted,
-    low: Sequence[Any],
-    rows: Sequence[int],
-) -> None:
-    nulls, counts, nans = (
-        values.of(name, wanted.field_id)
-        for name in ("null_value_counts", "value_counts", "nan_value_counts")
-    )
-    for value, count, null, nan_count, known in zip(low, rows, nulls, nans, counts, strict=True):
-        # Bounds do not cover NULL and NaN.
-        if value is None and (null or 0) + (nan_count or 0) < count:
-            bounds.missing += 1
-            bounds.counted += known is not None
-
-
-class _Values:
+class _Values(Struct):
     """The values of a column in the chosen entries of a manifest.
 
     ``one_by_one`` decodes only the maps of chosen entries; decoding a column of all entries is
     faster if all are chosen.
     """
 
-    def __init__(self, entries: ManifestEntries, chosen: list[int], *, one_by_one: bool) -> None:
-        self._entries, self._chosen, self._alone = entries, chosen, one_by_one
-        self._maps: dict[str, list[Mapping[int, Any]]] = {}
+    entries: ManifestEntries
+    chosen: list[int]
+    one_by_one: bool
+    maps: dict[str, list[Mapping[int, Any]]] = {}
 
     def of(self, name: str, field_id: int) -> list[Any]:
         """The items of one map, such as "lower_bounds"; None for a file without."""
-        column = self._entries.maps.get(name)
+        column = self.entries.maps.get(name)
         if column is None:
-            return [None] * len(self._chosen)
-        if self._alone:
-            maps = self._maps.get(name)
+            return [None] * len(self.chosen)
+        if self.one_by_one:
+            maps = self.maps.get(name)
             if maps is None:
-                maps = self._maps[name] = [column[index] or {} for index in self._chosen]
+                maps = self.maps[name] = [column[index] or {} for index in self.chosen]
             return [each.get(field_id) for each in maps]
         values = column.values_of(field_id)
-        if len(self._chosen) < self._entries.count:
-            return [values[index] for index in self._chosen]
+        if len(self.chosen) < self.entries.count:
+            return [values[index] for index in self.chosen]
         return values
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Final, TypeAlias
 
 from icesql.catalog.table import Table
@@ -35,27 +35,24 @@ class LiveRows:
 
     def count(self, files: Sequence[tuple[DataFile, Deletes]]) -> int | None:
         """The number of live rows in all of the files."""
+        tasks = [FileScanTask(each, 0, each.file_size_in_bytes, gone) for each, gone in files]
+        most = max(self._query.settings.memory_limit // _ROWS_OF_MEMORY, 1 << 16)
+        total = 0
         try:
-            return sum(self._of_part(part) for part in self._parts(files))
+            for numbers in divide(tasks, 1, most):
+                part = [tasks[each] for each in numbers]
+                self._left -= sum(each.length for each in part if is_read(each))
+                if self._left < 0:
+                    return None
+                total += live_rows(part, self._context, self._query)
         except QueryCancelledError:
             raise
         except Error:
             return None
+        return total
 
     def back(self, files: Sequence[tuple[DataFile, Deletes, Deletes]]) -> int | None:
         """How many more rows are live with the second deletes of each file than with the first."""
         lived = self.count([(file, were) for file, were, _ in files])
         live = None if lived is None else self.count([(file, are) for file, _, are in files])
         return None if live is None or lived is None else live - lived
-
-    def _parts(self, files: Sequence[tuple[DataFile, Deletes]]) -> Iterator[list[FileScanTask]]:
-        tasks = [FileScanTask(each, 0, each.file_size_in_bytes, gone) for each, gone in files]
-        most = max(self._query.settings.memory_limit // _ROWS_OF_MEMORY, 1 << 16)
-        for numbers in divide(tasks, 1, most):
-            yield [tasks[each] for each in numbers]
-
-    def _of_part(self, tasks: list[FileScanTask]) -> int:
-        self._left -= sum(each.length for each in tasks if is_read(each))
-        if self._left < 0:
-            raise Error("more files than are read")
-        return live_rows(tasks, self._context, self._query)

@@ -10,9 +10,9 @@ from msgspec import Struct
 
 from icesql.catalog.table import Table
 from icesql.context import QueryContext
-from icesql.errors import ProgrammingError
+from icesql.errors import ProgrammingError, plural
 from icesql.health.damage import Damage, damages
-from icesql.health.finding import Finding
+from icesql.health.finding import Finding, Weight
 from icesql.health.history import History
 from icesql.health.statement import Statement, call, constant, replace_branch
 from icesql.iceberg.metadata.snapshot import Snapshot
@@ -82,20 +82,16 @@ def _finding(
     told = f"{_named(damage.snapshot)} of {damage.branch}: {damage.told}"
     if not damage.certain:
         told += ". Compare the rows before and after it (VERSION AS OF) first"
+    weight: Weight = "high" if damage.certain else "medium"
     if last is None:
-        return Finding(
-            damage.kind,
-            "high" if damage.certain else "medium",
-            told,
-            "no snapshot before it is left to go back to",
-        )
+        return Finding(damage.kind, weight, told, "no snapshot before it is left to go back to")
     statement, again = _way_back(parts, history, damage, last, found)
     cost = f"the last good snapshot is {last.snapshot_id}, and {_expiry(parts, history, last)}"
     if again:
         ids = ", ".join(_named(each) for each in again[:_SHOWN])
         more = f" and {len(again) - _SHOWN} more" if len(again) > _SHOWN else ""
         cost += f". What the statement does not bring again is to be made again: {ids}{more}"
-    return Finding(damage.kind, "high" if damage.certain else "medium", told, cost, statement)
+    return Finding(damage.kind, weight, told, cost, statement)
 
 
 def _way_back(
@@ -167,7 +163,7 @@ def _broken_past(parts: Sequence[str], history: History) -> Iterator[Finding]:
         yield Finding(
             "broken snapshots",
             "low",
-            f"files of {len(broken):,} old snapshot{'s' * (len(broken) != 1)} are missing",
+            f"files of {plural(len(broken), 'old snapshot')} are missing",
             "time travel to them fails; the table itself does not need these files",
             call("expire_snapshots", parts, snapshot_ids=constant(ids)),
             "broken snapshots",

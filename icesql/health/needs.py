@@ -20,11 +20,11 @@ from icesql.health.facts import Facts, tried
 from icesql.health.finding import weight_of
 from icesql.health.manifests import manifests
 from icesql.health.need import Instant, Need
-from icesql.health.policy import LEAST_ORPHAN_AGE
+from icesql.health.policy import DAY, LEAST_ORPHAN_AGE
 from icesql.iceberg.metadata.property_numbers import number_property
 from icesql.iceberg.metadata.table_metadata import MAIN, TableMetadata
 from icesql.maintain.deletes.plan import plan_conversion, plan_delete_files, plan_deletes
-from icesql.maintain.expiry_plan import plan_expiry
+from icesql.maintain.expiry_plan import MAX_AGE, MIN_KEPT, plan_expiry
 from icesql.maintain.rewrite.grouping import deletes_reason
 from icesql.maintain.rewrite.options import rewrite_options
 from icesql.maintain.rewrite.plan import RewritePlan
@@ -43,9 +43,6 @@ _LARGEST_SHARE_OF_DELETES: Final = 0.75
 ALL_FILES: Final = {"rewrite-all": "true"}
 _ALL_DELETES: Final = {"delete-file-threshold": "1", "min-input-files": "1"}
 _MOST_LOOKED_AT: Final = 200
-_AGE: Final = "history.expire.max-snapshot-age-ms"
-_LEAST: Final = "history.expire.min-snapshots-to-keep"
-_DAY: Final = 86_400.0
 # The parts of the procedure's note; the folder between them may be any text.
 _OF_FILES: Final = re.compile(r"\d+ of (\d+) files in ")
 _TOO_YOUNG: Final = re.compile(r", (\d+) more are too young\Z")
@@ -114,7 +111,13 @@ def _compact(facts: Facts) -> Need | None:
 
 def _rewriting(name: str, facts: Facts, options: Mapping[str, str], rewrite: RewritePlan) -> Need:
     count, sizes = facts.files.count, Sizes.of(rewrite)
-    promise = {"delete_files": _deletes_after(rewrite, facts)} if facts.files.deletes else {}
+    promise = {}
+    if facts.files.deletes:
+        after = facts.files.deletes - len(vectors_of(rewrite.groups))
+        if rewrite.request.options.remove_dangling_deletes:
+            left = distinct_deletes(each.file for each in rewrite.left)
+            after = len({file_key(each) for each in left})
+        promise["delete_files"] = after
     if not sizes.older:
         promise["data_files"] = count - sizes.read + sizes.made
     return Need(
@@ -168,7 +171,11 @@ def delete_options(facts: Facts) -> dict[str, str]:
 def _is_worth_it(rewrite: RewritePlan, metadata: TableMetadata) -> bool:
     """True if the rewrite makes considerably fewer files, or removes many deleted rows."""
     options = rewrite.request.options
-    own = _own_rewrites(metadata, options.target_file_size_bytes)
+    # The sequence numbers of snapshots that an earlier run compacted to the same target size.
+    ours = {ACTION: "compact", TARGET: str(options.target_file_size_bytes)}.items()
+    own = {
+        each.sequence_number for each in metadata.snapshots.values() if ours <= each.summary.items()
+    } - {0}
     read = made = 0
     for group in rewrite.groups:
         if any(each.deletes and deletes_reason(each, options) for each in group.files):
@@ -178,24 +185,6 @@ def _is_worth_it(rewrite: RewritePlan, metadata: TableMetadata) -> bool:
         read += len(group.files)
         made += group.output_files
     return read >= FEWEST_FILES and made <= LARGEST_SHARE * read
-
-
-def _own_rewrites(metadata: TableMetadata, target: int) -> frozenset[int]:
-    """The sequence numbers of snapshots that an earlier run compacted to the same target size."""
-    return frozenset(
-        each.sequence_number
-        for each in metadata.snapshots.values()
-        if each.sequence_number
-        and each.summary.get(ACTION) == "compact"
-        and each.summary.get(TARGET) == str(target)
-    )
-
-
-def _deletes_after(rewrite: RewritePlan, facts: Facts) -> int:
-    if rewrite.request.options.remove_dangling_deletes:
-        left = [each.file for each in rewrite.left]
-        return len({file_key(each) for each in distinct_deletes(left)})
-    return facts.files.deletes - len(vectors_of(rewrite.groups))
 
 
 def _gets_equality_deletes(facts: Facts) -> bool:
@@ -272,7 +261,7 @@ def _partition_statistics(facts: Facts) -> Need | None:
 def _expire(facts: Facts) -> Need | None:
     metadata, policy = facts.metadata, facts.policy
     properties = metadata.properties
-    if not policy.wants_expiry and not ({_AGE, _LEAST} & properties.keys()):
+    if not policy.wants_expiry and not ({MAX_AGE, MIN_KEPT} & properties.keys()):
         return None  # neither the policy nor the table allows its history to expire
     _check_may_delete(properties)
     age, least = _kept(facts)
@@ -326,9 +315,9 @@ def _kept(facts: Facts) -> tuple[float | None, int | None]:
     policy, properties = facts.policy, facts.properties
     age, least = policy.retention, policy.min_snapshots
     if age is not None:
-        age = max(age, number_property(properties, _AGE, 0) / 1000)
+        age = max(age, number_property(properties, MAX_AGE, 0) / 1000)
     if least is not None:
-        least = max(least, number_property(properties, _LEAST, 0))
+        least = max(least, number_property(properties, MIN_KEPT, 0))
     return age, least
 
 
@@ -349,7 +338,7 @@ def _orphans(facts: Facts) -> Need | None:
     return replace(
         action,
         reason=f"{gone:,} of {int(found[1]):,} files in the table's folder are older than "
-        f"{age / _DAY:,.3g} days and needed by no snapshot{young}",
+        f"{age / DAY:,.3g} days and needed by no snapshot{young}",
         promise={"removed_orphans": gone},
         weight=weight_of(gone / int(found[1]) / 2),
         freed=sum(row["bytes"] or 0 for row in answer.rows),

@@ -109,30 +109,32 @@ def keep_healthy(
     )
 
 
-class _Work:
-    def __init__(self, parts: Sequence[str], policy: TablePolicy, door: Door, run: Run) -> None:
-        self._parts, self._policy, self._door, self._run = parts, policy, door, run
-        self.reports: list[ActionReport] = []
-        self.before: dict[str, int] = {}
-        self.predicted: dict[str, int] = {}
-        self.reached: dict[str, int] = {}
+class _Work(Struct):
+    parts: Sequence[str]
+    policy: TablePolicy
+    door: Door
+    run: Run
+    reports: list[ActionReport] = []
+    before: dict[str, int] = {}
+    predicted: dict[str, int] = {}
+    reached: dict[str, int] = {}
 
     def do(self) -> tuple[TableStatus, str]:
-        policy, run = self._policy, self._run
+        policy, run = self.policy, self.run
         if policy.skip:
             return "skipped", "the policy says so"
         if not is_open(policy.windows, run.now()):
             return "skipped", "outside of its windows"
-        table = self._door.load(self._parts)
+        table = self.door.load(self.parts)
         damage, doubts = self._damage(table)
         for _ in range(_MOST_LOOKS):
             # Snapshots that others expired since the table was loaded are no damage.
-            if not damage or _is_same(table, latest := self._door.load(self._parts)):
+            if not damage or _is_same(table, latest := self.door.load(self.parts)):
                 break
             table = latest
             damage, doubts = self._damage(latest)
         shown = ", ".join((damage or doubts)[:_MOST_SHOWN])
-        more = f"{shown}: icesql doctor {name_text(self._parts)} tells more"
+        more = f"{shown}: icesql doctor {name_text(self.parts)} tells more"
         if damage:
             return "damaged", more
         doubt = f"doubtful, {more}" if doubts else ""
@@ -162,7 +164,7 @@ class _Work:
     def _carry_out(self, facts: Facts, first: Mapping[str, Need | None]) -> tuple[TableStatus, str]:
         """Carry out the actions in order; after a change, each need is computed again."""
         changed, again, note = False, True, ""
-        names = [*self._policy.actions]
+        names = [*self.policy.actions]
         while names:
             name = names.pop(0)
             action = self._need(name, facts) if changed else first[name]
@@ -171,8 +173,8 @@ class _Work:
             if action.refusal:
                 self.reports.append(self._report(action, "refused"))
                 continue
-            windows = self._policy.windows
-            if note or not (self._run.may_begin() and is_open(windows, self._run.now())):
+            windows = self.policy.windows
+            if note or not (self.run.may_begin() and is_open(windows, self.run.now())):
                 self.reports.append(self._report(action, "left"))
                 continue
             report, after = self._perform(action, facts)
@@ -189,7 +191,7 @@ class _Work:
         self.reached = facts.measures if changed and not note else dict(self.before)
         if changed and not note:
             summaries = [each.summary for each in facts.metadata.snapshots.values()]
-            made = sum(each.get(RUN) == self._run.id for each in summaries)
+            made = sum(each.get(RUN) == self.run.id for each in summaries)
             # The prediction covers only the snapshots that existed before.
             self.reached["snapshots"] -= made
             self.reached["made_snapshots"] = made
@@ -207,7 +209,7 @@ class _Work:
         started = time.monotonic()
         for attempt in (1, 2):
             try:
-                done = self._door.perform(action.call(self._parts), self._keys(action, facts))
+                done = self.door.perform(action.call(self.parts), self._keys(action, facts))
             except (QueryCancelledError, TableNotFoundError):
                 raise
             except CommitStateUnknownError as error:
@@ -229,7 +231,7 @@ class _Work:
                 action = again
             else:
                 break
-        self._run.spend(action.bytes)
+        self.run.spend(action.bytes)
         facts = self._facts_now()
         counted = facts.measures
         status: ActionStatus = "done"
@@ -250,7 +252,7 @@ class _Work:
 
     def _keys(self, action: Need, facts: Facts) -> dict[str, str]:
         """The summary keys for an action's snapshot; later runs read the target size."""
-        keys = {RUN: self._run.id, ACTION: action.name}
+        keys = {RUN: self.run.id, ACTION: action.name}
         if action.name == "compact":
             options = rewrite_options(action.arguments.get("options", {}), facts.metadata)
             keys[TARGET] = str(options.target_file_size_bytes)
@@ -258,7 +260,7 @@ class _Work:
 
     def _damage(self, table: Table) -> tuple[list[str], list[str]]:
         """The kinds of damage in a table's history, certain and possible."""
-        examined = examine_history(self._parts, table, self._door.begin())
+        examined = examine_history(self.parts, table, self.door.begin())
         kinds: list[str] = [each.kind for each in examined.damages if each.certain]
         kinds += [each.name for each in examined.findings[len(examined.damages) :]]
         doubts = [each.kind for each in examined.damages if not each.certain]
@@ -266,26 +268,26 @@ class _Work:
 
     def _facts_now(self, table: Table | None = None) -> Facts:
         """The facts of the given table, or of a later version if its files are gone."""
-        loaded = self._door.load(self._parts) if table is None else table
+        loaded = self.door.load(self.parts) if table is None else table
         for _ in range(_MOST_LOOKS):
             try:
                 return self._facts(loaded)
             except StorageError:
-                latest = self._door.load(self._parts)
+                latest = self.door.load(self.parts)
                 if _is_same(loaded, latest):
                     raise
                 loaded = latest
         return self._facts(loaded)
 
     def _facts(self, table: Table) -> Facts:
-        door, now = self._door, self._now_ms()
-        return facts_of(self._parts, table, door.begin(), door.perform, self._policy, now)
+        door, now = self.door, self._now_ms()
+        return facts_of(self.parts, table, door.begin(), door.perform, self.policy, now)
 
     def _now_ms(self) -> int:
-        return int(self._run.now().timestamp() * 1000)
+        return int(self.run.now().timestamp() * 1000)
 
     def _need(self, name: str, facts: Facts, *, commits: bool = False) -> Need | None:
-        query = self._door.begin()
+        query = self.door.begin()
         return need(name, replace(facts, query=query, now_ms=self._now_ms(), commits=commits))
 
     def _report(
@@ -303,7 +305,7 @@ class _Work:
         return ActionReport(
             action.name,
             status,
-            action.mend(self._parts).icesql,
+            action.mend(self.parts).icesql,
             action.promise,
             reached or {},
             0.0 if started is None else time.monotonic() - started,

@@ -21,8 +21,8 @@ ACTIONS: Final = (
     "orphans",
 )  # fmt: skip
 DEFAULT_ACTIONS: Final = ("convert", "compact", "deletes", "manifests", "expire")
-_DAY: Final = 86_400.0
-LEAST_ORPHAN_AGE: Final = 3 * _DAY
+DAY: Final = 86_400.0
+LEAST_ORPHAN_AGE: Final = 3 * DAY
 
 
 class TablePolicy(Struct, frozen=True):
@@ -159,7 +159,7 @@ def values_of_texts(given: Mapping[str, str]) -> dict[str, Any]:
 
 def _check_retention(where: str, values: Mapping[str, Any]) -> None:
     retention = values.get("retention")
-    if retention is not None and retention < _DAY and not values.get("short_retention"):
+    if retention is not None and retention < DAY and not values.get("short_retention"):
         raise ProgrammingError(
             f"{where}retention is less than a day: the snapshots that undo the mistakes of today "
             "would go; short_retention = true allows it"

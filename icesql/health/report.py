@@ -37,7 +37,7 @@ def as_text(diagnosis: Diagnosis) -> str:
         elif each.statement:
             lines.append(f"   {each.statement};")
         if each.refusal or _plain(each.spark_statement) != each.statement:
-            lines.append(f"   in Spark: {each.spark_statement};")
+            lines.append(f"   {_spark(each)};")
     if any("CALL system" in each.statement for each in diagnosis.findings):
         lines += ["", "In Spark SQL, write the catalog's name in front of system. EXPLAIN CALL "
                       "shows what a call would do."]  # fmt: skip
@@ -52,7 +52,7 @@ def as_html(diagnosis: Diagnosis) -> str:
             f"<td>{_escaped(text)}</td>"
             for text in (each.weight, each.name, f"{each.told}. {each.cost}.", _promise(each))
         )
-        + f"<td><code>{_escaped(_to_run(each))}</code></td></tr>"
+        + f"<td><code>{_escaped(_spark(each) if each.refusal else each.statement)}</code></td></tr>"
         for each in diagnosis.findings
     )
     return (
@@ -121,14 +121,13 @@ def as_page(found: CatalogDiagnosis, place: str = "") -> str:
 
 def gain_text(gain: Gain) -> str:
     """``120 files, 3.4 GB, 140 requests, 0.02 s of planning``; "" for no gain."""
-    parts = [
-        *([f"{gain.files:,} file{'s' * (gain.files != 1)}"] if gain.files else ()),
-        *([bytes_text(gain.bytes)] if gain.bytes else ()),
-        *([f"{gain.requests:,} request{'s' * (gain.requests != 1)}"] if gain.requests else ()),
-    ]
-    if gain.planning_seconds >= 0.001:
-        parts.append(f"{gain.planning_seconds:,.3f} s of planning")
-    return ", ".join(parts)
+    parts = (
+        gain.files and plural(gain.files, "file"),
+        gain.bytes and bytes_text(gain.bytes),
+        gain.requests and plural(gain.requests, "request"),
+        gain.planning_seconds >= 0.001 and f"{gain.planning_seconds:,.3f} s of planning",
+    )
+    return ", ".join(each for each in parts if each)
 
 
 def _row(table: Diagnosis) -> str:
@@ -169,15 +168,13 @@ def _escaped(text: str) -> str:
     return html.escape(printable(text))
 
 
+def _spark(finding: Finding) -> str:
+    return f"in Spark: {finding.spark_statement}"
+
+
 def _plain(spark_statement: str) -> str:
     """The statement without the catalog's name, which the report's last line explains."""
     return spark_statement.replace("CALL catalog.", "CALL ").replace("TABLE catalog.", "TABLE ")
-
-
-def _to_run(finding: Finding) -> str:
-    if finding.refusal:
-        return f"in Spark: {finding.spark_statement}"
-    return finding.statement
 
 
 def _promise(finding: Finding) -> str:
@@ -188,7 +185,7 @@ def _promise(finding: Finding) -> str:
 
 
 def _count(number: int) -> str:
-    return "nothing found" if not number else f"{number} finding{'s' * (number != 1)}"
+    return plural(number, "finding") if number else "nothing found"
 
 
 def _wrapped(text: str, first: str = "   ") -> list[str]:

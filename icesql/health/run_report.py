@@ -9,7 +9,7 @@ from typing import Any, Final, Literal
 from msgspec import Struct, field
 from msgspec.structs import asdict
 
-from icesql.errors import printable
+from icesql.errors import plural, printable
 
 ActionStatus = Literal["planned", "done", "partly", "nothing", "failed", "refused", "left"]
 TableStatus = Literal[
@@ -133,7 +133,7 @@ class MaintenanceReport(Struct, frozen=True):
         if self.left:
             said.append(f"{len(self.left):,} not begun: the budget is used up")
         total = len(self.tables) + len(self.earlier) + len(self.left)
-        lines.append(f"{total:,} table{'s' * (total != 1)}: {', '.join(said) or 'none'}")
+        lines.append(f"{plural(total, 'table')}: {', '.join(said) or 'none'}")
         return "\n".join(map(printable, lines))
 
 
@@ -145,14 +145,11 @@ def changes_text(before: Mapping[str, int], after: Mapping[str, int]) -> str:
     parts = []
     made = after.get("made_snapshots", 0)
     for name, value in after.items():
-        label = name.replace("_", " ")
-        if name == "made_snapshots":
+        was, shown = before.get(name), f"{value:,}"
+        if name == "snapshots" and (made or not value):
+            shown = f"{value + made:,} ({made:,} made now)" if made else "those made now"
+        elif was == value or name == "made_snapshots":
             continue
-        if name == "snapshots" and (made or not value) and name in before:
-            left = f"{value + made:,} ({made:,} made now)" if made else "those made now"
-            parts.append(f"{label} {before[name]:,} → {left}")
-        elif name not in before:
-            parts.append(f"{label} {value:,}")
-        elif before[name] != value:
-            parts.append(f"{label} {before[name]:,} → {value:,}")
+        change = f"{value:,}" if was is None else f"{was:,} → {shown}"
+        parts.append(f"{name.replace('_', ' ')} {change}")
     return ", ".join(parts)
