@@ -75,4 +75,4 @@ class Compaction(Struct):
 def all_files(plan: RewritePlan) -> list[FileScanTask]:
     """The files that a plan rewrites, and those that it leaves."""
     read = [task for group in plan.groups for task in group.files]
-    return read + [each.file for each in plan.left]
+    return [*read, *plan.left]

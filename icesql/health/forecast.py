@@ -77,8 +77,8 @@ class _Forecast(Struct):
         files, sizes = self.facts.files, Sizes.of(plan)
         if not plan.groups or sizes.older:
             return files.count + files.deletes, len(self.live)
-        kept = {each.file.data_file.path for each in plan.left}
-        deletes = {*map(file_key, distinct_deletes(each.file for each in plan.left))}
+        kept = {each.data_file.path for each in plan.left}
+        deletes = {*map(file_key, distinct_deletes(plan.left))}
         # Manifests without entries for other files disappear.
         left = sum(not each.isdisjoint(kept | deletes) for each in self.live)
         return files.count - sizes.read + sizes.made + len(deletes), left + 1

@@ -115,8 +115,7 @@ def _rewriting(name: str, facts: Facts, options: Mapping[str, str], rewrite: Rew
     if facts.files.deletes:
         after = facts.files.deletes - len(vectors_of(rewrite.groups))
         if rewrite.request.options.remove_dangling_deletes:
-            left = distinct_deletes(each.file for each in rewrite.left)
-            after = len({file_key(each) for each in left})
+            after = len({*map(file_key, distinct_deletes(rewrite.left))})
         promise["delete_files"] = after
     if not sizes.older:
         promise["data_files"] = count - sizes.read + sizes.made

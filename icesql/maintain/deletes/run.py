@@ -87,7 +87,7 @@ def convert(
         return Converted(planned.table)
     table = planned.table
     with files_of_tasks(table.metadata, table.storage) as new:
-        work = _Conversion(planned, query, new)
+        work = _Conversion(planned, query, new, NewDeletes(new))
         work.find(run)
         done = commit_rewrite(
             catalog,
@@ -106,28 +106,33 @@ def convert(
     )
 
 
-class _Conversion:
+class _Conversion(Struct):
     """The deletes that tasks wrote, and their use in each attempt to commit."""
 
-    def __init__(self, planned: DeletesPlan, query: QueryContext, new: Uncommitted) -> None:
-        self._plan, self._query, self._new = planned, query, new
-        self._key_of = planned.table.storage.same_file_key
-        self._version = planned.table.metadata.format_version
-        self._found: dict[int, tuple[DataFile, int]] = {}
-        self._again = NewDeletes(new)
-        self.replaced: tuple[DataFile, ...] = ()
-        self.written: tuple[DataFile, ...] = ()
-        self.rows = self.left = 0
+    plan: DeletesPlan
+    query: QueryContext
+    new: Uncommitted
+    again: NewDeletes
+    found: dict[int, tuple[DataFile, int]] = {}
+    replaced: tuple[DataFile, ...] = ()
+    written: tuple[DataFile, ...] = ()
+    rows: int = 0
+    left: int = 0
+
+    @property
+    def version(self) -> int:
+        """The format version with which tasks wrote the deletes."""
+        return self.plan.table.metadata.format_version
 
     def find(self, run: Runner[DeletesTask]) -> None:
         """Let tasks find the deleted rows of each file, and write deletes for them."""
-        if not self._plan.tasks:
+        if not self.plan.tasks:
             return
-        plan, query, files = self._plan, self._query, 0
+        plan, query, files = self.plan, self.query, 0
         work = Work(
-            lambda slots: tasks_of(plan, self._new.mark, query, slots),
+            lambda slots: tasks_of(plan, self.new.mark, query, slots),
             plan.table.metadata,
-            self._new,
+            self.new,
             query,
         )
         what = "looking deletes up" if plan.keys else "rewriting"
@@ -136,14 +141,14 @@ class _Conversion:
                 if isinstance(made, Exception):
                     raise made
                 # Register its files first, so that they are removed on an error.
-                self._new.take(made.paths)
-                self._found |= found_by(task, made)
+                self.new.take(made.paths)
+                self.found |= found_by(task, made)
                 files += len(task.files)
                 query.report(Progress(what, files, len(plan.tasks)))
                 query.check()
-        if files != len(self._plan.tasks):
+        if files != len(self.plan.tasks):
             raise InternalError(
-                f"tasks read {files:,} of {len(self._plan.tasks):,} data files; nothing was "
+                f"tasks read {files:,} of {len(self.plan.tasks):,} data files; nothing was "
                 "committed"
             )
 
@@ -151,14 +156,14 @@ class _Conversion:
 
     def __call__(self, base: Table, head: Snapshot | None) -> FileChanges:
         """The deletes to add and to remove. Raises CommitConflictError."""
-        assert self._plan.start is not None
-        others = Others(self._plan.start, base, head, self._query)
-        made = self._by_keys(base, head, others) if self._plan.keys else self._by_files(others)
+        assert self.plan.start is not None
+        others = Others(self.plan.start, base, head, self.query)
+        made = self._by_keys(base, head, others) if self.plan.keys else self._by_files(others)
         self.replaced = tuple(
-            each for each in made.removed if each.path in made.converted or not self._plan.keys
+            each for each in made.removed if each.path in made.converted or not self.plan.keys
         )
         self.written = made.added
-        self._new.hand_over(each.path for each in made.added)
+        self.new.hand_over(each.path for each in made.added)
         return made
 
     def _by_keys(self, base: Table, head: Snapshot | None, others: Others) -> FileChanges:
@@ -167,25 +172,25 @@ class _Conversion:
         removed: list[DataFile] = []
         rows = 0
         touched: dict[int, FileScanTask] = {}
-        for number, task in enumerate(self._plan.tasks):
+        for number, task in enumerate(self.plan.tasks):
             if others.is_gone(task):
                 continue
             if others.removed_deletes and any(
                 file_key(delete) in others.removed_deletes for delete in equality_deletes(task)
             ):
                 others.refuse(f"equality deletes of {task.data_file.path} were removed")
-            if base.metadata.format_version != self._version or others.touch(task):
+            if base.metadata.format_version != self.version or others.touch(task):
                 touched[number] = task
-            elif number in self._found:
-                delete, count = self._found[number]
+            elif number in self.found:
+                delete, count = self.found[number]
                 added.append(delete)
                 rows += count
                 removed += [each for each in task.deletes if each.is_deletion_vector]
         for number, task, after in self._deleted(touched, others):
-            if number not in self._found:
+            if number not in self.found:
                 continue
-            own = replace(task, deletes=(self._found[number][0],))
-            found = PositionDeletes(self._plan.context, (own,), self._query).positions(own)
+            own = replace(task, deletes=(self.found[number][0],))
+            found = PositionDeletes(self.plan.context, (own,), self.query).positions(own)
             if found is None:
                 continue
             taken = np.setdiff1d(found, after, assume_unique=True)
@@ -195,11 +200,11 @@ class _Conversion:
             if base.metadata.format_version > 2:
                 taken = np.union1d(taken, after)
                 removed += [each for each in others.positions_of(task) if each.is_deletion_vector]
-            added.append(self._again.of(base, task.data_file, taken))
+            added.append(self.again.of(base, task.data_file, taken))
         useless, self.left = self._useless(base, head, others)
         self.rows = rows
         paths = frozenset(each.path for each in useless)
-        summary = {CONVERTED: str(len(self._plan.deletes))}
+        summary = {CONVERTED: str(len(self.plan.deletes))}
         return FileChanges(
             "replace", (*added,), (*removed, *useless), summary=summary, converted=paths
         )
@@ -207,34 +212,34 @@ class _Conversion:
     def _by_files(self, others: Others) -> FileChanges:
         """Replace position delete files by new files or vectors, for the same rows."""
         gone = others.removed_deletes
-        removed = tuple(each for each in self._plan.which if file_key(each) not in gone)
+        removed = tuple(each for each in self.plan.which if file_key(each) not in gone)
         if not removed:
             return FileChanges("replace", rows=0)
         version, added = others.base.metadata.format_version, dict[str, DataFile]()
         ages: dict[str, int] = {}
         touched: dict[int, FileScanTask] = {}
-        for number, task in enumerate(self._plan.tasks):
+        for number, task in enumerate(self.plan.tasks):
             if others.is_gone(task):
                 continue
             lost = [each for each in task.deletes if file_key(each) in gone]
-            of_vector = version > 2 and (version != self._version or others.touch(task))
+            of_vector = version > 2 and (version != self.version or others.touch(task))
             if lost or of_vector:
                 touched[number] = task
-            if number in self._found and not of_vector and len(lost) < len(task.deletes):
+            if number in self.found and not of_vector and len(lost) < len(task.deletes):
                 # The new file has rows of other data files, or of deletes that still exist.
-                made, _ = self._found[number]
-                added[made.path], ages[made.path] = made, self._plan.ages[number]
+                made, _ = self.found[number]
+                added[made.path], ages[made.path] = made, self.plan.ages[number]
         for _, task, after in self._deleted(touched, others):
             live = others.positions_of(task)
             # Readers of a vector ignore other position deletes: it must include all positions.
             has_vector = any(each.is_deletion_vector for each in live)
             if version > 2 and not has_vector and len(after):
-                made = self._again.of(others.base, task.data_file, after)
+                made = self.again.of(others.base, task.data_file, after)
                 added[made.path] = made
         of_none = frozenset(
             delete.path
-            for number, task in enumerate(self._plan.tasks)
-            if number not in self._found
+            for number, task in enumerate(self.plan.tasks)
+            if number not in self.found
             for delete in task.deletes
         )
         return FileChanges(
@@ -251,7 +256,7 @@ class _Conversion:
         """
         for part in pack(touched.items(), _ROWS_AT_ONCE, _rows, lookback=1):
             tasks = dict(part)
-            found = others.deleted_positions(tasks, self._plan.context)
+            found = others.deleted_positions(tasks, self.plan.context)
             for number, deleted in found.items():
                 if len(deleted.taken_back):
                     path = tasks[number].data_file.path
@@ -264,7 +269,7 @@ class _Conversion:
         """The equality deletes that can be removed, and the number of the others."""
         if head is None:
             return [], 0
-        reader = ManifestReader(base, self._query)
+        reader = ManifestReader(base, self.query)
         listed = reader.manifests_of(head)
         equality = [*reader.deletes(listed, FileContent.EQUALITY_DELETES)]
         index_of = DeleteIndex.of(base, equality)
@@ -272,13 +277,14 @@ class _Conversion:
             file_key(each) for each in equality if file_key(each) in others.added_deletes
         }
         # Not looked at yet; a file that was removed and added again counts as new.
-        looked_at = set(self._plan.looked_at)
+        key_of = self.plan.table.storage.same_file_key
+        looked_at = set(self.plan.looked_at)
         looked_at -= {
-            self._key_of(each.data_file.path) for each in self._plan.tasks if others.is_gone(each)
+            key_of(each.data_file.path) for each in self.plan.tasks if others.is_gone(each)
         }
         found: set[str] = set()
         for entries, index in reader.live(listed, ManifestContent.DATA):
-            key = self._key_of(entries.path[index])
+            key = key_of(entries.path[index])
             if key not in looked_at:
                 needed.update(map(file_key, index_of.deletes_of(entries.data_file(index))))
             elif key in found:

@@ -7,6 +7,8 @@ import re
 from typing import Final
 from urllib.parse import unquote
 
+from msgspec import Struct
+
 from icesql.catalog.current_metadata import HINTS, is_metadata_name
 from icesql.errors import UnsupportedTableError
 from icesql.maintain.referenced import SCHEMES
@@ -19,30 +21,30 @@ _NAME_BYTES: Final = 255
 _STORES: Final = {"file": "", **SCHEMES}
 
 
-class OfPrefix:
+class OfPrefix(Struct, frozen=True):
     """Another prefix: a path below ``source`` keeps its rest below ``target``.
 
     Source: Java ``RewriteTablePathUtil``.
     """
 
-    def __init__(self, source: str, target: str) -> None:
-        self._source, self._start = source, _with_slash(source)
-        self._target = _with_slash(target)
+    source: str
+    target: str
 
     def path(self, path: str) -> str:
         """The new path of a file. Raises UnsupportedTableError for one not below ``source``."""
-        if path == self._source:
-            return self._target.rstrip("/")
-        return self._target + self.below(path)
+        if path == self.source:
+            return self.target.rstrip("/")
+        return _with_slash(self.target) + self.below(path)
 
     def below(self, path: str) -> str:
         """The part of a path after the prefix."""
-        if not path.startswith(self._start):
+        start = _with_slash(self.source)
+        if not path.startswith(start):
             raise UnsupportedTableError(
                 f"a table with the file {path}, which does not lie below the source prefix "
-                f"{self._source}; icesql copy gives such files a place, too"
+                f"{self.source}; icesql copy gives such files a place, too"
             )
-        rest = path[len(self._start) :]
+        rest = path[len(start) :]
         if not is_plain(rest) or "," in rest:
             # A list of files has one pair per line, separated by an unquoted comma.
             raise UnsupportedTableError(f"moving a file whose path has several readings, {path!r}")

@@ -12,9 +12,8 @@ from typing import Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from icesql.iceberg.metadata_columns import DELETE_FILE_PATH
 from icesql.maintain.rewrite.options import RewriteOptions
-from icesql.scan.deletes.delete_index import partition_key, partition_of
+from icesql.scan.deletes.delete_index import only_path, partition_key, partition_of
 from icesql.scan.tasks.packing import pack
 from icesql.scan.tasks.task import FileScanTask
 
@@ -44,18 +43,11 @@ class FileGroup(Struct, frozen=True):
         return sum(each.length for each in self.files)
 
 
-class LeftAlone(Struct, frozen=True):
-    """A file that is not rewritten, and the reason."""
-
-    file: FileScanTask
-    reason: str
-
-
 class Grouped(Struct, frozen=True):
     """The groups, and the files that are in none."""
 
     groups: tuple[FileGroup, ...]
-    left: tuple[LeftAlone, ...]
+    left: tuple[FileScanTask, ...]
 
 
 def group_files(
@@ -81,7 +73,7 @@ def group_files(
             own = places.setdefault(file.path, own)
         by_partition.setdefault(own, []).append(each)
     chosen: list[tuple[list[FileScanTask], list[str]]] = []
-    left: list[LeftAlone] = []
+    left: list[FileScanTask] = []
     for members in by_partition.values():
         chosen += _of_partition(_together(members, repeated), options, left)
     chosen = _at_most(chosen, options.max_files_to_rewrite, left, repeated)
@@ -111,14 +103,14 @@ def _together(
 
 
 def _of_partition(
-    files: Iterable[list[FileScanTask]], options: RewriteOptions, left: list[LeftAlone]
+    files: Iterable[list[FileScanTask]], options: RewriteOptions, left: list[FileScanTask]
 ) -> Iterable[tuple[list[FileScanTask], list[str]]]:
     reasons: dict[int, str] = {}
     candidates = []
     for same in files:
         reason = f"listed {len(same)} times" if len(same) > 1 else why_candidate(same[0], options)
         if reason is None:
-            left.append(LeftAlone(same[0], "its size is right and it has few deletes"))
+            left += same
         else:
             reasons |= {id(each): reason for each in same}
             candidates.append(same)
@@ -131,10 +123,10 @@ def _of_partition(
     )
     for together in packed:
         group = [each for same in together for each in same]
-        if any(len(same) > 1 for same in together) or (problem := _why_not(group, options)) is None:
+        if any(len(same) > 1 for same in together) or _is_worth_it(group, options):
             yield group, [reasons[id(each)] for each in group]
         else:
-            left += [LeftAlone(each, f"{reasons[id(each)]}; {problem}") for each in group]
+            left += group
 
 
 def why_candidate(task: FileScanTask, options: RewriteOptions) -> str | None:
@@ -160,39 +152,26 @@ def deletes_reason(task: FileScanTask, options: RewriteOptions) -> str | None:
 
 def known_deleted(task: FileScanTask) -> int:
     """The number of rows deleted by deletes for this file alone; other deletes may delete more."""
-    of_file = sum(each.record_count for each in task.deletes if _is_file_scoped(each))
+    alone = (each for each in task.deletes if not each.equality_ids and only_path(each))
+    of_file = sum(each.record_count for each in alone)
     return min(of_file, max(task.data_file.record_count, 0))
 
 
-def _is_file_scoped(delete: Any) -> bool:
-    if delete.equality_ids:
-        return False
-    if delete.referenced_data_file is not None:
-        return True
-    lower = (delete.lower_bounds or {}).get(DELETE_FILE_PATH.field_id)
-    upper = (delete.upper_bounds or {}).get(DELETE_FILE_PATH.field_id)
-    return lower is not None and lower == upper
-
-
-def _why_not(group: Sequence[FileScanTask], options: RewriteOptions) -> str | None:
-    """Why a group is not worth rewriting; None if it is."""
-    size = sum(each.length for each in group)
-    if options.rewrite_all or (len(group) > 1 and len(group) >= options.min_input_files):
-        return None
-    if len(group) > 1 and size > options.target_file_size_bytes:
-        return None
-    if size > options.max_file_size_bytes:
-        return None
-    if any(deletes_reason(each, options) is not None for each in group):
-        return None
-    few = "only 1 such file" if len(group) == 1 else f"only {len(group)} such files"
-    return f"{few} in its group, fewer than min-input-files {options.min_input_files}"
+def _is_worth_it(group: Sequence[FileScanTask], options: RewriteOptions) -> bool:
+    size, count = sum(each.length for each in group), len(group)
+    is_enough = count >= options.min_input_files or size > options.target_file_size_bytes
+    return (
+        options.rewrite_all
+        or (count > 1 and is_enough)
+        or size > options.max_file_size_bytes
+        or any(deletes_reason(each, options) for each in group)
+    )
 
 
 def _at_most(
     groups: list[tuple[list[FileScanTask], list[str]]],
     most: int | None,
-    left: list[LeftAlone],
+    left: list[FileScanTask],
     repeated: Collection[str],
 ) -> list[tuple[list[FileScanTask], list[str]]]:
     if most is None:
@@ -203,11 +182,7 @@ def _at_most(
         fits = [n < most and each.data_file.path not in beyond for n, each in enumerate(files)]
         if any(fits):
             kept.append(([*compress(files, fits)], [*compress(reasons, fits)]))
-        left += [
-            LeftAlone(each, "more than max-files-to-rewrite")
-            for each, fit in zip(files, fits, strict=True)
-            if not fit
-        ]
+        left += [each for each, fit in zip(files, fits, strict=True) if not fit]
         most -= sum(fits)
     return kept
 

@@ -13,7 +13,7 @@ from icesql.iceberg.metadata.snapshot import Snapshot
 from icesql.iceberg.metadata.table_metadata import MAIN, TableMetadata
 from icesql.iceberg.partitioning import PartitionSpec
 from icesql.iceberg.schema import Schema
-from icesql.maintain.rewrite.grouping import FileGroup, LeftAlone, group_files
+from icesql.maintain.rewrite.grouping import FileGroup, group_files
 from icesql.maintain.rewrite.options import RewriteOptions
 from icesql.maintain.rewrite.row_order import RowOrder
 from icesql.scan.plan import ScanPlan
@@ -48,7 +48,7 @@ class RewritePlan(Struct, frozen=True):
     context: ScanContext
     schema: Schema
     groups: tuple[FileGroup, ...]
-    left: tuple[LeftAlone, ...]
+    left: tuple[FileScanTask, ...]
 
     @property
     def spec(self) -> PartitionSpec:

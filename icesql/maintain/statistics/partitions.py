@@ -67,12 +67,12 @@ def set_statistics(
 
 
 _COUNTERS: Final = (
-    (3, "data_record_count", t.LONG), (4, "data_file_count", t.INTEGER),
-    (5, "total_data_file_size_in_bytes", t.LONG), (6, "position_delete_record_count", t.LONG),
-    (7, "position_delete_file_count", t.INTEGER), (8, "equality_delete_record_count", t.LONG),
-    (9, "equality_delete_file_count", t.INTEGER),
+    ("data_record_count", t.LONG), ("data_file_count", t.INTEGER),
+    ("total_data_file_size_in_bytes", t.LONG), ("position_delete_record_count", t.LONG),
+    ("position_delete_file_count", t.INTEGER), ("equality_delete_record_count", t.LONG),
+    ("equality_delete_file_count", t.INTEGER),
 )  # fmt: skip
-_VECTORS: Final = (13, "dv_count", t.INTEGER)
+_VECTORS: Final = "dv_count"
 # Counters that are optional in version 2.
 _OF_DELETES: Final = range(6, 10)
 
@@ -84,7 +84,7 @@ def statistics_schema(metadata: TableMetadata) -> Schema:
         t.NestedField(1, "partition", united_partition_type(metadata), required=True),
         t.NestedField(2, "spec_id", t.INTEGER, required=True),
     ]
-    for number, name, type in _COUNTERS:
+    for number, (name, type) in enumerate(_COUNTERS, 3):
         required = is_new or number not in _OF_DELETES
         fields.append(t.NestedField(number, name, type, required=required))
     fields += [
@@ -93,8 +93,7 @@ def statistics_schema(metadata: TableMetadata) -> Schema:
         t.NestedField(12, "last_updated_snapshot_id", t.LONG),
     ]
     if is_new:
-        number, name, type = _VECTORS
-        fields.append(t.NestedField(number, name, type, required=True))
+        fields.append(t.NestedField(13, _VECTORS, t.INTEGER, required=True))
     return Schema(tuple(fields))
 
 
@@ -119,7 +118,7 @@ def partition_rows(table: Table, snapshot: Snapshot, query: QueryContext) -> lis
             if status != DELETED:
                 size, is_vector = file.file_size_in_bytes, file.is_deletion_vector
                 totals.add(file.content, file.record_count, size, is_vector=is_vector)
-    names = [name for _, name, _ in (*_COUNTERS, _VECTORS)]
+    names = [*dict(_COUNTERS), _VECTORS]
     rows: list[dict[str, Any]] = [
         {
             "partition": {number: each.values.get(number) for number in united},

@@ -69,7 +69,7 @@ class DeleteIndex:
                 if delete.referenced_data_file is None:
                     raise CorruptFileError(delete.path, "a deletion vector that names no data file")
                 vectors.add(delete.referenced_data_file, without_metrics(delete))
-            elif (path := _only_path(delete)) is not None:
+            elif (path := only_path(delete)) is not None:
                 # The bounds are dropped; keep the one file that they named.
                 named = replace(without_metrics(delete), referenced_data_file=path)
                 by_path.add(path, named)
@@ -148,7 +148,7 @@ def _joined(first: Deletes, second: Deletes) -> Deletes:
     return first + second if first and second else first or second
 
 
-def _only_path(delete: DataFile) -> str | None:
+def only_path(delete: DataFile) -> str | None:
     """The one data file that a position delete file refers to, None if there may be several."""
     if delete.referenced_data_file is not None:
         return delete.referenced_data_file

@@ -50,9 +50,9 @@ def test_files_are_grouped(files, deletes, given, expected):
 def test_reasons_are_given():
     grouped = group_files([task(100), task(450), task(1000)], 0, 0, options(min_input_files=2))
     assert grouped.groups[0].reasons == ("100 bytes, less than 250", "1,000 bytes, more than 750")
-    assert [each.file.length for each in grouped.left] == [450]
-    few = group_files([task(100)] * 2, 0, 0, options(150, 1000, 5000, min_input_files=3)).left
-    assert few[0].reason.endswith("only 2 such files in its group, fewer than min-input-files 3")
+    assert [each.length for each in grouped.left] == [450]
+    few = group_files([task(100)] * 2, 0, 0, options(150, 1000, 5000, min_input_files=3))
+    assert (few.groups, len(few.left)) == ((), 2)
 
 
 def test_files_that_a_group_becomes():

@@ -166,7 +166,7 @@ def _summary(planned: RewritePlan) -> str:
 
 
 def _steps(planned: RewritePlan) -> Iterator[Step]:
-    """The reads and writes of each group. Files left untouched come last."""
+    """The reads and writes of each group."""
     from icesql.maintain.rewrite.grouping import known_deleted
     from icesql.maintain.rewrite.run import vectors_of
     from icesql.scan.tasks.task import content_bytes
