@@ -88,13 +88,8 @@ def maintain(
     ]
     earlier: list[str] = []
     left: list[str] = []
-    matched: set[int] = set()
     try:
         for number, parts in enumerate(names, 1):
-            plain = ".".join(parts)
-            matched |= {
-                place for place, each in enumerate(request.policy.rules) if each.matches(plain)
-            }
             shown = name_text(parts)
             if history is not None and shown in history.finished:
                 earlier.append(shown)
@@ -116,7 +111,7 @@ def maintain(
     finally:
         if history is not None:
             history.close()
-    warnings = request.policy.unmatched(matched) if request.tables is None else []
+    warnings = request.policy.unmatched(names) if request.tables is None else []
     return MaintenanceReport(
         run.id,
         tuple(reports),

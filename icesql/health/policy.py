@@ -78,13 +78,14 @@ class Policy(Struct, frozen=True):
             values["actions"] = self.actions
         return table_policy(values)
 
-    def unmatched(self, matched: set[int]) -> list[str]:
-        """A warning for each rule that matched no table; ``matched`` numbers the others."""
+    def unmatched(self, tables: Sequence[Sequence[str]]) -> list[str]:
+        """A warning for each rule that matches none of the tables."""
+        names = [".".join(each) for each in tables]
         return [
             f"{self.source}: [[tables]] {number + 1}: no table is like "
             f"{', '.join(map(repr, rule.patterns))}"
             for number, rule in enumerate(self.rules)
-            if number not in matched
+            if not any(map(rule.matches, names))
         ]
 
     @property

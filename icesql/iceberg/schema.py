@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 
 from msgspec import Struct
@@ -10,6 +10,13 @@ from msgspec.structs import replace
 
 from icesql.errors import AmbiguousColumnError, ColumnNotFoundError, similar_names
 from icesql.iceberg import types as t
+
+
+def fields_named(name: str, fields: Sequence[t.NestedField]) -> list[t.NestedField]:
+    """The fields of a name; those in another case only if there are no others."""
+    return [each for each in fields if each.name == name] or [
+        each for each in fields if each.name.lower() == name.lower()
+    ]
 
 
 class Schema(Struct, frozen=True, dict=True):

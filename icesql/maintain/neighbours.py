@@ -16,9 +16,9 @@ from icesql.errors import (
     TableNotFoundError,
 )
 from icesql.maintain.referenced import Prefixes, Referenced, referenced_paths
-from icesql.maintain.relocation.documents import PLACES
 from icesql.storage.listing import ListedFile
 from icesql.storage.open import is_local, local_spellings
+from icesql.write.locations import PLACES
 
 
 def refuse_neighbours(

@@ -25,6 +25,7 @@ from icesql.errors import (
 )
 from icesql.iceberg import types as t
 from icesql.iceberg.manifest.data_file import DataFile
+from icesql.iceberg.metadata.name_mapping import PROPERTY
 from icesql.iceberg.schema import Schema
 from icesql.modify.column_types import column_fields
 from icesql.modify.definitions.layout import partition_request, sort_request
@@ -45,6 +46,7 @@ from icesql.sql.writes.statements import (
 )
 from icesql.storage.new_file import check_writable
 from icesql.write.assignment import stored_array
+from icesql.write.locations import PLACES
 from icesql.write.parquet_schema import stored_fields
 from icesql.write.partition.partition_values import internal_array
 from icesql.write.values.misfit import Misfit, refuse_infinity
@@ -57,13 +59,7 @@ if TYPE_CHECKING:
     from icesql.sql.statement import Query
 
 # Two tables that write to one folder would lose files to each other's orphan removal.
-_OF_ITS_PLACE: Final = (
-    "write.data.path",
-    "write.metadata.path",
-    "write.object-storage.path",
-    "write.folder-storage.path",
-    "schema.name-mapping.default",
-)
+_OF_ITS_PLACE: Final = (*PLACES, PROPERTY)
 
 
 def create(statement: CreateTable, services: StatementServices) -> Modified:

@@ -28,10 +28,9 @@ from icesql.iceberg.evolution.schema_changes import (
 from icesql.iceberg.metadata.changes.columns import schema_updates
 from icesql.iceberg.metadata.changes.updates import Update
 from icesql.iceberg.metadata.table_metadata import MAIN, TableMetadata
-from icesql.iceberg.schema import Schema
+from icesql.iceberg.schema import Schema, fields_named
 from icesql.modify.mapped_names import check_mapped_names
 from icesql.modify.result_types import result_fields
-from icesql.modify.targets import fields_named
 from icesql.query.views.expansion import quoted_name
 from icesql.write.assignment import is_by_place
 

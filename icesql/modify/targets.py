@@ -120,13 +120,6 @@ def without_qualifier(
     return None
 
 
-def fields_named(name: str, fields: Sequence[NestedField]) -> list[NestedField]:
-    """The fields of a name; those in another case only if there are no others."""
-    return [each for each in fields if each.name == name] or [
-        each for each in fields if each.name.lower() == name.lower()
-    ]
-
-
 def renamed_place(
     catalog: Catalog,
     identifier: Identifier,

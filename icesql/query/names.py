@@ -16,7 +16,7 @@ from msgspec import Struct, field
 from icesql.errors import AmbiguousColumnError
 from icesql.iceberg import types as t
 from icesql.iceberg.metadata_columns import METADATA_COLUMNS
-from icesql.iceberg.schema import Schema
+from icesql.iceberg.schema import Schema, fields_named
 from icesql.iceberg.types import NestedField, StructType
 from icesql.query.constants.constant import Constant, Kind
 from icesql.sql.parser.literal_list import LiteralList, held
@@ -395,8 +395,7 @@ def child_of(parent: NestedField | None, name: str) -> NestedField | None:
 
 def find_field(fields: Sequence[NestedField], name: str) -> NestedField | None:
     """The field with this name: the exact match, else the only case-insensitive one."""
-    exact = [each for each in fields if each.name == name]
-    same = exact or [each for each in fields if each.name.lower() == name.lower()]
+    same = fields_named(name, fields)
     return same[0] if len(same) == 1 else None
 
 

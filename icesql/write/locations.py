@@ -18,6 +18,13 @@ from icesql.iceberg.partitioning import PartitionSpec
 from icesql.iceberg.schema import Schema
 from icesql.iceberg.transforms import parse_transform
 
+# Properties with the folders of new files.
+PLACES: Final = (
+    "write.data.path",
+    "write.metadata.path",
+    "write.object-storage.path",
+    "write.folder-storage.path",
+)
 _HASH_BITS: Final = 20
 # The most characters of a folder's name; file systems allow 255 bytes.
 _LONGEST_FOLDER: Final = 200

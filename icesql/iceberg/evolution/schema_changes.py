@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from icesql.errors import ColumnNotFoundError, ProgrammingError, TypeMismatchError, similar_names
 from icesql.iceberg import types as t
 from icesql.iceberg.evolution.fresh_ids import fresh_type
-from icesql.iceberg.schema import Schema
+from icesql.iceberg.schema import Schema, fields_named
 
 Path = Sequence[str]
 Fields = tuple[t.NestedField, ...]
@@ -204,8 +204,7 @@ def _with_field(schema: Schema, path: Path, new: t.NestedField) -> Schema:
 def _one(fields: Fields, path: Path) -> t.NestedField:
     """The field of the last name of a path; exact spelling first."""
     name = path[-1]
-    exact = [each for each in fields if each.name == name]
-    found = exact or [each for each in fields if each.name.lower() == name.lower()]
+    found = fields_named(name, fields)
     if len(found) == 1:
         return found[0]
     near = similar_names(name, [each.name for each in fields])

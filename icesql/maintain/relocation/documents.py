@@ -21,14 +21,8 @@ from icesql.iceberg.metadata.table_metadata import (
     parse_metadata,
 )
 from icesql.storage.open import MANIFEST_LIST_BYTES, METADATA_BYTES, Storage
+from icesql.write.locations import PLACES
 
-# Properties with the folders of new files.
-PLACES: Final = (
-    "write.data.path",
-    "write.metadata.path",
-    "write.object-storage.path",
-    "write.folder-storage.path",
-)
 # The kinds of objects in the JSON of metadata that have the path of a file, and its key.
 _PATHS: Final = (
     ("snapshots", "manifest-list"),

@@ -15,9 +15,9 @@ from icesql.errors import (
     similar_names,
 )
 from icesql.iceberg import types as t
-from icesql.iceberg.schema import Schema
+from icesql.iceberg.schema import Schema, fields_named
 from icesql.modify.rows.assignments import Places, put
-from icesql.modify.targets import column_named, fields_named, without_qualifier
+from icesql.modify.targets import column_named, without_qualifier
 from icesql.sql.writes.merge.composed import Span
 from icesql.sql.writes.merge.statement import Merge, MergeClause, MergeValue
 

@@ -16,8 +16,8 @@ from icesql.errors import (
     similar_names,
 )
 from icesql.iceberg import types as t
-from icesql.iceberg.schema import Schema
-from icesql.modify.targets import fields_named, without_qualifier
+from icesql.iceberg.schema import Schema, fields_named
+from icesql.modify.targets import without_qualifier
 from icesql.sql.writes.statements import ColumnValue
 from icesql.write.assignment import constant_array
 from icesql.write.casts import plain_array
