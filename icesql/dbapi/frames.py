@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import polars
     import pyarrow as pa
 
-    from icesql.engine.result_schema import ResultColumn, ResultType
+    from icesql.engine.result_schema import ResultColumn
 
 
 def data_frame(table: pa.Table, columns: Sequence[ResultColumn]) -> pandas.DataFrame:
@@ -31,7 +31,7 @@ def data_frame(table: pa.Table, columns: Sequence[ResultColumn]) -> pandas.DataF
         values = table.column(place)
         if column.type.kind == "hugeint" and values.type != pa.int64():
             objects[place] = [None if v is None else int(v) for v in values.to_pylist()]
-        elif _has_union(column.type):
+        elif column.type.has("union"):
             objects[place] = values.to_pylist()
         else:
             continue
@@ -60,10 +60,6 @@ def _with_short_sums(table: pa.Table, columns: Sequence[ResultColumn]) -> pa.Tab
 def _no_equal(library: str, error: Exception) -> DataError:
     text = f"a value has no equal in {library} ({error})"
     return DataError(f"{text}; CAST it to VARCHAR or read it through arrow()")
-
-
-def _has_union(declared: ResultType) -> bool:
-    return declared.kind == "union" or any(_has_union(child) for _, child in declared.children)
 
 
 def polars_frame(table: pa.Table, columns: Sequence[ResultColumn]) -> polars.DataFrame:

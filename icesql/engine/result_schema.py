@@ -46,6 +46,10 @@ class ResultType(Struct, frozen=True):
         if any("\0" in name for name, _ in self.children):
             raise DataError("a key with the character NUL cannot be the name of a field")
 
+    def has(self, kind: str) -> bool:
+        """True if this type is of the kind, or has one of it inside."""
+        return self.kind == kind or any(child.has(kind) for _, child in self.children)
+
     @property
     def name(self) -> str:
         """SQL spelling such as ``decimal(10,2)`` or ``struct(a bigint)``."""

@@ -8,7 +8,7 @@ from typing import Any
 from msgspec import Struct
 
 from icesql.quoting import literal, spark_name, spark_string
-from icesql.sql.table_name import is_plain_name, name_text
+from icesql.sql.table_name import name_text
 
 
 class Statement(Struct, frozen=True):
@@ -24,7 +24,7 @@ class Statement(Struct, frozen=True):
 
 def call(procedure: str, table: Sequence[str], **arguments: Any) -> Statement:
     """``CALL system.procedure``; the table is a positional argument if it is the only one."""
-    name = Statement(literal(name_text(table)), spark_string(_spark_name(table)))
+    name = Statement(literal(name_text(table)), spark_string(name_text(table, spark_name)))
     if not arguments:
         texts = [name]
     else:
@@ -45,23 +45,23 @@ def set_properties(table: Sequence[str], properties: Mapping[str, str]) -> State
     spark = ", ".join(f"{spark_string(k)} = {spark_string(v)}" for k, v in properties.items())
     return Statement(
         f"ALTER TABLE {name_text(table)} SET TBLPROPERTIES ({ours})",
-        f"ALTER TABLE catalog.{_spark_name(table)} SET TBLPROPERTIES ({spark})",
+        f"ALTER TABLE catalog.{name_text(table, spark_name)} SET TBLPROPERTIES ({spark})",
     )
 
 
 def replace_branch(table: Sequence[str], branch: str, snapshot_id: int) -> Statement:
     """``ALTER TABLE … REPLACE BRANCH``."""
-    ours, spark = name_text([branch]), _spark_name([branch])
+    ours, spark = name_text([branch]), name_text([branch], spark_name)
     return Statement(
         f"ALTER TABLE {name_text(table)} REPLACE BRANCH {ours} AS OF VERSION {snapshot_id}",
-        f"ALTER TABLE catalog.{_spark_name(table)} REPLACE BRANCH {spark} "
+        f"ALTER TABLE catalog.{name_text(table, spark_name)} REPLACE BRANCH {spark} "
         f"AS OF VERSION {snapshot_id}",
     )
 
 
 def column(name: str) -> Statement:
     """A column name as a string literal, for arguments such as ``sort_order``."""
-    return Statement(literal(name_text([name])), spark_string(_spark_name([name])))
+    return Statement(literal(name_text([name])), spark_string(name_text([name], spark_name)))
 
 
 def constant(text: str) -> Statement:
@@ -82,8 +82,3 @@ def _value(value: Any) -> Statement:
             )
         case _:
             return constant(str(value).lower())
-
-
-def _spark_name(parts: Sequence[str]) -> str:
-    """The name with backticks where Spark needs them."""
-    return ".".join(each if is_plain_name(each) else spark_name(each) for each in parts)

@@ -134,7 +134,7 @@ def _of_struct(
         else:
             added[name.lower()] = ResultColumn(name, type)
     for each in added.values():
-        if _has_null(each.type):
+        if each.type.has("null"):
             raise UnsupportedSqlError(
                 f'a new column "{".".join((*path, each.name))}" that has only NULL, or a part of '
                 "it that has",
@@ -142,10 +142,6 @@ def _of_struct(
             )
         (field,) = result_fields((ResultColumn(".".join((*path, each.name)), each.type),))
         yield ColumnGrowth((*path, each.name), field.type)
-
-
-def _has_null(type: ResultType) -> bool:
-    return type.kind == "null" or any(_has_null(inner) for _, inner in type.children)
 
 
 def _of_type(path: Path, type: t.IcebergType, given: ResultType) -> Iterator[ColumnGrowth]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from icesql.quoting import quoted
@@ -26,13 +26,13 @@ def name_parts(name: str) -> tuple[str, ...]:
     return tuple(name.split("."))
 
 
-def name_text(parts: Sequence[str]) -> str:
+def name_text(parts: Sequence[str], quote: Callable[[str], str] = quoted) -> str:
     """Join the parts to a name in SQL, with quotes where they are needed.
 
     >>> name_text(("sales", "big orders")), name_text(("sales", "orders"))
     ('sales."big orders"', 'sales.orders')
     """
-    return ".".join(each if is_plain_name(each) else quoted(each) for each in parts)
+    return ".".join(each if is_plain_name(each) else quote(each) for each in parts)
 
 
 def is_plain_name(name: str) -> bool:
