@@ -75,6 +75,8 @@ class Origins:
         """Discard the origins of these files."""
         for each in files:
             self._places.pop(each.path, None)
+        if not self._places:
+            self._end = 0
 
     def close(self) -> None:
         """Free the disk space. Can be called repeatedly."""
