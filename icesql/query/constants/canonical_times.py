@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import re
-from datetime import date, datetime, time
+from datetime import datetime, time
 from typing import Any, Final
 
 from icesql.iceberg import types as t
 from icesql.iceberg.expressions.literals import NanoTimestamp
 from icesql.query.constants.time_units import micros_of
 
-_CLOCK: Final = r"(\d\d:\d\d:\d\d)"
-_TIME_OF_DAY: Final = rf"(?a){_CLOCK}(?:\.(\d{{1,6}}))?"
+_TIME_OF_DAY: Final = r"(?a)\d\d:\d\d:\d\d(\.\d{1,6})?"
 _TIMESTAMP: Final = (
-    rf"(?a)(\d{{4}}-\d\d-\d\d)(?:[ T]{_CLOCK}(?:\.(\d{{1,9}}))?(Z|[+-]\d\d(?::\d\d)?)?)?"
+    r"(?a)(\d{4}-\d\d-\d\d)(?:[ T](\d\d:\d\d(?::\d\d)?)(?:(?<=:\d\d:\d\d)\.(\d{1,9}))?"
+    r"(Z|[+-]\d\d(?::\d\d){0,2})?)?"
 )
 _NANOS: Final = (t.TimestampNanoType, t.TimestamptzNanoType)
 
@@ -39,7 +39,7 @@ def read_for(column_type: t.IcebergType, value: Any) -> Any:
     digits than the unit of the column: engines truncate or round it.
 
     >>> read_for(t.DATE, "2020-01-01"), read_for(t.DATE, "2020-01-01 12:00:00")
-    (datetime.date(2020, 1, 1), '2020-01-01 12:00:00')
+    (NanoTimestamp(epoch_ns=1577836800000000000, zoned=False), '2020-01-01 12:00:00')
     """
     if not isinstance(value, str):
         return value
@@ -47,24 +47,22 @@ def read_for(column_type: t.IcebergType, value: Any) -> Any:
         case t.TimeType():
             found: Any = time_of_day(value)
         case t.DateType() | t.AnyTimestamp():
-            found = _timestamp(value, column_type)
+            found = timestamp_of(value, column_type)
         case _:
             return value
     return value if found is None else found
 
 
-def _timestamp(text: str, column_type: t.IcebergType) -> date | NanoTimestamp | None:
+def timestamp_of(text: str, column_type: t.IcebergType) -> NanoTimestamp | None:
+    """The time of a canonical text, a date as its midnight; None as for ``read_for``."""
     found = re.fullmatch(_TIMESTAMP, text)
     if found is None or (found[2] and isinstance(column_type, t.DateType)):
         return None
-    fraction, zone = found[3] or "", found[4] or ""
+    clock, fraction, zone = found[2] or "00:00", found[3] or "", found[4] or ""
     if len(fraction) > 6 and not isinstance(column_type, _NANOS):
         return None
     try:
-        if found[2] is None:
-            return date.fromisoformat(text)
-        moment = datetime.fromisoformat(f"{found[1]} {found[2]}{zone or 'Z'}")
+        micros = micros_of(datetime.fromisoformat(f"{found[1]} {clock}{zone or 'Z'}"))
     except ValueError:
         return None
-    micros = micros_of(moment)
     return NanoTimestamp(micros * 1000 + int(fraction.ljust(9, "0")), zoned=bool(zone))

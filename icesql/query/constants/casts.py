@@ -5,26 +5,21 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Sequence
-from datetime import UTC, date, datetime, time
 from decimal import Decimal
 from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
-from icesql.query.constants.canonical_times import time_of_day
-from icesql.query.constants.constant import DAY, EXACT, SECOND, Constant, Interval, Kind
+from icesql.iceberg import types as t
+from icesql.query.constants.canonical_times import time_of_day, timestamp_of
+from icesql.query.constants.constant import DAY, EXACT, Constant, Interval, Kind
 from icesql.query.constants.session_zone import to_instant, to_local
-from icesql.query.constants.time_units import epoch_days, micros_of, shift
+from icesql.query.constants.time_units import shift
 
 if TYPE_CHECKING:
     from icesql.context import QueryContext
 
 INTEGERS: Final = frozenset({"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UTINYINT",
                              "USMALLINT", "UINTEGER", "UBIGINT", "UHUGEINT"})  # fmt: skip
-_DATE: Final = r"(?a)(\d{4})-(\d{1,2})-(\d{1,2})"
-_TIMESTAMP: Final = (
-    r"(?a)(\d{4})-(\d{1,2})-(\d{1,2})(?:[ T](\d{1,2}):(\d\d)(?::(\d\d)(?:\.(\d{1,6}))?)?"
-    r"\s*(Z|[+-]\d\d(?::?\d\d(?::\d\d)?)?)?)?"
-)
 _FLOATING: Final = r"(?ai)[+-]?(\d{1,15}(\.\d{1,15})?|nan|inf|infinity)"
 
 
@@ -149,12 +144,8 @@ def to_date(constant: Constant, query: QueryContext) -> Constant | None:
         case Kind.DATE | Kind.NULL:
             return constant
         case Kind.TEXT | Kind.STRING:
-            found = re.fullmatch(_DATE, constant.value.strip(" "))
-            if not found:
-                return None
-            return Constant(
-                Kind.DATE, epoch_days(date(int(found[1]), int(found[2]), int(found[3])))
-            )
+            day = timestamp_of(constant.value.strip(" "), t.DATE)
+            return None if day is None else Constant(Kind.DATE, day.epoch_ns // (DAY * 1000))
         case Kind.TIMESTAMP:
             return constant.converted(Kind.DATE, lambda each: each // DAY)
         case Kind.TIMESTAMPTZ:
@@ -174,8 +165,8 @@ def to_timestamp(constant: Constant, query: QueryContext) -> Constant | None:
         case Kind.TIMESTAMPTZ:
             return to_local(constant, query)
         case Kind.TEXT | Kind.STRING:
-            read = _read_timestamp(constant.value)
-            return Constant(Kind.TIMESTAMP, read[0]) if read and read[1] is None else None
+            read = _read(constant.value)
+            return read if read is not None and read.kind is Kind.TIMESTAMP else None
         case _:
             return None
 
@@ -189,32 +180,18 @@ def to_timestamptz(constant: Constant, query: QueryContext) -> Constant | None:
             local = to_timestamp(constant, query)
             return None if local is None else to_instant(local, query)
         case Kind.TEXT | Kind.STRING:
-            read = _read_timestamp(constant.value)
-            if read is None:
-                return None
-            if read[1] is not None:
-                return Constant(Kind.TIMESTAMPTZ, read[0] - read[1])
-            return to_instant(Constant(Kind.TIMESTAMP, read[0]), query)
+            read = _read(constant.value)
+            return to_timestamptz(read, query) if read is not None else None
         case _:
             return None
 
 
-def _read_timestamp(text: str) -> tuple[int, int | None] | None:
-    """Wall clock of the text in µs, and its offset from UTC in µs, None if it names no zone."""
-    found = re.fullmatch(_TIMESTAMP, text.strip(" "))
-    if not found:
+def _read(text: str) -> Constant | None:
+    """A text as an instant if it names a zone, else as a wall clock."""
+    found = timestamp_of(text.strip(" "), t.TIMESTAMP)
+    if found is None:
         return None
-    year, month, day, hour, minute, second, fraction, zone = found.groups()
-    micros = int((fraction or "").ljust(6, "0"))
-    clock = time(int(hour or 0), int(minute or 0), int(second or 0), micros, UTC)
-    micros = micros_of(datetime.combine(date(int(year), int(month), int(day)), clock))
-    if zone is None:
-        return micros, None
-    if zone == "Z":
-        return micros, 0
-    digits = zone[1:].replace(":", "").ljust(6, "0")
-    offset = ((int(digits[:2]) * 60 + int(digits[2:4])) * 60 + int(digits[4:])) * SECOND
-    return micros, -offset if zone[0] == "-" else offset
+    return Constant(Kind.TIMESTAMPTZ if found.zoned else Kind.TIMESTAMP, found.epoch_ns // 1000)
 
 
 def moved(moment: Constant, step: Interval, query: QueryContext) -> Constant:
