@@ -12,6 +12,7 @@ from datetime import date
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from icesql.errors import AmbiguousColumnError
 from icesql.iceberg import types as t
@@ -354,7 +355,10 @@ Resolve = Callable[[exp.Column], NestedField | None]
 
 
 def resolver(scope: SelectScope, item: FromItem, schema: Schema) -> Resolve:
-    """A function from a column to its field in ``item``'s schema, None for other items' columns."""
+    """A function from a column to its field in ``item``'s schema, None for other items' columns.
+
+    The field of a struct has its full dotted name.
+    """
 
     def resolve(column: exp.Column) -> NestedField | None:
         meaning = meaning_of(column, scope)
@@ -364,7 +368,9 @@ def resolver(scope: SelectScope, item: FromItem, schema: Schema) -> Resolve:
         for child in meaning.path[1:]:
             if field_found is None or not isinstance(field_found.type, StructType):
                 return None
-            field_found = find_column(Schema(field_found.type.fields), child, column)
+            field_found = _inside(
+                field_found, find_column(Schema(field_found.type.fields), child, column)
+            )
         return field_found
 
     return resolve
@@ -387,10 +393,14 @@ def column_of(node: exp.Expr | None, resolve: Resolve) -> NestedField | None:
 
 
 def child_of(parent: NestedField | None, name: str) -> NestedField | None:
-    """The struct's field with this name; None if no field or several fields match."""
+    """The struct's field with this name, dotted; None if no field or several fields match."""
     if parent is None or not isinstance(parent.type, StructType):
         return None
-    return find_field(parent.type.fields, name)
+    return _inside(parent, find_field(parent.type.fields, name))
+
+
+def _inside(parent: NestedField, child: NestedField | None) -> NestedField | None:
+    return child and replace(child, name=f"{parent.name}.{child.name}")
 
 
 def find_field(fields: Sequence[NestedField], name: str) -> NestedField | None:

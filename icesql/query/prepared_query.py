@@ -31,7 +31,7 @@ from icesql.query.pushdown.computed.expression import FLIPPED
 from icesql.query.pushdown.computed.reading import expression_of
 from icesql.query.pushdown.implied import implied_by
 from icesql.query.pushdown.predicate import COMPARISONS
-from icesql.query.pushdown.push_down import conjuncts, wants_extremes, with_names
+from icesql.query.pushdown.push_down import conjuncts, wants_extremes
 from icesql.query.pushdown.select_keys import COMPARED
 from icesql.sql.parameters import literal, write_literal
 from icesql.sql.user_text import VALUE, UserText
@@ -117,7 +117,7 @@ class PreparedQuery(Struct, frozen=True):
         if not self.kinds:
             return tuple(scans)
         (scan,) = scans
-        return (replace(scan, row_filter=_pushed(self.conditions, values, scan, query)),)
+        return (replace(scan, row_filter=_pushed(self.conditions, values, query)),)
 
     def over(self, scans: tuple[TableScan, ...], values: Sequence[Any]) -> BoundQuery:
         """The query over the scans that ``current_scans`` returned for these values."""
@@ -188,7 +188,7 @@ def prepare(
         scan, text = bound.scans[0], bound.user_text
         # Recomputed from its own values, the query has to be equal to the bound one.
         if (
-            _pushed(conditions, parameters, scan, query) != scan.row_filter
+            _pushed(conditions, parameters, query) != scan.row_filter
             or _with_values(text, parameters) != text
             or _with_literals(bound.tree, parameters) != bound.tree
         ):
@@ -279,7 +279,6 @@ def _condition(
 def _pushed(
     conditions: Sequence[Predicate | Compared],
     values: Sequence[Any],
-    scan: TableScan,
     query: QueryContext,
 ) -> Predicate:
     if not query.settings.prune:
@@ -292,7 +291,7 @@ def _pushed(
             each = compare_constant(each.operation, each.term, each.type, constant, query)
         if each is not ALWAYS_TRUE:
             parts.append(each)
-    return with_names(all_of(parts), scan.schema) if parts else ALWAYS_TRUE
+    return all_of(parts)
 
 
 def _with_literals(node: Any, values: Sequence[Any]) -> Any:

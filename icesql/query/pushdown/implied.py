@@ -64,7 +64,7 @@ def implied_by(
     """The implications of a condition for the scan whose columns ``resolve`` finds.
 
     ``resolve`` returns the field, at any depth, of a column of the condition in the scan,
-    None for columns of other tables. Terms are named by the field alone. With ``asks`` the engine
+    None for columns of other tables; terms have the names of the fields. With ``asks`` the engine
     of ``query`` computes constants now, and conditions on files when the scan is planned. If
     Spark runs the query, only constants that are the same in every engine are computed, and no
     conditions on files. ``sql`` is the text of the condition for users.

@@ -16,8 +16,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 from sqlglot import exp
 
-from icesql.iceberg.expressions.predicate import ALWAYS_TRUE, And, Leaf, Or, Predicate
-from icesql.iceberg.schema import Schema
+from icesql.iceberg.expressions.predicate import ALWAYS_TRUE, Predicate
 from icesql.query.bound import PushedConjunct
 from icesql.query.names import FromItem, SelectScope, meaning_of, resolver
 from icesql.query.pushdown.computed.expression import (
@@ -112,11 +111,10 @@ def push_down(
             from icesql.query.pushdown.comparison import all_of
 
             row_filter = all_of(parts)
-        named = with_names(row_filter, scan.schema)
         file_condition = tuple(pusher.conditions.get(index, ()))
         limit = limits.get(index)
         filtered.append(
-            replace(scan, row_filter=named, limit=limit, file_conditions=file_condition)
+            replace(scan, row_filter=row_filter, limit=limit, file_conditions=file_condition)
         )
     kept = tuple(filtered)
     if any(wants_extremes(scope.select) for scope in scopes):
@@ -265,11 +263,10 @@ class _Pusher(Struct):
             elif file_condition is None or nullable:
                 continue
             if len(self.pushed) < _MOST_SHOWN:
-                named, note = None, DECIDED
-                if predicate is not ALWAYS_TRUE:
-                    named = with_names(predicate, self.scans[item.scan].schema)
-                    note = "; ".join(implied.reasons)
-                self.pushed.append(PushedConjunct(item.scan, condition.sql, named, note))
+                is_pushed = predicate is not ALWAYS_TRUE
+                note = "; ".join(implied.reasons) if is_pushed else DECIDED
+                shown = predicate if is_pushed else None
+                self.pushed.append(PushedConjunct(item.scan, condition.sql, shown, note))
         if len(self.pushed) >= _MOST_SHOWN or not for_explain:
             return
         if not found and (reasons or condition.columns):
@@ -434,18 +431,6 @@ def _branches(query: exp.Expr) -> Iterator[exp.Expr]:
 def _is_recursive(query: exp.Expr) -> bool:
     cte = query.parent
     return isinstance(cte, exp.CTE) and bool(cte.parent and cte.parent.args.get("recursive"))
-
-
-def with_names(predicate: Predicate, schema: Schema) -> Predicate:
-    """The predicate with the full dotted names of its columns."""
-    match predicate:
-        case Leaf(_, term):
-            name = schema.name_by_id.get(term.field_id, term.name)
-            return replace(predicate, term=replace(term, name=name))
-        case And(left, right) | Or(left, right):
-            return type(predicate)(with_names(left, schema), with_names(right, schema))
-        case _:
-            return predicate
 
 
 # ------------------------------------------------------------------ LIMIT
