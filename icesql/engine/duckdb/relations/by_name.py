@@ -7,6 +7,7 @@ in the footer, and DuckDB then knows how many rows there are.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Final
 
@@ -19,6 +20,17 @@ _MOST_FOOTERS: Final = 4
 _VIRTUAL: Final = frozenset(
     {"filename", "file_index", "file_row_number", "file_size", "file_last_modified"}
 )
+
+# The forms of leaves that pass the footer check and are read as exactly the table's type, where
+# not all forms are.
+_SAME: Final[dict[type[t.IcebergType], str]] = {
+    t.IntegerType: r"\w+ (None|INT_32) .*",
+    t.LongType: "INT64 .*",
+    t.DoubleType: "DOUBLE .*",
+    **dict.fromkeys((t.TimestampType, t.TimestamptzType, t.TimeType), "INT64 .*MICROS=Micro.*"),
+    t.TimestampNanoType: ".*NANOS=Nano.*",
+    t.UUIDType: r".* UUIDType\(\)",
+}
 
 
 def by_footer(
@@ -60,38 +72,17 @@ def _stored_names(footer: Footer, columns: Sequence[t.NestedField]) -> Mapping[i
         element = by_id.get(column.field_id)
         if element is None:
             continue
-        if not _same_type(column.type, element):
+        if not _same_type(column, element):
             return None
         names[column.field_id] = element.name
     return names
 
 
-def _same_type(node: t.IcebergType, element: Element) -> bool:
-    """True if DuckDB reads a stored column, which passed the footer check, as exactly this type."""
-    match node:
-        case t.StructType(fields):
-            return all(
-                _same_type(field.type, child)
-                for field, child in zip(fields, element.children, strict=True)
-            )
-        case t.ListType():
-            return _same_type(node.element, element.children[0].children[0])
-        case t.MapType():
-            key, value = element.children[0].children
-            return _same_type(node.key, key) and _same_type(node.value, value)
-        case t.IntegerType():
-            return element.converted in (None, "INT_32")
-        case t.LongType():
-            return element.physical == "INT64"
-        case t.DoubleType():
-            return element.physical == "DOUBLE"
-        case t.DecimalType(precision, _):
-            return element.precision == precision
-        case t.TimestampType() | t.TimestamptzType() | t.TimeType():
-            return element.physical == "INT64" and "MICROS=Micro" in (element.logical or "")
-        case t.TimestampNanoType():
-            return "NANOS=Nano" in (element.logical or "")
-        case t.UUIDType():
-            return element.logical == "UUIDType()"
-        case _:
-            return True
+def _same_type(column: t.NestedField, element: Element) -> bool:
+    """True if DuckDB reads a stored column, which passed the footer check, as exactly its type."""
+    types = (each.type for each in t.walk((column,)) if isinstance(each.type, t.PrimitiveType))
+    return all(
+        re.fullmatch(_SAME.get(type(kind), ".*"), leaf.form)
+        and (not isinstance(kind, t.DecimalType) or leaf.precision == kind.precision)
+        for kind, leaf in zip(types, element.leaves(), strict=True)
+    )

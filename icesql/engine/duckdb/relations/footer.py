@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from functools import cached_property
 from io import BytesIO
 from typing import Any, Final
@@ -35,6 +35,18 @@ class Element(Struct, frozen=True):
     field_id: int | None
     scale: int | None
     precision: int | None
+
+    @property
+    def form(self) -> str:
+        """Its physical, converted and logical type."""
+        return f"{self.physical} {self.converted} {self.logical}"
+
+    def leaves(self) -> Iterator[Element]:
+        """The columns that store values, in order."""
+        if self.physical is not None:
+            yield self
+        for each in self.children:
+            yield from each.leaves()
 
 
 class Footer(Struct, frozen=True, dict=True):

@@ -75,7 +75,7 @@ def footer_problem(
             if column.required and column.initial_default is t.MISSING:
                 return f"required column {column.name} is not in the file"
             continue
-        if not _matches(column, element, nested=False):
+        if not _matches(column, element):
             return (
                 f"column {column.name} is stored as {_stored(element)}, the table has {column.type}"
             )
@@ -88,7 +88,7 @@ def _stored(element: Element) -> str:
     return f"{text}<{inner}>" if inner else text
 
 
-def _matches(column: t.NestedField, element: Element, *, nested: bool) -> bool:
+def _matches(column: t.NestedField, element: Element) -> bool:
     if element.repetition == "REPEATED":
         return False
     match column.type:
@@ -107,7 +107,7 @@ def _matches(column: t.NestedField, element: Element, *, nested: bool) -> bool:
                 and repeated.physical is None
                 and repeated.name not in ("array", f"{element.name}_tuple")
                 and repeated.children[0].field_id == column.type.element_id
-                and _matches(column.type.element_field, repeated.children[0], nested=True)
+                and _matches(column.type.element_field, repeated.children[0])
             )
         case t.MapType():
             repeated = _repeated(element, "MAP", 2)
@@ -117,8 +117,8 @@ def _matches(column: t.NestedField, element: Element, *, nested: bool) -> bool:
             return (
                 key.field_id == column.type.key_id
                 and value.field_id == column.type.value_id
-                and _matches(column.type.key_field, key, nested=True)
-                and _matches(column.type.value_field, value, nested=True)
+                and _matches(column.type.key_field, key)
+                and _matches(column.type.value_field, value)
             )
         case leaf:
             return _matches_leaf(leaf, element)
@@ -128,7 +128,7 @@ def _same_child(column: t.NestedField, element: Element) -> bool:
     return (
         column.field_id == element.field_id
         and column.name == element.name
-        and _matches(column, element, nested=True)
+        and _matches(column, element)
     )
 
 
@@ -169,8 +169,7 @@ _STORED_AS: Final[dict[type[t.IcebergType], str]] = {
 
 
 def _matches_leaf(node: t.IcebergType, element: Element) -> bool:
-    stored = f"{element.physical} {element.converted} {element.logical}"
-    if not re.fullmatch(_STORED_AS[type(node)], stored):
+    if not re.fullmatch(_STORED_AS[type(node)], element.form):
         return False
     match node:
         case t.DecimalType(precision, scale):
