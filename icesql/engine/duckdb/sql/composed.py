@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from icesql.sql import sources
 from icesql.sql.reading.engine_tree import counted, starts_of
 from icesql.sql.sources import Segment, edited, joined
-from icesql.sql.user_text import ALIAS, LIST, NAME, SQL, TABLE, VALUE, Edit, UserText
+from icesql.sql.user_text import Edit, UserText
 
 # A replacement: start, end, and the text that replaces the characters between them.
 Change = tuple[int, int, str]
@@ -62,15 +62,3 @@ def compose(text: UserText, fill: Callable[[Edit], str]) -> Composed:
     """The text with each edit replaced by ``fill(edit)``."""
     edits = [(each.start, each.end, [Segment(fill(each), -1, each.start)]) for each in text.edits]
     return Composed(*joined(edited(text.text, text.start, edits)))
-
-
-def filled(edit: Edit, name: str, value: str) -> str:
-    """The SQL for an edit: ``name`` for tables, names and aliases, ``value`` for constants."""
-    if edit.kind in (TABLE, NAME):
-        return edit.before + name + edit.after
-    if edit.kind in (VALUE, LIST):
-        # A parameter may touch the words beside it; its value must not.
-        return f" {edit.before}{value}{edit.after} "
-    if edit.kind == ALIAS:
-        return f" AS {name}"
-    return edit.text if edit.kind == SQL else " "

@@ -11,14 +11,14 @@ from icesql.config import Settings
 from icesql.engine.duckdb.sql.adapted import Adapter
 from icesql.engine.duckdb.sql.checked import Facts, check_text
 from icesql.engine.duckdb.sql.column_names import column_name
-from icesql.engine.duckdb.sql.composed import Composed, compose, filled
+from icesql.engine.duckdb.sql.composed import Composed, compose
 from icesql.engine.duckdb.sql.long_lists import with_constants, written_lists
 from icesql.engine.duckdb.sql.size_guards import guard_calls
 from icesql.engine.duckdb.sql.splice import places_of
 from icesql.errors import AmbiguousColumnError, UnsupportedSqlError
 from icesql.quoting import quoted
 from icesql.sql.trees import exp
-from icesql.sql.user_text import ALIAS, LIST, TABLE, VALUE, Edit, UserText
+from icesql.sql.user_text import ALIAS, CUT, LIST, NAME, TABLE, VALUE, Edit, UserText
 from icesql.storage.cache import BoundedCache
 
 T = TypeVar("T")
@@ -145,12 +145,17 @@ class CheckedText:
 
     def _composed(self, tables: Mapping[str, str], lists: Mapping[int, str]) -> Composed:
         def fill(edit: Edit) -> str:
+            text = edit.text
             if edit.kind == TABLE:
-                return filled(edit, tables[edit.text], "")
-            if edit.kind == LIST:
-                return filled(edit, "", lists.get(edit.start, edit.text))
-            if edit.kind == ALIAS:
-                return filled(edit, quoted(self._names[edit.start - self._text.start]), "")
-            return filled(edit, quoted(edit.text), edit.text)
+                text = tables[text]
+            elif edit.kind == NAME:
+                text = quoted(text)
+            elif edit.kind == ALIAS:
+                text = f" AS {quoted(self._names[edit.start - self._text.start])}"
+            elif edit.kind == LIST:
+                text = lists.get(edit.start, text)
+            text = edit.before + text + edit.after
+            # A parameter may touch the words beside it; its value must not.
+            return f" {text} " if edit.kind in (VALUE, LIST, CUT) else text
 
         return compose(self._text, fill)
