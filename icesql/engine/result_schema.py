@@ -113,21 +113,8 @@ _KINDS: Final = {
     "time with time zone": "timetz",
     "geometry": "blob",
 }
-# The type that the engine has to cast to, so that a column has its declared type.
-_SQL_TYPES: Final[dict[str, str]] = {
-    "tinyint": "TINYINT",
-    "smallint": "SMALLINT",
-    "integer": "INTEGER",
-    "bigint": "BIGINT",
-    "timestamp": "TIMESTAMP",
-    "varchar": "VARCHAR",
-    "blob": "BLOB",
-    "hugeint": "DECIMAL(38,0)",
-    "timetz": "VARCHAR",
-    "variant": "JSON",
-}
-# Types for which the engine has no Arrow type: they are cast to one of the types above.
-_CARRIED: Final = frozenset({"hugeint", "timetz", "variant"})
+# Kinds for which the engine has no Arrow type, and the types that it casts them to.
+_CARRIED: Final = {"hugeint": "DECIMAL(38,0)", "timetz": "VARCHAR", "variant": "JSON"}
 
 
 def declare(engine_type: Any) -> ResultType:
@@ -176,10 +163,9 @@ def declared_expression(column: str, engine_type: Any) -> str:
             column = f"CAST({column} AS {sql_type})"
     if declared.is_nested or declared.kind == "interval":
         return without_long_intervals(column, declared)
-    cast_to = _SQL_TYPES.get(declared.kind)
-    if cast_to is None or (kind == declared.kind and kind not in _CARRIED):
+    if kind not in _CARRIED and declared.kind in (kind, "timestamptz"):
         return column
-    return f"CAST({column} AS {cast_to})"
+    return f"CAST({column} AS {engine_sql_type(declared)})"
 
 
 def selected(query: str, expressions: Sequence[str]) -> str:
@@ -217,7 +203,7 @@ def engine_sql_type(declared: ResultType) -> str:
         case "null":
             return '"NULL"'
         case kind if kind in _CARRIED:
-            return _SQL_TYPES[kind]
+            return _CARRIED[kind]
         case kind:
             return kind.upper()
 

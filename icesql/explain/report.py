@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from msgspec import Struct
@@ -56,13 +57,10 @@ def measure(
 ) -> Measured:
     """Run a query to its last row. Raises as running it."""
     started = time.perf_counter()
-    result = engine.execute(bound, plans, query)
-    try:
-        rows = 0
+    rows = 0
+    with closing(engine.execute(bound, plans, query)) as result:
         while chunk := result.fetch(_ROWS_AT_ONCE):
             rows += len(chunk)
-    finally:
-        result.close()
     return Measured(
         bind_seconds=bind_seconds,
         plan_seconds=sum(plan.planning_seconds for plan in plans),
@@ -79,14 +77,11 @@ def engine_plan(
 
     ``__scan_0`` is the first table of the query. Raises as starting the query.
     """
-    result = engine.execute(bound, plans, query)
-    try:
+    with closing(engine.execute(bound, plans, query)) as result:
         lines = [
             (printable(redact_urls(line), lines=True),)
             for line in cast("PlannedResult", result).engine_plan()
         ]
-    finally:
-        result.close()
     return StaticResult([("plan", "varchar")], lines)
 
 

@@ -238,7 +238,7 @@ class _Binder(Struct):
         if len(names) == 1 and any(item.name == names[0].name.lower() for item in scope.items):
             self._star(scope, names[0].name)
             return
-        column = _column_of(names, star)
+        column = column_at(names, star)
         meaning = meaning_of(column, scope)
         if meaning.items:
             self._column(column, meaning, scope, frozenset())
@@ -363,7 +363,7 @@ def _is_for_existence(star: exp.Star, scope: SelectScope) -> bool:
     )
 
 
-def _column_of(names: Sequence[exp.Expr], place: exp.Expr) -> exp.Column:
+def column_at(names: Sequence[exp.Expr], place: exp.Expr) -> exp.Column:
     """A column of these names, with the parent of the node ``place``."""
     parts = ("this", "table", "db", "catalog")
     made = exp.Column(**dict(zip(parts, reversed(names), strict=False)))

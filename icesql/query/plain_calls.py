@@ -7,19 +7,10 @@ a call.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Final
 
 from sqlglot import exp
 
-# The arguments that a call may have. ``big_int`` is set by the parser, not an argument.
-_SIGNATURES: Final[Mapping[type[exp.Expr], frozenset[str]]] = {
-    exp.Avg: frozenset({"this"}),
-    exp.Count: frozenset({"this", "big_int"}),
-    exp.Max: frozenset({"this"}),
-    exp.Min: frozenset({"this"}),
-    exp.Sum: frozenset({"this"}),
-}
 # Nodes around an argument that change which rows count, or how often.
 _AROUND: Final = (exp.Distinct, exp.Order, exp.HavingMax, exp.Limit, exp.IgnoreNulls)
 
@@ -30,7 +21,7 @@ def is_plain_call(node: exp.Expr, *kinds: type[exp.Expr]) -> bool:
     Also for ``count(*)`` and ``count()``. FILTER and OVER are nodes around the call; callers check
     for them.
     """
-    kind = type(node)
-    if kind not in kinds or isinstance(node.args.get("this"), _AROUND):
+    if type(node) not in kinds or isinstance(node.args.get("this"), _AROUND):
         return False
-    return all(name in _SIGNATURES[kind] or not value for name, value in node.args.items())
+    # ``big_int`` is set by the parser, not an argument.
+    return all(name in ("this", "big_int") or not value for name, value in node.args.items())

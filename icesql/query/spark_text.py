@@ -12,7 +12,7 @@ from sqlglot import exp
 from icesql.iceberg import types as t
 from icesql.iceberg.metadata_columns import METADATA_COLUMNS
 from icesql.iceberg.schema import Schema
-from icesql.query.constants.current_time import clock_time
+from icesql.query.constants.current_time import clock_time, clock_value
 from icesql.query.names import PARTITION
 from icesql.query.pushdown.spark_conditions import SparkConditions
 from icesql.sql.positions import unsupported
@@ -31,12 +31,9 @@ _REFUSED = (
     t.TimeType | t.TimestampNanoType | t.TimestamptzNanoType | t.VariantType | t.GeometryType
     | t.GeographyType
 )  # fmt: skip
-_CALLS = {
-    "now": exp.Anonymous(this="now"),
-    "current_timestamp": exp.CurrentTimestamp(),
-    "current_date": exp.CurrentDate(),
-    "curdate": exp.CurrentDate(),
-    "localtimestamp": exp.Localtimestamp(),
+# Spark's names of clock functions, and DuckDB's.
+_CLOCKS = {"curdate": "current_date"} | {
+    name: name for name in ("now", "current_timestamp", "current_date", "localtimestamp")
 }
 
 
@@ -115,8 +112,8 @@ def bind_text(statement: Query, query: QueryContext) -> BoundSparkText:
     if in_tree != text.clocks:
         raise unsupported("a clock function at this place", text.start)
     clocks = {}
-    for name, call in _CALLS.items():
-        match clock_time(call, query):
+    for name, own in _CLOCKS.items():
+        match clock_value(own, query):
             case datetime() as moment if moment.tzinfo is not None:
                 written = moment.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S.%f")
                 clocks[name] = f"TIMESTAMP_LTZ'{written} UTC'"

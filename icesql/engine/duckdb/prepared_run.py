@@ -27,7 +27,9 @@ if TYPE_CHECKING:
 K = TypeVar("K")
 V = TypeVar("V")
 
+# The most files of a scan, unless the plans of the query are kept.
 _MOST_FILES: Final = 16
+_MOST_FILES_OF_PLANS: Final = 2_000
 _MOST_SCANS: Final = 64
 # The most versions of the SQL of the scans of one query.
 _MOST_DESCRIBED: Final = 8
@@ -75,26 +77,19 @@ class PreparedRun:
         self.runs_unchanged = False
         self.scans: Notes[tuple[int, tuple[str, ...]], KnownScan] = Notes(_MOST_SCANS)
         self.described: Notes[tuple[tuple[str, str], ...], Described] = Notes(_MOST_DESCRIBED)
-        # For plans with more files, by index: valid only for the same files object of a kept plan.
-        self._large_scans: dict[int, tuple[Sequence[FileScanTask], KnownScan]] | None = None
+        self._most_files = _MOST_FILES
 
     def begin_plans(self) -> None:
-        """From now on keep the plans of this query, instead of earlier ones."""
-        self._large_scans = {}
+        """From now on the plans of this query are kept, so large scans are read again, too."""
+        self._most_files = _MOST_FILES_OF_PLANS
 
     def known_scans(self, plans: Sequence[ScanPlan]) -> list[KnownScan] | None:
         """One for each plan; None if one is unknown, or has rows that are not from its files."""
-        if not all(map(_is_of_files, plans)):
+        if not all(map(self._is_of_few_files, plans)):
             return None
-        known = (self._known_scan(index, plan) for index, plan in enumerate(plans))
+        known = (self.scans.get((index, _paths(plan))) for index, plan in enumerate(plans))
         found = [each for each in known if each is not None]
         return found if len(found) == len(plans) else None
-
-    def _known_scan(self, index: int, plan: ScanPlan) -> KnownScan | None:
-        if len(plan.files) <= _MOST_FILES:
-            return self.scans.get((index, _paths(plan)))
-        files, known = (self._large_scans or {}).get(index, (None, None))
-        return known if files is plan.files else None
 
     def note_scan(
         self,
@@ -107,7 +102,7 @@ class PreparedRun:
     ) -> None:
         """Keep how a plan is read, if the engine reads all its files by itself."""
         is_plain = (
-            _is_of_files(plan)
+            self._is_of_few_files(plan)
             and bool(parts)
             and all(group.name == grouping.DUCKDB for group in confirmed)
             and _are_local(plan)
@@ -116,27 +111,22 @@ class PreparedRun:
             return
         groups = tuple(group.name for group in confirmed for _ in group.tasks)
         known = KnownScan(frozenset(folders), groups, tuple(parts), facts)
-        if len(plan.files) > _MOST_FILES:
-            if self._large_scans is not None:
-                self._large_scans[index] = plan.files, known
-        else:
-            self.scans.note((index, _paths(plan)), known)
+        self.scans.note((index, _paths(plan)), known)
 
     def note_row_count(self, count: int | None) -> None:
         """Record how many rows a run returned; None if they were many, or not read as rows."""
         self.gives_few_rows = count is not None and count <= FEW_ROWS
 
-
-def _is_of_files(plan: ScanPlan) -> bool:
-    """True if the rows of a plan are exactly the rows of its files."""
-    return (
-        bool(plan.files)
-        and not plan.constants
-        and plan.metadata is None
-        and plan.rows_read is None
-        and plan.changes is None
-        and plan.scan.limit is None
-    )
+    def _is_of_few_files(self, plan: ScanPlan) -> bool:
+        """True if the rows of a plan are exactly the rows of its files, of which there are few."""
+        return (
+            0 < len(plan.files) <= self._most_files
+            and not plan.constants
+            and plan.metadata is None
+            and plan.rows_read is None
+            and plan.changes is None
+            and plan.scan.limit is None
+        )
 
 
 def _are_local(plan: ScanPlan) -> bool:

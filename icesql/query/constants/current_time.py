@@ -58,7 +58,11 @@ def clock_time(node: exp.Expr, query: QueryContext) -> datetime | date | None:
 
     An aware datetime is an instant, a naive one the session's wall clock, a date the session's day.
     """
-    name = _name(node)
+    return clock_value(_name(node), query)
+
+
+def clock_value(name: str, query: QueryContext) -> datetime | date | None:
+    """``clock_time`` of a call of this name."""
     if name not in _NAMES:
         return None
     now = query.now if query.now.tzinfo else query.now.replace(tzinfo=UTC)

@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
-from sqlglot import exp
 
 from icesql.iceberg import types as t
 from icesql.iceberg.expressions.predicate import ALWAYS_TRUE, Predicate
 from icesql.query.constants.constant import Constant, Kind
-from icesql.query.constants.current_time import clock_time, time_literal
+from icesql.query.constants.current_time import clock_value, time_literal
 from icesql.query.constants.evaluated import evaluated
 from icesql.query.names import Resolve, child_of
 from icesql.query.pushdown.computed.expression import (
@@ -120,7 +119,7 @@ def _field(each: Expression, resolve: Resolve) -> t.NestedField | None:
 
 
 def _clock(name: str, query: QueryContext) -> Expression:
-    moment = clock_time(exp.Anonymous(this=name), query)
+    moment = clock_value(name, query)
     return OPAQUE if moment is None else expression_of_value(time_literal(moment))
 
 

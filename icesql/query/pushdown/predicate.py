@@ -167,16 +167,12 @@ class Translator(Struct):
         self, operation: Operation, each: Expression, constant: Constant
     ) -> Predicate | None:
         """The predicate for a prefix of a text column compared with a text, else None."""
-        parts = each.arguments
-        if each.name not in ("left", "substring", "substr") or constant.kind not in _TEXTS:
+        if each.name != "left" or constant.kind not in _TEXTS:
             return None
-        if not parts[0].is_column(t.StringType):
+        column, length = each.arguments[0], each.arguments[-1].whole_number or 0
+        if length < 1 or not column.is_column(t.StringType):
             return None
-        first = 1 if each.name == "left" else parts[1].whole_number
-        length = parts[-1].whole_number or 0
-        if first != 1 or length < 1 or (each.name != "left" and len(parts) != 3):
-            return None
-        return left_of(operation, term_of(parts[0]), length, constant.value)
+        return left_of(operation, term_of(column), length, constant.value)
 
     def _comparison(self, name: str, left: Expression, right: Expression) -> Predicate:
         other, constant = self.constant(left), self.constant(right)

@@ -9,6 +9,7 @@ from icesql.engine.struct_names import engine_names, has_alike
 from icesql.errors import AmbiguousColumnError
 from icesql.iceberg.schema import Schema
 from icesql.iceberg.types import IcebergType, StructType, walk
+from icesql.query.columns import column_at
 from icesql.query.names import SelectScope, find_field, meaning_of
 from icesql.sql.positions import offset_of, unsupported
 from icesql.sql.trees import exp
@@ -71,7 +72,8 @@ class _Renaming:
             path = meaning_of(column, self._scope).path
             first = len(column.parts) - len(path) + 1
             if first < len(names):
-                parent = self._reading.type_of(_shorter(column, first), self._scope)
+                shorter = column_at([part.copy() for part in column.parts[:first]], column)
+                parent = self._reading.type_of(shorter, self._scope)
                 if not isinstance(parent, StructType):
                     return
         for index in range(first, len(names)):
@@ -105,12 +107,3 @@ class _Renaming:
 
 def _extracts(found: Expression) -> bool:
     return found["function_name"].lower() == "struct_extract" and len(found["arguments"]) == 2
-
-
-def _shorter(node: exp.Column, count: int) -> exp.Column:
-    """The first ``count`` parts of a column, at the same position in the tree."""
-    parts = [part.copy() for part in list(node.parts)[:count]]
-    names = ("this", "table", "db", "catalog")
-    made = exp.Column(**dict(zip(names, reversed(parts), strict=False)))
-    made.parent = node.parent
-    return made

@@ -135,9 +135,6 @@ class Shape(Struct):
                 return kinds[0]
             case "left" if kinds[0] == "text" and (parts[1].whole_number or 0) > 0:
                 return "text"
-            case "substring" | "substr" if kinds[0] == "text" and len(parts) == 3:
-                first, length = parts[1].whole_number, parts[2].whole_number
-                return "text" if first == 1 and (length or 0) > 0 else ""
             case _:
                 return self._of_times(each, kinds)
 

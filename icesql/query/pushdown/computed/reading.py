@@ -232,8 +232,13 @@ class _Converter:
         arguments = tuple(map(self.read, given))
         if len(arguments) not in _COUNTS.get(name, (len(arguments),)):
             return OPAQUE
-        if name == "if" and len(arguments) == 3:
-            return Expression("case", arguments)
+        if len(arguments) == 3:
+            first, second, third = arguments
+            if name == "if":
+                return Expression("case", arguments)
+            is_prefix = second.whole_number == 1 and (third.whole_number or 0) > 0
+            if name in ("substring", "substr") and is_prefix:
+                return call("left", first, third)
         return Expression(name, arguments)
 
     def _any_of_list(self, found: Node) -> Expression | None:
