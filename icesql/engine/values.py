@@ -204,12 +204,8 @@ def json_of(value: Any) -> str:
     [key, value] pairs.
     """
     match value:
-        case None:
-            return "null"
-        case bool():
-            return "true" if value else "false"
-        case int():
-            return str(value)
+        case None | bool() | int():
+            return json.dumps(value)
         case float():
             if value != value:
                 return '"NaN"'

@@ -30,7 +30,7 @@ def tree(bound: BoundQuery, plans: Sequence[ScanPlan], query: QueryContext) -> l
             continue
         lines.append(f"table {scan.table.name}{name and f'.{name}'}")
         lines.append(f"   {estimate_text(plan)}")
-        lines.append(f"└─ snapshot {resolved.snapshot or 'none, the table is empty'}")
+        lines.append(f"└─ snapshot {resolved.text(query) or 'none, the table is empty'}")
         children = [_manifest_lines(each, plan) for each in explained_manifests(plan, query)]
         lines += _below("   ", children, MOST_MANIFESTS, "manifests")
     return lines or ["no tables are read"]

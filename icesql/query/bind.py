@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from icesql.errors import found_at
-from icesql.query.bound import BoundQuery, FileScan, ScanNote
+from icesql.query.bound import BoundQuery, FileScan
 from icesql.query.columns import bind_columns, name_nested_queries
 from icesql.query.constants.current_time import stop_clock
 from icesql.query.constants.session_values import put_session_literals, put_session_values
@@ -19,7 +19,6 @@ from icesql.query.snapshot_selection import (
     at_instant,
     by_schema,
     select_snapshot,
-    snapshot_text,
 )
 from icesql.scan.table_scan import TableScan
 from icesql.sql.positions import unsupported
@@ -76,16 +75,7 @@ def bind(
         schemas.append(scan.schema)
         if selected.note is not None and selected.note not in notes:
             notes.append(selected.note)
-        if not statement.for_explain:
-            continue
-        snapshot = selected.snapshot
-        resolved.append(
-            ScanNote(
-                snapshot=snapshot_text(snapshot, selected.ref, query) if snapshot else None,
-                note=selected.note or "",
-                after_last_commit=selected.after_last_commit,
-            )
-        )
+        resolved.append(selected)
     if statement.user_text is None or query.settings.engine != "local":
         # DuckDB itself names the columns when it runs the user's text.
         name_nested_queries(tree, statement.references)

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from sqlglot import exp
 
     from icesql.errors import Error
+    from icesql.query.snapshot_selection import SelectedSnapshot
     from icesql.query.spark_text import BoundSparkText
     from icesql.scan.table_scan import TableScan
     from icesql.sql.statement import TableReference
@@ -29,19 +30,6 @@ class PushedConjunct(Struct, frozen=True):
     sql: str
     predicate: Predicate | None = None
     note: str = ""
-
-
-class ScanNote(Struct, frozen=True):
-    """The resolution of a table reference in words, for reports and EXPLAIN.
-
-    ``snapshot`` is a text such as ``812 (main) committed 2026-11-19 14:02:11 Europe/Berlin``,
-    None for a table without a snapshot. ``note`` is empty without time travel.
-    ``after_last_commit`` is the requested instant, if the last commit was before it.
-    """
-
-    snapshot: str | None
-    note: str = ""
-    after_last_commit: str | None = None
 
 
 class FileScan(Struct, frozen=True):
@@ -99,7 +87,7 @@ class BoundQuery(Struct, frozen=True):
     references: tuple[TableReference, ...] = ()
     notes: tuple[str, ...] = ()
     pushed: tuple[PushedConjunct, ...] = ()
-    resolved: tuple[ScanNote, ...] = ()
+    resolved: tuple[SelectedSnapshot, ...] = ()
     files: tuple[FileScan, ...] = ()
     has_lists: bool = False
     spark: BoundSparkText | None = None

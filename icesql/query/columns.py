@@ -164,8 +164,6 @@ class _Exposed(Struct):
     def projected(self) -> TableScan:
         columns = [
             replace(column, name=self.exposed_name(column))
-            if column.field_id in self.clashing
-            else column
             for column in self.scan.schema.fields
             if self.whole or column.field_id in self.needed
         ]

@@ -53,6 +53,10 @@ class SelectedSnapshot(Struct, frozen=True):
     note: str | None
     after_last_commit: str | None = None
 
+    def text(self, query: QueryContext) -> str | None:
+        """Such as ``812 (main) committed 2026-11-19 14:02:11 Europe/Berlin``."""
+        return self.snapshot and _snapshot_text(self.snapshot, self.ref, query)
+
 
 def select_snapshot(
     table: Table, travel: TimeTravel | None, query: QueryContext
@@ -63,6 +67,7 @@ def select_snapshot(
     SqlSyntaxError for a time that is not constant.
     """
     metadata = table.metadata
+    travel = at_instant(travel, query)
     match travel:
         case None if query.settings.snapshot_pinned and metadata.snapshots:
             return _pinned(table, query)
@@ -80,8 +85,6 @@ def select_snapshot(
             return _by_version(table, text, query, may_be_time=may_be_time)
         case AsOf(epoch_us=epoch_us, text=text):
             return _by_instant(table, epoch_us, text, query)
-        case AtTime():
-            return select_snapshot(table, at_instant(travel, query), query)
         case Before():
             return _before(table, travel, query)
         case Back():
@@ -163,7 +166,7 @@ def _branch_at(table: Table, travel: BranchAt, query: QueryContext) -> SelectedS
     from icesql.scan.incremental import ancestors
     from icesql.sql.positions import unsupported
 
-    at = at_instant(travel.time, query)
+    at = travel.time
     assert isinstance(at, AsOf)
     if travel.branch == MAIN:
         return _by_instant(table, at.epoch_us, at.text, query)
@@ -200,7 +203,7 @@ def pinned_time(travel: TimeTravel, query: QueryContext) -> str:
     return f"{moment.isoformat(' ')} UTC"
 
 
-def snapshot_text(snapshot: Snapshot, ref: str | None, query: QueryContext) -> str:
+def _snapshot_text(snapshot: Snapshot, ref: str | None, query: QueryContext) -> str:
     """The text ``812 (main) committed 2026-11-19 14:02:11 Europe/Berlin``."""
     name = f" ({ref})" if ref else ""
     return f"{snapshot.snapshot_id}{name} committed {instant_text(snapshot.timestamp_ms, query)}"
@@ -296,7 +299,7 @@ def _ref_of(table: Table, snapshot: Snapshot) -> str | None:
 
 
 def _note(table: Table, snapshot: Snapshot, ref: str | None, query: QueryContext) -> str:
-    return f"{table.name} → snapshot {snapshot_text(snapshot, ref, query)}"
+    return f"{table.name} → snapshot {_snapshot_text(snapshot, ref, query)}"
 
 
 def _not_found(table: Table, what: str, wanted: str, query: QueryContext) -> SnapshotNotFoundError:

@@ -403,7 +403,7 @@ class Pipeline:
             with closing(outcome.rows) as result:
                 return result.fetch(2)
 
-        return with_answers(statement, two_rows, query)
+        return with_answers(statement, two_rows)
 
     def _with_views(self, statement: Query, query: QueryContext, *, stored: bool = False) -> Query:
         """The statement with temporary views and tables, and with rows that need an engine.

@@ -62,7 +62,7 @@ def put_session_literals(
     """
     for node in list(tree.find_all(*_CALLS, exp.Anonymous)):
         what = _CALLS.get(type(node)) or SESSION_CALLS.get(str(node.this).lower())
-        if what is None or node.expressions or what == GETVARIABLE:
+        if what is None or node.expressions:
             continue
         written = node.name.lower() if isinstance(node, exp.Anonymous) else node.sql_name().lower()
         if dialect == "spark" and written == "current_database":

@@ -91,7 +91,7 @@ class _Finder(Struct):
                 if target is not None:
                     yield from self._from_query(target, node.args["query"], node)
             case exp.Exists():
-                yield from self._of_exists(node, scope, targets)
+                yield from self._of_exists(node, targets)
 
     def _of_using(
         self, name: str, scope: SelectScope, join: exp.Join, targets: Targets
@@ -110,9 +110,7 @@ class _Finder(Struct):
                 text = f"USING ({name})"
                 yield from self._edge(target, self._place(other, name, join), text)
 
-    def _of_exists(
-        self, node: exp.Exists, scope: SelectScope, targets: Targets
-    ) -> Iterator[KeyEdge]:
+    def _of_exists(self, node: exp.Exists, targets: Targets) -> Iterator[KeyEdge]:
         inner = self.scope_of.get(id(node.this.unnest()))
         if inner is None or not has_only(inner.select, EXISTS_PARTS) or OuterJoins(inner).opaque:
             return

@@ -5,12 +5,11 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from icesql.iceberg import types as t
+from icesql.iceberg.evolution.schema_changes import is_widening
 from icesql.iceberg.schema import Schema
 
-# A type and a wider one: the type promotions of the specification.
+# A type and a wider one: the type promotions of the specification that change what values mean.
 _WIDER = (
-    (t.IntegerType, t.LongType),
-    (t.FloatType, t.DoubleType),
     (t.DateType, t.TimestampType),
     (t.DateType, t.TimestampNanoType),
     (t.UnknownType, t.IcebergType),
@@ -55,8 +54,6 @@ def _wider(own: t.IcebergType, other: t.IcebergType) -> t.IcebergType:
             required = own.value_required and other.value_required
             key, value = _wider(own.key, other.key), _wider(own.value, other.value)
             return replace(own, key=key, value=value, value_required=required)
-        case t.DecimalType(), t.DecimalType():
-            return other if other.precision > own.precision else own
         case _:
-            wider = any(isinstance(own, a) and isinstance(other, b) for a, b in _WIDER)
-            return other if wider else own
+            pairs = any(isinstance(own, a) and isinstance(other, b) for a, b in _WIDER)
+            return other if pairs or is_widening(own, other) else own

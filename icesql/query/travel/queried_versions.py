@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import date, datetime
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from msgspec.structs import replace
 
@@ -33,15 +33,12 @@ from icesql.sql.time_travel import (
     VersionText,
 )
 
-if TYPE_CHECKING:
-    from icesql.context import QueryContext
-
 # Evaluates a query given as text. Two rows are enough: a second row is an error.
 Evaluate = Callable[[str], list[tuple[Any, ...]]]
 _Any = TypeVar("_Any")
 
 
-def with_answers(statement: _Any, evaluate: Evaluate, query: QueryContext) -> _Any:
+def with_answers(statement: _Any, evaluate: Evaluate) -> _Any:
     """The statement with the results of its version queries; unchanged if it has none.
 
     Raises SqlSyntaxError for a query that does not return one version or time, and the errors
@@ -50,33 +47,31 @@ def with_answers(statement: _Any, evaluate: Evaluate, query: QueryContext) -> _A
     found: Any = statement
     match statement:
         case Query() if any(has_query(each) for each in statement.references):
-            references = tuple(_answered(each, evaluate, query) for each in statement.references)
+            references = tuple(_answered(each, evaluate) for each in statement.references)
             found = replace(statement, references=references)
         case SetSnapshotTime():
-            found = replace(statement, time=_with_answer(statement.time, evaluate, query))
+            found = replace(statement, time=_with_answer(statement.time, evaluate))
         case Shown(reference=TableReference() as reference) if has_query(reference):
-            found = replace(statement, reference=_answered(reference, evaluate, query))
+            found = replace(statement, reference=_answered(reference, evaluate))
     return found  # type: ignore[no-any-return]
 
 
-def _answered(reference: TableReference, evaluate: Evaluate, query: QueryContext) -> TableReference:
+def _answered(reference: TableReference, evaluate: Evaluate) -> TableReference:
     if reference.place is not None and has_query(reference):
         hint = "names in it would be those of this session; write the version"
         raise unsupported("a query that chooses a snapshot in a view", None, hint)
     changes: ChangeRange | None = reference.changes
     if changes is not None:
-        start, end = (_with_answer(each, evaluate, query) for each in (changes.start, changes.end))
+        start, end = (_with_answer(each, evaluate) for each in (changes.start, changes.end))
         changes = replace(changes, start=start, end=end)
     shown: Any = reference.shown
     if getattr(shown, "reference", None) is not None:
-        shown = replace(shown, reference=_answered(shown.reference, evaluate, query))
-    travel = _with_answer(reference.travel, evaluate, query)
+        shown = replace(shown, reference=_answered(shown.reference, evaluate))
+    travel = _with_answer(reference.travel, evaluate)
     return replace(reference, travel=travel, changes=changes, shown=shown)
 
 
-def _with_answer(
-    travel: TimeTravel | None, evaluate: Evaluate, query: QueryContext
-) -> TimeTravel | None:
+def _with_answer(travel: TimeTravel | None, evaluate: Evaluate) -> TimeTravel | None:
     wanted = query_of(travel)
     if wanted is None:
         return travel

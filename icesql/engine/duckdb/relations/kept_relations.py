@@ -43,8 +43,6 @@ class _Table:
     def __init__(self) -> None:
         self.name: str | None = None
         self.size = self.uses = self.leases = 0
-        # True while it is being created, and if it cannot be.
-        self.is_taken = False
 
 
 class KeptRelations:
@@ -79,9 +77,8 @@ class KeptRelations:
                 return table, False
             if len(self._tables) > _MOST_NOTED:
                 self._forget_one()
-            is_due = table.uses > USES_BEFORE and not table.is_taken
-            table.is_taken |= is_due
-            return table, is_due
+            # One use makes it due: later ones find it being created, or that it cannot be.
+            return table, table.uses == USES_BEFORE + 1
 
     def room(self, table: _Table, size: int) -> tuple[str | None, list[str]]:
         """Reserve ``size`` bytes: the table's name, None without room; the tables to drop first."""
@@ -111,8 +108,9 @@ class KeptRelations:
         """Record that the table does not exist; ``again``: it may be created later."""
         with self._lock:
             self.bytes_used -= table.size
-            table.size = table.uses = 0
-            table.is_taken = not again
+            table.size = 0
+            if again:
+                table.uses = 0
 
     def give_back(self, table: _Table) -> None:
         """End a query's lease on a table."""
@@ -121,7 +119,7 @@ class KeptRelations:
 
     def _forget_one(self) -> None:
         for key, table in self._tables.items():
-            if table.name is None and not (table.is_taken and table.size):
+            if table.name is None and not table.size:
                 del self._tables[key]
                 return
 

@@ -52,17 +52,16 @@ def bind_sql(
     # Whether a text changes does not depend on the values that it compares.
     if prepared is None or not prepared.runs_unchanged:
         adapter = adapter_of(bound.tree, [scan.projection for scan in bound.scans], cursor)
-    if bound.user_text is not None:
-        text = bound.user_text
+    words, text = None, bound.user_text
+    if text is not None:
         words = CheckedText(text, bound.tree, bound.has_lists, cursor, texts, adapter)
         if prepared is not None and (adapter is None or not adapter.by_value):
             prepared.runs_unchanged = not words.is_changed
-        if bound.only_text and words.is_changed:
-            raise unsupported(f"{bound.only_text} in this statement", None, _ONLY_TEXT_HINT)
+    if bound.only_text and (words is None or words.is_changed):
+        raise unsupported(f"{bound.only_text} in this statement", None, _ONLY_TEXT_HINT)
+    if words is not None:
         words.guard(settings, scanned)
         return words.bind(sources, lambda text: run(text.text, text))
-    if bound.only_text:
-        raise unsupported(f"{bound.only_text} in this statement", None, _ONLY_TEXT_HINT)
 
     def check(text: str, tables: Collection[str]) -> str:
         facts = check_written(text, cursor, tables)
