@@ -37,10 +37,9 @@ def spark_frame(name: str, frame: Any) -> SparkFrame:
         _check_type(each.dataType, each.name)
     declared = declared_columns(frame.schema, unique_names(frame.columns))
     fields = result_fields(declared)
-    columns = [(each.name, each.type.name) for each in declared]
     described = tuple(
-        (column, kind, duckdb_type(field.type))
-        for (column, kind), field in zip(columns, fields, strict=True)
+        (each.name, each.type.name, duckdb_type(field.type))
+        for each, field in zip(declared, fields, strict=True)
     )
     return SparkFrame(name, described, frame, 0, Schema(fields))
 

@@ -255,8 +255,7 @@ class InstancePool:
     def acquire(self, folders: Iterable[str], settings: Settings) -> Instance:
         """The instance that ``cursor`` uses, until a query needs another one."""
         with self._lock:
-            if self._closed:
-                raise InterfaceError("the connection is closed")
+            self._check_open()
             wanted = frozenset(folders)
             current = self._current
             if (
@@ -284,8 +283,7 @@ class InstancePool:
         blocks neither the next instance nor other threads.
         """
         with self._lock:
-            if self._closed:
-                raise InterfaceError("the connection is closed")
+            self._check_open()
             current = self._current
             give_back: Callable[[Any], object]
             if current is not None and not current.discarded:
@@ -311,8 +309,7 @@ class InstancePool:
         from icesql.engine.duckdb.errors import is_fatal
 
         with self._lock:
-            if self._closed:
-                raise InterfaceError("the connection is closed")
+            self._check_open()
             current = self._current
             if current is None or current.discarded:
                 self._parser = self._fresh(settings)
@@ -335,6 +332,10 @@ class InstancePool:
             raise
         finally:
             current.release(cursor)
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise InterfaceError("the connection is closed")
 
     def _fresh(self, settings: Settings) -> _Parser:
         """A connection that no query has run on, which the pool no longer holds."""

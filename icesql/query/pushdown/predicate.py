@@ -193,17 +193,11 @@ class Translator(Struct):
             return self.opaque(*each.arguments)
         if constant.kind is Kind.NULL:
             return self._null(left, is_null=not distinct)
-        truth = constant.kind is Kind.BOOLEAN
-        if truth and left.name == "cast" and left.value == "BOOLEAN":
-            left = left.arguments[0]  # x IS TRUE
         if not distinct:
             return self.compare(Operation.EQ, left, constant)
         if left.name != "input":
             return self.opaque(left)
-        if truth:
-            differs = self.compare(Operation.EQ, left, Constant(Kind.BOOLEAN, not constant.value))
-        else:
-            differs = self.compare(Operation.NOT_EQ, left, constant)
+        differs = self.compare(Operation.NOT_EQ, left, constant)
         return any_of([Leaf(Operation.IS_NULL, term_of(left)), differs])
 
     def _between(self, parts: Sequence[Expression], *, negated: bool) -> Predicate:

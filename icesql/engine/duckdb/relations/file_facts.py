@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import accumulate, groupby
 from typing import TYPE_CHECKING, Final
 
 from icesql.engine.duckdb.arrow_stream import ArrowStream
@@ -70,13 +71,8 @@ def of_unknown_size(table: pa.Table) -> ArrowStream:
 
 def _runs(values: Sequence[int | None]) -> list[tuple[int, int | None]]:
     """(end, value) of each run of equal values."""
-    runs: list[tuple[int, int | None]] = []
-    for number, value in enumerate(values):
-        if runs and runs[-1][1] == value:
-            runs[-1] = number + 1, value
-        else:
-            runs.append((number + 1, value))
-    return runs
+    ends = accumulate(len(list(run)) for _, run in groupby(values))
+    return list(zip(ends, (value for value, _ in groupby(values)), strict=True))
 
 
 def _sql_integer(value: int | None) -> str:

@@ -36,7 +36,8 @@ _STARTS: Final = ("starts_with", "prefix", "^@")
 _PLACES: Final = ("position", "instr", "strpos")
 _NEGATED: Final = {
     **OPPOSITE, "and": "or", "or": "and", "is null": "is not null", "is not null": "is null",
-    "~~": "!~~", "!~~": "~~",
+    "~~": "!~~", "!~~": "~~", "is distinct from": "is not distinct from",
+    "is not distinct from": "is distinct from",
 }  # fmt: skip
 _TRUTHS: Final = frozenset({*COMPARISONS, "and", "or", "not", "between", "in", "is null",
                             "is not null", "~~", "!~~", "~~*", "starts_with"})  # fmt: skip
@@ -79,10 +80,8 @@ def simpler(condition: Expression, *, negated: bool = False) -> Expression:
             return conjunction("or", _branches(condition, lambda v: simpler(v, negated=negated)))
         case "literal" if condition.value[0] == "BOOLEAN":
             return TRUE if (condition.value[1] == "true") != negated else FALSE
-        case "is not distinct from":
-            return _is(condition, negated=negated)
-        case "is distinct from" if not negated:
-            return _is_not(condition)
+        case "is not distinct from" | "is distinct from":
+            return _of_truth(name, *parts) or Expression(name, parts)
         case "~~" if parts[0].name in ("lower", "upper") and parts[1].text is not None:
             (inner,), text = parts[0].arguments, parts[1].text
             prefix = before_any(text, WILDCARDS)
@@ -124,31 +123,22 @@ def _branches(case: Expression, of: Callable[[Expression], Expression]) -> list[
     ] + [of(otherwise)]
 
 
-def _truth(condition: Expression) -> tuple[Expression, str]:
-    """``x`` and the word of ``x IS [NOT] TRUE``; the word is "" for all other conditions."""
-    left, right = condition.arguments
+def _of_truth(name: str, left: Expression, right: Expression) -> Expression | None:
+    """``x IS [NOT] TRUE`` and FALSE, which DuckDB parses as IS [NOT] DISTINCT FROM; else None."""
+    if right not in (TRUE, FALSE):
+        return None
     inner = left.arguments[0] if left.name == "cast" and left.value == "BOOLEAN" else left
-    return inner, right.value[1] if right in (TRUE, FALSE) else ""
-
-
-def _is(condition: Expression, *, negated: bool) -> Expression:
-    """``x IS TRUE`` and ``x IS FALSE``, which DuckDB parses as IS NOT DISTINCT FROM."""
-    inner, word = _truth(condition)
-    if negated or not word or inner.name not in _TRUTHS:
-        return _kept(condition, negated=negated)
-    return simpler(inner, negated=word == "false")
-
-
-def _is_not(condition: Expression) -> Expression:
-    """Conditions like ``x = 5 IS NOT FALSE``: true, or NULL because the column is NULL."""
-    inner, word = _truth(condition)
-    if not word or inner.name not in COMPARISONS:
-        return condition
-    columns = [each for each in inner.arguments if each.name == "input"]
-    known = [each for each in inner.arguments if each.name == "literal" and each.value[0] != "NULL"]
-    if len(columns) != 1 or len(known) != 1:
-        return condition
-    return call("or", simpler(inner, negated=word == "true"), call("is null", *columns))
+    is_bare = inner.is_column(t.BooleanType)
+    if name == "is not distinct from":
+        is_known = is_bare or inner.name in _TRUTHS
+        return simpler(inner, negated=right == FALSE) if is_known else None
+    # It is the other truth, or NULL because its only column is NULL.
+    sides = (inner,) if is_bare else inner.arguments if inner.name in COMPARISONS else ()
+    columns = [each for each in sides if each.name == "input"]
+    known = [each for each in sides if each.name == "literal" and each.value[0] != "NULL"]
+    if len(columns) != 1 or len(known) != len(sides) - 1:
+        return None
+    return call("or", simpler(inner, negated=right == TRUE), call("is null", *columns))
 
 
 # ------------------------------------------------------------------ comparisons

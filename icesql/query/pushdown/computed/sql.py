@@ -24,48 +24,45 @@ def write(expression: Expression, input_of: Callable[[Expression], str]) -> str:
     """The SQL of an expression; ``input_of`` returns that of each column. Raises NotWritable."""
     if sum(each.name in DOUBLING for each in expression.walk()) > _MOST_DOUBLED:
         raise NotWritable(expression.name)
-    return _write(expression, input_of)
 
-
-def _write(expression: Expression, input_of: Callable[[Expression], str]) -> str:
     def of(each: Expression) -> str:
-        return _write(each, input_of)
+        parts = each.arguments
+        match each.name:
+            case "input":
+                return input_of(each)
+            case "literal":
+                return _literal(*each.value)
+            case "constant":
+                return of(parts[0])
+            case "cast" | "try_cast":
+                return f"{each.name}({of(parts[0])} AS {each.value})"
+            case "not":
+                return f"(NOT {of(parts[0])})"
+            case "is null" | "is not null":
+                return f"({of(parts[0])} {each.name})"
+            case "between":
+                first, low, high = map(of, parts)
+                return f"({first} BETWEEN {low} AND {high})"
+            case "in":
+                items = ", ".join(map(of, parts[1:]))
+                return f"({of(parts[0])} IN ({items}))"
+            case "case":
+                *pairs, otherwise = map(of, parts)
+                whens = " ".join(
+                    f"WHEN {when} THEN {then}"
+                    for when, then in zip(pairs[::2], pairs[1::2], strict=True)
+                )
+                return f"(CASE {whens} ELSE {otherwise} END)"
+            case "row" | "coalesce":
+                return f"{each.name}({', '.join(map(of, parts))})"
+            case name if name in _INFIX:
+                return "(" + f" {name} ".join(map(of, parts)) + ")"
+            case name if name in KNOWN:
+                return f'"{name}"({", ".join(map(of, parts))})'
+            case _:
+                raise NotWritable(each.name)
 
-    parts = expression.arguments
-    match expression.name:
-        case "input":
-            return input_of(expression)
-        case "literal":
-            return _literal(*expression.value)
-        case "constant":
-            return of(parts[0])
-        case "cast" | "try_cast":
-            return f"{expression.name}({of(parts[0])} AS {expression.value})"
-        case "not":
-            return f"(NOT {of(parts[0])})"
-        case "is null" | "is not null":
-            return f"({of(parts[0])} {expression.name})"
-        case "between":
-            first, low, high = map(of, parts)
-            return f"({first} BETWEEN {low} AND {high})"
-        case "in":
-            items = ", ".join(map(of, parts[1:]))
-            return f"({of(parts[0])} IN ({items}))"
-        case "case":
-            *pairs, otherwise = map(of, parts)
-            whens = " ".join(
-                f"WHEN {when} THEN {then}"
-                for when, then in zip(pairs[::2], pairs[1::2], strict=True)
-            )
-            return f"(CASE {whens} ELSE {otherwise} END)"
-        case "row" | "coalesce":
-            return f"{expression.name}({', '.join(map(of, parts))})"
-        case name if name in _INFIX:
-            return "(" + f" {name} ".join(map(of, parts)) + ")"
-        case name if name in KNOWN:
-            return f'"{name}"({", ".join(map(of, parts))})'
-        case _:
-            raise NotWritable(expression.name)
+    return of(expression)
 
 
 def _literal(kind: str, text: str) -> str:
