@@ -50,16 +50,13 @@ def name_nested_queries(tree: exp.Expr, references: Sequence[TableReference]) ->
         (column, _text(column, references))
         for select in tree.find_all(exp.Select)
         for column in select.expressions
-        if not isinstance(column, exp.Alias) and _reads_a_scan(column)
+        if not isinstance(column, exp.Alias)
+        and any(scan_index(table) is not None for table in column.find_all(exp.Table))
     ]
     for column, name in found:
         named = exp.Alias(alias=exp.to_identifier(name, quoted=True))
         column.replace(named)
         named.set("this", column)
-
-
-def _reads_a_scan(column: exp.Expr) -> bool:
-    return any(scan_index(table) is not None for table in column.find_all(exp.Table))
 
 
 def _text(column: exp.Expr, references: Sequence[TableReference]) -> str:

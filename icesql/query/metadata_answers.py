@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from msgspec import Struct
-
 from icesql.errors import ProgrammingError, UnsupportedTableError
 
 if TYPE_CHECKING:
@@ -18,17 +16,13 @@ if TYPE_CHECKING:
     from icesql.sql.parser.row_count import RowCount
 
 
-class MetadataAnswer(Struct, frozen=True):
-    """One result row; ``names`` are the output columns, all of type long."""
+def answer_from_metadata(
+    bound: BoundQuery, query: QueryContext
+) -> tuple[tuple[str, ...], int] | None:
+    """The answer to ``SELECT count(*), … FROM t`` at any snapshot; None if an engine is needed.
 
-    names: tuple[str, ...]
-    row: tuple[int, ...]
-
-
-def answer_from_metadata(bound: BoundQuery, query: QueryContext) -> MetadataAnswer | None:
-    """The answer to ``SELECT count(*) FROM t`` at any snapshot; None if an engine is needed.
-
-    Also None if every file is to be verified. Raises the errors of planning.
+    It is the names of the columns, and the number of rows, which each of them has. Also None if
+    every file is to be verified. Raises the errors of planning.
     """
     if query.settings.verify == "full":
         return None
@@ -38,7 +32,7 @@ def answer_from_metadata(bound: BoundQuery, query: QueryContext) -> MetadataAnsw
     from icesql.scan.pruning.metadata_count import count_rows
 
     rows = count_rows(bound.scans[0], query)
-    return None if rows is None else MetadataAnswer(names, (rows,) * len(names))
+    return None if rows is None else (names, rows)
 
 
 def answer_row_count(

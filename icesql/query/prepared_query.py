@@ -309,12 +309,9 @@ def _with_literals(node: Any, values: Sequence[Any]) -> Any:
         made = type(node)(**parts)
         made.comments = None if node.comments is None else list(node.comments)
         made.type = node.type
-    made.meta.update(deepcopy(node.meta) if _is_deep(node.meta) else node.meta)
+    is_deep = any(isinstance(each, list | dict | set) for each in node.meta.values())
+    made.meta.update(deepcopy(node.meta) if is_deep else node.meta)
     return made
-
-
-def _is_deep(meta: dict[str, Any]) -> bool:
-    return any(isinstance(each, list | dict | set) for each in meta.values())
 
 
 def _with_values(text: UserText, values: Sequence[Any]) -> UserText:

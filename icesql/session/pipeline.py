@@ -334,8 +334,9 @@ class Pipeline:
 
         answer = answer_from_metadata(bound, query) if bound.spark is None else None
         if answer is not None:
-            columns = [(name, "bigint") for name in answer.names]
-            answered = StaticResult(columns, [answer.row])
+            names, count = answer
+            columns = [(name, "bigint") for name in names]
+            answered = StaticResult(columns, [(count,) * len(names)])
             return Outcome(answered, (), bound.notes, bound, bound.scans)
         stored = [
             (table.storage, table.metadata.location)

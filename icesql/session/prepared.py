@@ -145,11 +145,12 @@ class PreparedStatements:
 
 
 def _is_same(known: Table, found: Table) -> bool:
-    """Whether two loads of a local table gave the same metadata and access to its files."""
+    """Whether two loads of a local table gave the same metadata and access to its files.
+
+    The prepared query has compared the names and locations of both.
+    """
     return (
         known.metadata is found.metadata
-        and known.metadata_location == found.metadata_location
-        and known.identifier == found.identifier
         and known.storage.properties == found.storage.properties
         and found.storage.reroot is not None
         # A symbolic link in place of a folder may have changed.

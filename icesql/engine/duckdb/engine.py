@@ -245,7 +245,7 @@ class LocalResult(Result):
             run,
             cursor,
             self._query.settings,
-            _scanned_rows(self._plans),
+            self._plans[0].rows_in_files if len(self._plans) == 1 else None,
             self._texts,
             self._prepared,
         )
@@ -517,10 +517,3 @@ def _scans(plans: Sequence[ScanPlan]) -> list[CombinedScanTask]:
             context = replace(context, schema=rows, projection=rows)
         found.append(CombinedScanTask(plan.files, context))
     return found
-
-
-def _scanned_rows(plans: Sequence[ScanPlan]) -> int | None:
-    """How many rows at most the only table of a query has; None for several tables."""
-    if len(plans) != 1:
-        return None
-    return plans[0].rows_in_files

@@ -203,7 +203,8 @@ class _Finder(Struct):
                 return
         elif not compare_alike(target.column, source.column):
             return
-        if any(not _is_of_table(self.scans[each.scan]) for each in (target, source)):
+        scans = (self.scans[each.scan] for each in (target, source))
+        if any(scan.metadata_table or scan.changes or scan.rows for scan in scans):
             return
         text = condition if isinstance(condition, str) else short_sql(condition)
         yield KeyEdge(
@@ -231,7 +232,3 @@ def compare_alike(one: NestedField, other: NestedField) -> bool:
     if isinstance(one.type, _WHOLE) and isinstance(other.type, _WHOLE):
         return True
     return one.type == other.type and isinstance(one.type, t.ORDERED)
-
-
-def _is_of_table(scan: TableScan) -> bool:
-    return scan.metadata_table is None and scan.changes is None and scan.rows is None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct
@@ -31,13 +31,17 @@ class Adapter(Struct, frozen=True):
     by_value: bool
 
     def changes(
-        self, sql: str, tables: Mapping[str, str], lists: Mapping[str, str]
+        self,
+        sql: str,
+        tables: Mapping[str, str],
+        lists: Mapping[str, str],
+        place: Callable[[int], int | None],
     ) -> list[Change]:
         """The replacements of expressions of a text, in order.
 
         ``tables`` maps scans to their names in the text, ``lists`` maps the placeholder of each
-        long list to its literals. Raises UnsupportedSqlError, AmbiguousColumnError, at offsets of
-        the text.
+        long list to its literals. Raises UnsupportedSqlError, AmbiguousColumnError; ``place`` maps
+        their offsets in the text to those in the user's SQL.
         """
 
         def read() -> list[Change]:
@@ -48,15 +52,16 @@ class Adapter(Struct, frozen=True):
                 adapt_types(reading)
             return reading.changes()
 
-        return with_deep_stack(read)
+        try:
+            return with_deep_stack(read)
+        except (AmbiguousColumnError, UnsupportedSqlError) as error:
+            if error.offset is not None:
+                error.offset = place(error.offset)
+            raise
 
     def adapted(self, sql: str, tables: Mapping[str, str], lists: Mapping[str, str]) -> str:
         """A text with its changes; errors have no offset, since the user did not write the text."""
-        try:
-            return changed(sql, self.changes(sql, tables, lists))
-        except (AmbiguousColumnError, UnsupportedSqlError) as error:
-            error.offset = None
-            raise
+        return changed(sql, self.changes(sql, tables, lists, lambda _: None))
 
 
 def adapter_of(tree: exp.Expr, schemas: Sequence[Schema], cursor: Any) -> Adapter | None:

@@ -15,7 +15,7 @@ from icesql.engine.duckdb.sql.composed import Composed, compose
 from icesql.engine.duckdb.sql.long_lists import with_constants, written_lists
 from icesql.engine.duckdb.sql.size_guards import guard_calls
 from icesql.engine.duckdb.sql.splice import places_of
-from icesql.errors import AmbiguousColumnError, UnsupportedSqlError
+from icesql.errors import UnsupportedSqlError
 from icesql.quoting import quoted
 from icesql.sql.trees import exp
 from icesql.sql.user_text import ALIAS, CUT, LIST, NAME, TABLE, VALUE, Edit, UserText
@@ -127,12 +127,7 @@ class CheckedText:
             {start: quoted(each) for start, each in lists.items()},
         )
         items = {lists[start]: each for start, each in listed.items()}
-        try:
-            changes = self._adapter.changes(text.text, tables, items)
-        except (AmbiguousColumnError, UnsupportedSqlError) as error:
-            if error.offset is not None:
-                error.offset = text.place(error.offset)
-            raise
+        changes = self._adapter.changes(text.text, tables, items, text.place)
         return (text.edited(changes), tables, lists) if changes else None
 
     def _filled(self, sources: Mapping[str, str], lists: Mapping[int, str]) -> Composed:

@@ -207,7 +207,7 @@ def are_same(one: Any, other: Any) -> bool:
 
 def expression(text: str, **parts: Expression) -> Expression:
     """The parsed expression ``text``, with the names in it replaced by ``parts``."""
-    (select,) = read_tree(_template(text)).statements
+    (select,) = read_tree(f"SELECT {text}").statements
     made: Expression = dict(select["select_list"][0])
     stack: list[Any] = [made]
     while stack:
@@ -224,10 +224,6 @@ def expression(text: str, **parts: Expression) -> Expression:
                 each.update(query_location=NOWHERE * 2 - 1, query_location_length=0)
             stack += each.values()
     return made
-
-
-def _template(text: str) -> str:
-    return f"SELECT {text}"
 
 
 def _too_much() -> UnsupportedSqlError:
