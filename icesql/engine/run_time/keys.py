@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import operator
-from functools import reduce
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -20,6 +18,7 @@ from icesql.iceberg.expressions.predicate import (
     Term,
 )
 from icesql.iceberg.schema import Schema
+from icesql.query.pushdown.comparison import any_of
 
 if TYPE_CHECKING:
     from icesql.context import QueryContext
@@ -73,11 +72,7 @@ def values_filter(
     term = Term(field.field_id, name or field.name)
     if len(column) <= MOST_KEYS:
         keys = [each for each in _values(column) if _fits(each, field.type)]
-        if not keys:
-            return ALWAYS_FALSE
-        if len(keys) == 1:
-            return Leaf(Operation.EQ, term, keys[0])
-        return Leaf(Operation.IN, term, frozenset(keys))
+        return any_of(Leaf(Operation.EQ, term, each) for each in keys)
     least, greatest = pc.min_max(column).values()
     low, high = _values(pa.array([least, greatest], column.type))
     bits = _INTEGERS.get(type(field.type))
@@ -108,7 +103,7 @@ def days_filter(column: pa.ChunkedArray, term: Term) -> Predicate:
         & Leaf(Operation.LT, term, (last + 1) * _MICROS_OF_DAY)
         for first, last in zip(firsts, lasts, strict=True)
     ]
-    return reduce(operator.or_, ranges)
+    return any_of(ranges)
 
 
 def _values(column: pa.Array) -> list[Any]:

@@ -8,7 +8,7 @@ range, so that predicates made from it are still implied by the condition.
 from __future__ import annotations
 
 from collections.abc import Callable
-from decimal import MAX_EMAX, MAX_PREC, MIN_EMIN, Context, Decimal
+from decimal import MAX_EMAX, MAX_PREC, MIN_EMIN, Context
 from enum import Enum, auto
 from typing import Any, Final
 
@@ -93,15 +93,3 @@ class Constant(Struct, frozen=True):
         if not slack:
             return self
         return replace(self, value=self.value - slack, high=self.greatest + slack)
-
-
-def negative(value: Any) -> Any:
-    """``-value``, exact for decimals of any length."""
-    return EXACT.minus(value) if isinstance(value, Decimal) else -value
-
-
-def total(left: int | Decimal, right: int | Decimal) -> int | Decimal:
-    """``left + right``, exact for decimals of any length."""
-    if isinstance(left, Decimal) or isinstance(right, Decimal):
-        return EXACT.add(left, right)
-    return left + right

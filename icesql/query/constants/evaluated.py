@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from decimal import Decimal
 from typing import TYPE_CHECKING, TypeVar
 
-from icesql.query.constants.casts import INTEGERS, cast
+from icesql.query.constants.casts import cast
 from icesql.query.constants.constant import Constant, Kind, NotConstant
 from icesql.query.constants.time_units import interval_of_text
 
@@ -40,26 +39,16 @@ def _constant(kind: str, text: str | None, query: QueryContext) -> Constant | No
     """The value of ``text`` as the type named ``kind``, None where that is not certain."""
     if text is None:
         return Constant(Kind.NULL, None)
-    typed = Constant(Kind.TEXT, text)
     try:
         match kind:
-            case "VARCHAR":
-                return Constant(Kind.STRING, text)
             case "BOOLEAN":
                 return Constant(Kind.BOOLEAN, text == "true")
-            case "DATE" | "TIMESTAMP":
-                return cast(typed, kind, query)
-            case "TIMESTAMP WITH TIME ZONE":
-                return cast(typed, "TIMESTAMPTZ", query)
             case "INTERVAL":
                 return Constant(Kind.INTERVAL, interval_of_text(text))
             case "DOUBLE":
-                # A FLOAT's text has too few digits to give the same number here.
                 return Constant(Kind.DOUBLE, float(text))
-            case _ if kind in INTEGERS:
-                return Constant(Kind.INTEGER, int(text))
-            case _ if kind.startswith("DECIMAL"):
-                return Constant(Kind.DECIMAL, Decimal(text))
+            case "TIMESTAMP WITH TIME ZONE":
+                kind = "TIMESTAMPTZ"
+        return cast(Constant(Kind.TEXT, text), kind, query)
     except (ValueError, OverflowError, ArithmeticError, NotConstant):
         return None
-    return None

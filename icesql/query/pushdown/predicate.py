@@ -9,8 +9,8 @@ condition.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from decimal import Decimal
-from typing import TYPE_CHECKING, Final
+from decimal import Decimal, localcontext
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct, field
 
@@ -25,7 +25,7 @@ from icesql.iceberg.expressions.predicate import (
     Term,
 )
 from icesql.query.constants.casts import cast, moved, to_timestamp, unify
-from icesql.query.constants.constant import Constant, Kind, NotConstant, negative, total
+from icesql.query.constants.constant import EXACT, Constant, Kind, NotConstant
 from icesql.query.constants.time_units import interval_of
 from icesql.query.names import constants_of, stored_values
 from icesql.query.pushdown.comparison import all_of, any_of, compare_constant
@@ -124,11 +124,12 @@ class Translator(Struct):
         *first, last = (self.constant(part) for part in each.arguments)
         if last is None or last.kind not in (*_NUMBERS, Kind.DOUBLE, Kind.INTERVAL):
             return None
-        right = negative(last.value) if each.name == "-" else last.value
-        if not first:
-            return Constant(last.kind, right)
-        left = first[0]
-        match left, last.kind:
+        with localcontext(EXACT):
+            right = -last.value if each.name == "-" else last.value
+            return self._added(first[0], last.kind, right) if first else Constant(last.kind, right)
+
+    def _added(self, left: Constant | None, other: Kind, right: Any) -> Constant | None:
+        match left, other:
             case Constant(Kind.NULL), _:
                 return left
             case Constant(Kind.DATE, value, None), Kind.INTEGER:
@@ -138,9 +139,8 @@ class Translator(Struct):
                 return clock and moved(clock, right, self.query)
             case Constant(Kind.TIMESTAMPTZ), Kind.INTERVAL:
                 return moved(left, right, self.query)
-            case Constant(Kind.INTEGER | Kind.DECIMAL as kind, value), other if other in _NUMBERS:
-                is_whole = kind is other is Kind.INTEGER
-                return Constant(Kind.INTEGER if is_whole else Kind.DECIMAL, total(value, right))
+            case Constant(Kind.INTEGER | Kind.DECIMAL as kind, value), _ if other in _NUMBERS:
+                return Constant(kind if kind is other else Kind.DECIMAL, value + right)
             case _:
                 return None
 
