@@ -55,7 +55,8 @@ class SelectedSnapshot(Struct, frozen=True):
 
     def text(self, query: QueryContext) -> str | None:
         """Such as ``812 (main) committed 2026-11-19 14:02:11 Europe/Berlin``."""
-        return self.snapshot and _snapshot_text(self.snapshot, self.ref, query)
+        snapshot = self.snapshot
+        return None if snapshot is None else _snapshot_text(snapshot, self.ref, query)
 
 
 def select_snapshot(

@@ -6,7 +6,7 @@ or made distinct: it excludes whole groups and partitions.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from itertools import takewhile
 from typing import TYPE_CHECKING, Final
 
@@ -208,7 +208,7 @@ SELECT_PARTS: Final = frozenset({"kind", "hint", "expressions", "operation_modif
 EXISTS_PARTS: Final = SELECT_PARTS | {"where", "joins", "distinct"}
 
 
-def has_only(node: exp.Expr, parts: frozenset[str]) -> bool:
+def has_only(node: exp.Expr, parts: Container[str]) -> bool:
     """Whether a SELECT or set operation has only these clauses, by their names in the tree."""
     return all(name in parts or not value for name, value in node.args.items())
 

@@ -14,7 +14,7 @@ from typing import Final
 
 from sqlglot import exp
 
-from icesql.engine.spark.sql.kinds import has_only
+from icesql.query.pushdown.select_keys import has_only
 
 _SCAN: Final = re.compile(r"__scan_(\d+)")
 # Parts of a SELECT that compute each row of FROM separately.

@@ -19,8 +19,9 @@ from sqlglot import exp
 from icesql.engine.spark.fragments.choice import FragmentChoice
 from icesql.engine.spark.fragments.division import divisible_scans, is_local, sources
 from icesql.engine.spark.fragments.fragment import Fragment, below, column_of, read_instead
-from icesql.engine.spark.sql.kinds import has_only, kind, named, quoted_column, spelled
+from icesql.engine.spark.sql.kinds import kind, named, quoted_column, spelled
 from icesql.query.plain_calls import is_plain_call
+from icesql.query.pushdown.select_keys import has_only
 
 # Kinds whose values are sent to Spark unchanged.
 VALUES: Final = frozenset(

@@ -23,7 +23,8 @@ from icesql.engine.spark.fragments.division import (
     sources,
 )
 from icesql.engine.spark.fragments.fragment import Fragment, below, column_of, read_instead
-from icesql.engine.spark.sql.kinds import has_only, literal_integer, named, quoted_column
+from icesql.engine.spark.sql.kinds import literal_integer, named, quoted_column
+from icesql.query.pushdown.select_keys import has_only
 
 # The most rows that each task sends for a LIMIT; above it, Spark sorts all rows.
 MOST_ROWS: Final = 100_000

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Container
+from collections.abc import Callable
 from typing import Any, Final
 
 from sqlglot import exp
@@ -119,11 +119,6 @@ def spelling(template: str, like: str = "") -> Rewrite:
     The result has the node's type, or ``like``.
     """
     return lambda node: spelled(template, node.this, node.expression, like=like or node)
-
-
-def has_only(node: exp.Expr, parts: Container[str]) -> bool:
-    """True if a node has no other parts than these."""
-    return not any(value for name, value in node.args.items() if name not in parts)
 
 
 string = exp.Literal.string
