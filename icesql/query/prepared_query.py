@@ -22,8 +22,6 @@ from icesql.iceberg.expressions.predicate import ALWAYS_TRUE, Operation, Predica
 from icesql.query.bind import open_tables
 from icesql.query.bound import BoundQuery
 from icesql.query.constants.constant import Constant, Kind
-from icesql.query.constants.current_time import stop_clock
-from icesql.query.constants.session_values import reads_session
 from icesql.query.names import SelectScope, column_of, resolver, select_scopes
 from icesql.query.pushdown.comparison import all_of, compare_constant
 from icesql.query.pushdown.computed.expression import FLIPPED
@@ -167,7 +165,6 @@ def prepare(
         or bound.notes
         or len(bound.scans) != len(bound.references)
         or nodes > _LARGEST_TREE
-        or _tells_the_time(statement.tree, query)
         or _values_of(bound.user_text) != ["?"] * len(kinds)
     ):
         return None
@@ -205,16 +202,11 @@ def _version(table: Table) -> Version:
 
 
 def _values_of(text: UserText) -> list[str]:
-    """The texts that binding replaced by values: parameters, and calls that read the session.
+    """The texts that binding replaced by values: parameters, clocks, and calls of the session.
 
     Unnamed parameters are in the order of their values.
     """
     return [text.written(each.start, each.end) for each in text.edits if each.kind == VALUE]
-
-
-def _tells_the_time(tree: exp.Expr, query: QueryContext) -> bool:
-    stopped = tree.copy()
-    return bool(stop_clock(stopped, query)) or stopped != tree or reads_session(tree)
 
 
 def _conditions(

@@ -32,11 +32,6 @@ _CALLS: Final = {
 }
 
 
-def reads_session(tree: exp.Expr) -> bool:
-    """True if a tree has a call whose value the session has."""
-    return next(_calls(tree), None) is not None
-
-
 def put_session_values(tree: exp.Expr, session: SessionState, query: QueryContext) -> list[Edit]:
     """Replace these calls in ``tree`` by values of the session.
 
