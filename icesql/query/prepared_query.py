@@ -157,10 +157,7 @@ def prepare(
         kinds is None
         or travels
         or statement.files
-        or statement.spark is not None
-        or statement.translated
         or bound.user_text is None
-        or bound.spark is not None
         or bound.has_lists
         or bound.notes
         or len(bound.scans) != len(bound.references)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import closing, nullcontext
+from contextlib import closing
 from functools import partial
 from typing import TYPE_CHECKING, TypeAlias, cast
 
@@ -251,7 +251,7 @@ class Pipeline:
 
     def run_bound(self, statement: Query, bound: BoundQuery, query: QueryContext) -> Outcome:
         """Run a bound query; offsets in errors refer to the texts from which it was made."""
-        with nullcontext() if statement.sources is None else statement.sources.placing():
+        with statement.placing():
             return self._run(statement, bound, query)
 
     def plan(self, bound: BoundQuery, query: QueryContext) -> tuple[ScanPlan, ...]:
@@ -311,10 +311,9 @@ class Pipeline:
     def _bind(self, statement: Query, query: QueryContext) -> tuple[Query, BoundQuery]:
         from icesql.query.bind import bind
 
-        query.evaluate = self.engines.evaluate
         statement = self.with_versions(statement, query)
         on_spark = _is_for_spark(statement, query)
-        with nullcontext() if statement.sources is None else statement.sources.placing():
+        with statement.placing():
             bound = bind(
                 statement,
                 self.state,

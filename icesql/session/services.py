@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import closing, nullcontext
+from contextlib import closing
 from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
@@ -52,7 +52,7 @@ class Services:
     ) -> tuple[BoundQuery, tuple[ScanPlan, ...]]:
         """The query that ``run_here`` would run, and its plans. Runs nothing."""
         statement, bound, query = self._here(read, tables, narrow)
-        with nullcontext() if statement.sources is None else statement.sources.placing():
+        with statement.placing():
             return bound, self._pipeline.plan(bound, query)
 
     def columns_of(self, read: Query) -> tuple[ResultColumn, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from msgspec import Struct
@@ -117,6 +118,10 @@ class Query(Struct, frozen=True):
     sources: Any = None
     notes: tuple[str, ...] = ()
     for_explain: bool = False
+
+    def placing(self) -> AbstractContextManager[None]:
+        """A context that translates the offsets of errors to those of the texts it was made of."""
+        return nullcontext() if self.sources is None else self.sources.placing()
 
 
 class Explain(Struct, frozen=True):
