@@ -60,14 +60,12 @@ class Session:
 
     def read(self, sql: str, parameters: Parameters = None) -> list[Readable]:
         """The statements of a text, in order. Raises the errors of ``parse``."""
-        self._check_size(sql)
-        with self._reading(QueryContext.begin(self.state.settings)):
+        with self._reading_text(sql):
             return self.pipeline.read(sql, parameters)
 
     def parse(self, sql: str, parameters: Parameters = None) -> list[Statement]:
         """Parse a text to inspect its statements, without prepared ones."""
-        self._check_size(sql)
-        with self._reading(QueryContext.begin(self.state.settings)):
+        with self._reading_text(sql):
             return self.pipeline.parse(sql, parameters)
 
     def execute(self, statement: Readable, query: QueryContext) -> Outcome:
@@ -104,8 +102,8 @@ class Session:
         query.serialize = partial(self.engines.serialize, settings=self.state.settings)
         return query.reading()
 
-    def _check_size(self, sql: str) -> None:
-        """Refuse a long text before any work. Raises ScanLimitError."""
+    def _reading_text(self, sql: str) -> AbstractContextManager[None]:
+        """``_reading`` for a text. Raises ScanLimitError for a long one, before any work."""
         usual = _SERVICE_TEXT if self.state.access.service else _LONGEST_TEXT
         limit = self.state.settings.max_statement_size or usual
         size = len(sql) if sql.isascii() else len(sql.encode("utf-8", "surrogatepass"))
@@ -114,6 +112,7 @@ class Session:
                 f"a statement of {size:,} bytes, where max_statement_size is {limit:,}; put rows "
                 "into a file or a parameter"
             )
+        return self._reading(QueryContext.begin(self.state.settings))
 
     def run_by_kind(self, statement: Readable, query: QueryContext) -> Outcome:
         """Run one statement with its handler in ``session.statements.HANDLERS``."""

@@ -55,7 +55,7 @@ from icesql.engine.result_schema import (
 from icesql.engine.threads.query_thread import MemoryWatch, Threads, Worker
 from icesql.errors import CorruptFileError, Error
 from icesql.sql.reading.door import serialized
-from icesql.storage.cache import BoundedCache
+from icesql.storage.cache import BoundedCache, kept
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -255,13 +255,8 @@ class LocalResult(Result):
             self._few = self._fetch_few()
 
     def _described(self, cursor: Any, sql: str, scans: tuple[tuple[str, str], ...]) -> Described:
-        known = None if self._prepared is None else self._prepared.described.get(scans)
-        if known is not None:
-            return known
-        columns = describe(cursor, sql, self._used_parameters(sql))
-        if self._prepared is not None:
-            self._prepared.described.note(scans, columns)
-        return columns
+        known = None if self._prepared is None else self._prepared.described
+        return kept(known, scans, lambda: (describe(cursor, sql, self._used_parameters(sql)), 1))
 
     def _used_parameters(self, sql: str) -> dict[str, Any] | None:
         return used_parameters(sql, self._sources.parameters)

@@ -7,14 +7,14 @@ of settings; only values of parameters differ.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
 from icesql.engine.duckdb.relations import grouping
+from icesql.storage.cache import BoundedCache
 
 if TYPE_CHECKING:
-    from icesql.engine.duckdb.described import Described
     from icesql.engine.duckdb.relations.footer import FileFacts
     from icesql.engine.duckdb.relations.grouping import FileGroup
     from icesql.engine.duckdb.relations.relation import Relation
@@ -23,9 +23,6 @@ if TYPE_CHECKING:
 
     # A relation and its files.
     Part = tuple[Relation, tuple[FileScanTask, ...]]
-
-K = TypeVar("K")
-V = TypeVar("V")
 
 # The most files of a scan, unless the plans of the query are kept.
 _MOST_FILES: Final = 16
@@ -49,34 +46,19 @@ class KnownScan(Struct, frozen=True):
     facts: Mapping[str, FileFacts]
 
 
-class Notes(dict[K, V]):
-    """A dict with a maximum size: an entry beyond it first removes all others."""
-
-    def __init__(self, most: int) -> None:
-        super().__init__()
-        self._most = most
-
-    def note(self, key: K, value: V) -> None:
-        """Set an entry."""
-        if len(self) >= self._most:
-            self.clear()
-        self[key] = value
-
-
 class PreparedRun:
     """Facts from the runs of one prepared query. Thread-safe: each fact is one assignment.
 
     ``gives_few_rows``: the last run returned at most ``FEW_ROWS``, and they were read as rows.
     ``runs_unchanged``: DuckDB may run the tree unchanged, whatever values it compares.
-    ``scans`` are by index and paths of the files. ``described`` are the query's columns by name and
-    SQL of each scan; otherwise only values differ, on which no type depends.
+    ``scans`` has a ``KnownScan`` by index and paths of the files. ``described`` has the query's
+    ``Described`` by name and SQL of each scan; only values differ else, on which no type depends.
     """
 
     def __init__(self) -> None:
         self.gives_few_rows = False
         self.runs_unchanged = False
-        self.scans: Notes[tuple[int, tuple[str, ...]], KnownScan] = Notes(_MOST_SCANS)
-        self.described: Notes[tuple[tuple[str, str], ...], Described] = Notes(_MOST_DESCRIBED)
+        self.scans, self.described = BoundedCache(_MOST_SCANS), BoundedCache(_MOST_DESCRIBED)
         self._most_files = _MOST_FILES
 
     def begin_plans(self) -> None:
@@ -111,7 +93,7 @@ class PreparedRun:
             return
         groups = tuple(group.name for group in confirmed for _ in group.tasks)
         known = KnownScan(frozenset(folders), groups, tuple(parts), facts)
-        self.scans.note((index, _paths(plan)), known)
+        self.scans.put((index, _paths(plan)), known, 1)
 
     def note_row_count(self, count: int | None) -> None:
         """Record how many rows a run returned; None if they were many, or not read as rows."""
