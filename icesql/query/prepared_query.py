@@ -27,7 +27,6 @@ from icesql.query.pushdown.comparison import all_of, compare_constant
 from icesql.query.pushdown.computed.expression import FLIPPED
 from icesql.query.pushdown.computed.reading import expression_of
 from icesql.query.pushdown.implied import implied_by
-from icesql.query.pushdown.predicate import COMPARISONS
 from icesql.query.pushdown.push_down import conjuncts, wants_extremes
 from icesql.query.pushdown.select_keys import COMPARED
 from icesql.sql.parameters import literal, write_literal
@@ -256,7 +255,7 @@ def _condition(
         return None
     if not isinstance(field.type, t.StringType if value.is_string else _INTEGERS):
         return None
-    return Compared(place - 1, COMPARISONS[name], Term(field.field_id, field.name), field.type)
+    return Compared(place - 1, Operation(name), Term(field.field_id, field.name), field.type)
 
 
 def _pushed(

@@ -19,9 +19,9 @@ from icesql.iceberg.expressions.predicate import (
 from icesql.query.constants.constant import Kind
 from icesql.query.names import Resolve
 from icesql.query.pushdown.comparison import all_of, any_of
-from icesql.query.pushdown.computed.expression import Expression
+from icesql.query.pushdown.computed.expression import COMPARISONS, Expression
 from icesql.query.pushdown.implied import resolved_in
-from icesql.query.pushdown.predicate import COMPARISONS, Translator, term_of
+from icesql.query.pushdown.predicate import Translator, term_of
 
 if TYPE_CHECKING:
     from icesql.context import QueryContext

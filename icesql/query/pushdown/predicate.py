@@ -29,7 +29,7 @@ from icesql.query.constants.constant import EXACT, Constant, Kind, NotConstant
 from icesql.query.constants.time_units import interval_of
 from icesql.query.names import constants_of, stored_values
 from icesql.query.pushdown.comparison import all_of, any_of, compare_constant
-from icesql.query.pushdown.computed.expression import FLIPPED, OPPOSITE, Expression
+from icesql.query.pushdown.computed.expression import COMPARISONS, FLIPPED, OPPOSITE, Expression
 from icesql.query.pushdown.inverses import inverted
 from icesql.query.pushdown.like import left_of, like, starts_with
 from icesql.sql.parser.literal_list import LiteralList
@@ -37,14 +37,6 @@ from icesql.sql.parser.literal_list import LiteralList
 if TYPE_CHECKING:
     from icesql.context import QueryContext
 
-COMPARISONS: Final = {
-    "=": Operation.EQ,
-    "<>": Operation.NOT_EQ,
-    "<": Operation.LT,
-    "<=": Operation.LT_EQ,
-    ">": Operation.GT,
-    ">=": Operation.GT_EQ,
-}
 _TEXTS: Final = (Kind.TEXT, Kind.STRING)
 _NUMBERS: Final = (Kind.INTEGER, Kind.DECIMAL)
 OTHER_SCAN: Final = "it does not belong to one scan alone"
@@ -177,11 +169,11 @@ class Translator(Struct):
     def _comparison(self, name: str, left: Expression, right: Expression) -> Predicate:
         other, constant = self.constant(left), self.constant(right)
         if constant is not None and other is not None:
-            return _constants(COMPARISONS[name], other, constant)
+            return _constants(Operation(name), other, constant)
         if constant is not None:
-            return self.compare(COMPARISONS[name], left, constant)
+            return self.compare(Operation(name), left, constant)
         if other is not None:
-            return self.compare(COMPARISONS[FLIPPED[name]], right, other)
+            return self.compare(Operation(FLIPPED[name]), right, other)
         return self.opaque(left, right)
 
     def _distinct(self, each: Expression, *, distinct: bool) -> Predicate:

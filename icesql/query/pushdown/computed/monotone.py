@@ -38,9 +38,9 @@ _WITHIN: Final = {
     "dayofmonth": "month", "hour": "day", "minute": "hour", "isodow": "week", "monthname": "month",
     "dayname": "day", "dayofweek": "day", "dow": "day", "weekday": "day",
 }  # fmt: skip
-_FINE: Final = ("microsecond", "millisecond", "second", "minute", "hour", "day", "week")
-_STEPS: Final = ("to_weeks", "to_days", "to_hours", "to_minutes", "to_seconds", "to_milliseconds",
-                 "to_microseconds")  # fmt: skip
+# Units of a fixed number of microseconds, and the functions that make intervals of them.
+_FINE: Final = FINER_THAN_DAY | {"day", "week"}
+_STEPS: Final = frozenset(f"to_{unit}s" for unit in _FINE)
 # The limit for 7,000 years, in seconds, and for 3,000 years, in days.
 _MOST_SECONDS: Final = 250_000_000_000
 _UNITS_A_SECOND: Final = {"to_timestamp": 1, "epoch_ms": 1_000, "make_timestamp": 1_000_000}
