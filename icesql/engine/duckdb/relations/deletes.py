@@ -13,7 +13,6 @@ from icesql.engine.duckdb.relations.relation import (
     escape_glob,
     parquet_function,
 )
-from icesql.iceberg.manifest.data_file import DataFile
 from icesql.quoting import quoted
 
 if TYPE_CHECKING:
@@ -119,26 +118,17 @@ class _Keys:
 
     def _read_by_duckdb(self) -> str:
         group = self._group
-        ordered = sorted(group.files, key=self._place)
-        facts = FileFacts(len(ordered), "k", f"__files_{self._name}")
+        facts = FileFacts(len(group.files), "k", f"__files_{self._name}")
         selected = [f"k.{quoted(column.name)}" for column in group.columns]
         if not group.is_global:
-            ordinals = [group.partition_of(file) for file in ordered]
+            ordinals = [group.partition_of(file) for file in group.files]
             selected.append(f"{facts.expression(ordinals)} AS partition")
         if self._compared:
-            numbers = [group.delete_number(file) for file in ordered]
+            numbers = [group.delete_number(file) for file in group.files]
             selected.append(f"{facts.expression(numbers)} AS sequence_number")
         storage = group.context.storage
         parameter = f"{self._name}_files"
-        self.parameters[parameter] = [escape_glob(storage.location(f.path)) for f in ordered]
+        self.parameters[parameter] = [escape_glob(storage.location(f.path)) for f in group.files]
         self.registered.update(facts.registered)
         function = parquet_function(parameter, [column.leaf for column in group.columns])
         return f"SELECT {', '.join(selected)} FROM {function} AS k{facts.join}"
-
-    def _place(self, file: DataFile) -> tuple[int, int]:
-        return self._group.partition_of(file) or 0, self._group.delete_number(file)
-
-
-def by_sequence_number(tasks: Sequence[FileScanTask]) -> list[FileScanTask]:
-    """The tasks ordered so that files of one sequence number and partition are adjacent."""
-    return sorted(tasks, key=lambda task: (task.sequence_number, repr(task.data_file.partition)))

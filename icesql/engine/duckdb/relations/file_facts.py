@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import accumulate, groupby
 from typing import TYPE_CHECKING, Final
 
 from icesql.engine.duckdb.arrow_stream import ArrowStream
@@ -11,15 +10,15 @@ from icesql.engine.duckdb.arrow_stream import ArrowStream
 if TYPE_CHECKING:
     import pyarrow as pa
 
-# A CASE over file numbers is cheaper than a join up to about this many branches.
-_MOST_BRANCHES: Final = 50
+# The element of a list costs no more than a join up to about this many files.
+_MOST_LISTED: Final = 500
 
 
 class FileFacts:
     """Facts about ``count`` files, in the order in which a function aliased ``reader`` reads them.
 
-    A fact is a constant if all files agree, else a CASE, else a column of a table that has to be
-    registered as ``name``.
+    A fact is a constant if all files agree, else an element of a list, and for many files a column
+    of a table that has to be registered as ``name``.
     """
 
     def __init__(self, count: int, reader: str, name: str) -> None:
@@ -30,13 +29,9 @@ class FileFacts:
         """SQL for ``values[file_index]``."""
         if len(set(values)) == 1:
             return _sql_integer(values[0])
-        runs = _runs(values)
-        if len(runs) <= _MOST_BRANCHES:
-            branches = " ".join(
-                f"WHEN {self._reader}.file_index < {end} THEN {_sql_integer(value)}"
-                for end, value in runs[:-1]
-            )
-            return f"CASE {branches} ELSE {_sql_integer(runs[-1][1])} END"
+        if len(values) <= _MOST_LISTED:
+            listed = ", ".join(map(_sql_integer, values))
+            return f"([{listed}])[CAST({self._reader}.file_index AS BIGINT) + 1]"
         self._columns.append(values)
         return f'"{self._name}".v{len(self._columns) - 1}'
 
@@ -67,12 +62,6 @@ def of_unknown_size(table: pa.Table) -> ArrowStream:
     would become the probe side, and DuckDB would build the hash table from the files' rows.
     """
     return ArrowStream(table.schema, lambda: iter(table.to_batches()))
-
-
-def _runs(values: Sequence[int | None]) -> list[tuple[int, int | None]]:
-    """(end, value) of each run of equal values."""
-    ends = accumulate(len(list(run)) for _, run in groupby(values))
-    return list(zip(ends, (value for value, _ in groupby(values)), strict=True))
 
 
 def _sql_integer(value: int | None) -> str:

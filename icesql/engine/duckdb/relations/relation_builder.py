@@ -276,11 +276,11 @@ class RelationBuilder:
         )
 
     def _without_deleted(self, context: ScanContext, group: FileGroup, prefix: str) -> Relation:
-        from icesql.engine.duckdb.relations.deletes import by_sequence_number, live_rows
+        from icesql.engine.duckdb.relations.deletes import live_rows
         from icesql.read.ahead import ReadAhead
         from icesql.read.deletes.delete_relations import DeleteRelations
 
-        tasks = by_sequence_number(group.tasks)
+        tasks = group.tasks
         columns = grouping.columns_to_read(context, tasks)
         # By field ids DuckDB would not know how many rows join, and might hash them, not the keys.
         named = self._named(context, tasks, columns)

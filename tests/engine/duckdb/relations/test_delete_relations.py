@@ -246,15 +246,15 @@ def test_relations_of_unknown_size_are_what_the_hash_table_is_made_of(tmp_path):
         con.unregister("unknown")
 
 
-def test_facts_are_constants_cases_or_a_table():
+def test_facts_are_constants_elements_of_a_list_or_a_column():
     facts = FileFacts(3, "f", "facts")
     assert facts.expression([7, 7, 7]) == "7"
     assert facts.expression([1, 1, None]) == (
-        "CASE WHEN f.file_index < 2 THEN 1 ELSE CAST(NULL AS BIGINT) END"
+        "([1, 1, CAST(NULL AS BIGINT)])[CAST(f.file_index AS BIGINT) + 1]"
     )
     assert (facts.join, facts.registered) == ("", {})
-    many = FileFacts(120, "f", "facts")
-    assert many.expression(list(range(120))) == '"facts".v0'
+    many = FileFacts(501, "f", "facts")
+    assert many.expression(list(range(501))) == '"facts".v0'
     assert many.join == ' JOIN "facts" ON f.file_index = "facts".file'
     (batch,) = many.registered["facts"].batches()
-    assert batch.column("v0").to_pylist() == list(range(120))
+    assert batch.column("v0").to_pylist() == list(range(501))
