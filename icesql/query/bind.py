@@ -25,13 +25,10 @@ from icesql.sql.positions import unsupported
 from icesql.sql.time_travel import AsOf, BranchAt, VersionText
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from icesql.catalog.search_path import SearchPath
     from icesql.catalog.table import Table
     from icesql.context import QueryContext
     from icesql.query.bound import KeyEdge
-    from icesql.query.names import SelectScope
     from icesql.query.session_state import SessionState
     from icesql.query.snapshot_selection import SelectedSnapshot
     from icesql.sql.statement import Query, TableReference
@@ -101,9 +98,18 @@ def bind(
         for_explain=statement.for_explain,
     )
     projected = bind_columns(tree, scopes, filtered, edits)
-    edges = _edges(scopes, filtered, query)
+    files: tuple[FileScan, ...] = ()
+    if statement.files:
+        from icesql.query.files import bind_files
+
+        files = bind_files(statement.files, session.access.files, query)
+    edges: tuple[KeyEdge, ...] = ()
     if spark is not None:
-        projected, edges = spark.checked(projected), ()
+        projected = spark.checked(projected)
+    elif len(scans) > 1 and query.settings.prune and query.settings.run_time_filters:
+        from icesql.query.run_time.edges import key_edges
+
+        edges = key_edges(scopes, filtered)
     if statement.about:
         # Counts from metadata cannot be added to a description of the rows.
         projected = tuple(
@@ -119,7 +125,7 @@ def bind(
         notes=tuple(notes),
         pushed=pushed,
         resolved=tuple(resolved),
-        files=_files(statement, session, query),
+        files=files,
         has_lists=has_lists,
         spark=spark,
         user_text=statement.user_text and statement.user_text.with_edits(edits).named(),
@@ -129,28 +135,6 @@ def bind(
         temporary=statement.temporary,
         sources=statement.sources,
     )
-
-
-def _files(statement: Query, session: SessionState, query: QueryContext) -> tuple[FileScan, ...]:
-    if not statement.files:
-        return ()
-    from icesql.query.files import bind_files
-
-    return bind_files(statement.files, session.access.files, query)
-
-
-def _edges(
-    scopes: Sequence[SelectScope],
-    scans: Sequence[TableScan],
-    query: QueryContext,
-) -> tuple[KeyEdge, ...]:
-    """The pairs of scans in which the keys of one can filter the other."""
-    settings = query.settings
-    if len(scans) < 2 or not (settings.prune and settings.run_time_filters):
-        return ()
-    from icesql.query.run_time.edges import key_edges
-
-    return key_edges(scopes, scans)
 
 
 def _check_engine(statement: Query, query: QueryContext) -> None:
