@@ -21,11 +21,6 @@ from icesql.quoting import literal
 _BARE: Final = frozenset(
     {"boolean", "tinyint", "smallint", "integer", "bigint", "ubigint", "hugeint", "decimal"}
 )
-# Types whose text in SQL has nothing to escape.
-_PLAIN: Final = frozenset(
-    {"date", "time", "time_ns", "timestamp", "timestamptz", "timestamp_ns", "timestamptz_ns"}
-    | {"uuid", "interval"}
-)
 _TIMES: Final = frozenset({"timestamp", "timestamptz", "timestamp_ns", "timestamptz_ns"})
 
 
@@ -69,8 +64,6 @@ class _JsonText:
         own = self._dates if kind == "date" else self._times if kind in _TIMES else None
         if own is not None:
             return f"CAST(to_json(strftime({value}, {literal(own)})) AS VARCHAR)"
-        if kind in _PLAIN:
-            return f"'\"' || CAST({value} AS VARCHAR) || '\"'"
         if kind == "variant":
             # The value is JSON already; it has line ends only between its tokens.
             return f"replace(replace(CAST({value} AS VARCHAR), chr(10), ' '), chr(13), ' ')"
