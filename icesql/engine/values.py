@@ -149,9 +149,6 @@ class Timestamp(datetime):
         base = datetime.combine(self.date(), self.timetz())
         return _restore, (base, self.nanosecond)
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return self.__reduce_ex__(2)
-
 
 def _restore(base: datetime, nanosecond: int) -> Timestamp:
     return Timestamp._of(base, nanosecond)

@@ -23,7 +23,7 @@ from icesql.config import Settings
 from icesql.context import QueryContext
 from icesql.engine.duckdb import instance
 from icesql.engine.duckdb.relations import footer
-from icesql.engine.duckdb.store_files import StoreFiles
+from icesql.engine.duckdb.store_files import QueryFiles, StoreFiles
 from icesql.errors import CorruptFileError, QueryCancelledError, StorageError
 from icesql.storage import remote
 from icesql.storage.cache import Blocks
@@ -354,7 +354,7 @@ def test_wrong_bytes_do_not_stay_in_the_memory_of_the_engine(
 
 def test_no_file_of_a_store_is_there_beyond_its_query() -> None:
     files = StoreFiles(lambda _: None)
-    query, other = files.begin(), files.begin()
+    query, other = QueryFiles(files), QueryFiles(files)
     stored = StoredFile(RemoteFiles({}), "s3://lake/a", 10)
     path, second = query.announce(stored), other.announce(stored)
     assert path != second
@@ -369,7 +369,7 @@ def test_a_query_that_is_over_leaves_its_names_to_the_next() -> None:
     files, stored = StoreFiles(lambda _: None), StoredFile(RemoteFiles({}), "s3://lake/a", 10)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(StoredFile, "kept_name", "kept")
-        first, second, third = files.begin(), files.begin(), files.begin()
+        first, second, third = QueryFiles(files), QueryFiles(files), QueryFiles(files)
         path = first.announce(stored)
         first.is_over = True
         assert second.announce(stored) == path

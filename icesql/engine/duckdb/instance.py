@@ -168,12 +168,12 @@ class Instance:
 
     def begin_files(self) -> QueryFiles:
         """An empty set of object-store files for one query."""
-        from icesql.engine.duckdb.store_files import StoreFiles
+        from icesql.engine.duckdb.store_files import QueryFiles, StoreFiles
 
         with self._lock:
             if self._store_files is None:
                 self._store_files = StoreFiles(self._root.register_filesystem)
-            return self._store_files.begin()
+            return QueryFiles(self._store_files)
 
     def begin_kept(self) -> KeptLease:
         """A lease on the tables in memory that one query reads."""

@@ -41,7 +41,6 @@ class KnownScan(Struct, frozen=True):
     """
 
     folders: frozenset[str]
-    groups: tuple[str, ...]
     parts: tuple[Part, ...]
     facts: Mapping[str, FileFacts]
 
@@ -91,8 +90,7 @@ class PreparedRun:
         )
         if not is_plain:
             return
-        groups = tuple(group.name for group in confirmed for _ in group.tasks)
-        known = KnownScan(frozenset(folders), groups, tuple(parts), facts)
+        known = KnownScan(frozenset(folders), tuple(parts), facts)
         self.scans.put((index, _paths(plan)), known, 1)
 
     def note_row_count(self, count: int | None) -> None:

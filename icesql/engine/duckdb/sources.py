@@ -135,7 +135,7 @@ class Sources:
         cursor, kept = self._open.cursor, self._open.begin_kept()
         for plan, scan in zip(self._plans, known, strict=True):
             parts = [kept.relation(cursor, part, tasks, plan.context) for part, tasks in scan.parts]
-            yield union_all(parts), scan.facts, scan.groups
+            yield union_all(parts), scan.facts, (grouping.DUCKDB,) * len(plan.files)
 
     def _keep_footers(self, facts: Mapping[str, FileFacts], *, are_fresh: bool) -> None:
         """Let DuckDB keep the footers of files, if possible; see ``KeptFooters.admit``."""

@@ -104,10 +104,6 @@ class StoreFiles(FileSystem):
         # Names are keyed hashes, so that SQL cannot guess them.
         self._key = os.urandom(16)
 
-    def begin(self) -> QueryFiles:
-        """An empty set of files for a new query."""
-        return QueryFiles(self)
-
     def announce(self, files: QueryFiles, file: StoredFile) -> str:
         """The path of a file while a query has it: the same one for the same bytes.
 

@@ -37,8 +37,6 @@ _TIME_FUNCTIONS: Final = frozenset(
         """,
     )
 )
-# DuckDB has these for TIMESTAMP_NS, and they keep its nanoseconds.
-_KEEP_LOCAL: Final = frozenset({"strftime"})
 _TEXT_FUNCTIONS: Final = frozenset(
     re.findall(
         r"\w+",
@@ -239,7 +237,8 @@ class _Adapter:
         """The conversion of an argument to a type that the function accepts, or None."""
         if kind == t.UUID and name in _TEXT_FUNCTIONS:
             return _cast_to, "VARCHAR"
-        is_kept = kind == t.TIMESTAMP_NS and name in _KEEP_LOCAL
+        # DuckDB has it for TIMESTAMP_NS, and it keeps the nanoseconds.
+        is_kept = kind == t.TIMESTAMP_NS and name == "strftime"
         if kind in NANOS and name in _TIME_FUNCTIONS and not is_kept:
             return _instant, kind
         return None
