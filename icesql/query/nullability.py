@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from sqlglot import exp
 
@@ -29,10 +29,9 @@ def nullable_columns(bound: BoundQuery, count: int) -> list[bool | None]:
     filled = {id(item): may_be_null for item, may_be_null in joins.seen_by_where()}
     found: list[bool | None] = []
     for node in select.expressions:
-        if isinstance(node, exp.Star):
-            found.extend(_all_columns(node, scope, schemas, filled))
-        else:
-            found.append(_column(node.unalias(), scope, schemas, filled))
+        for item, required in _outputs(node, scope, schemas):
+            may_be_null = filled.get(id(item))
+            found.append(None if may_be_null is None else not required or may_be_null)
     # The counts differ if an expression expands to several columns.
     return found if len(found) == count else unknown
 
@@ -48,37 +47,20 @@ def _may_add_null(select: exp.Select) -> bool:
     return others or group.find(exp.Rollup, exp.Cube, exp.GroupingSets) is not None
 
 
-def _all_columns(
-    star: exp.Star, scope: SelectScope, schemas: Sequence[Schema], filled: dict[int, bool]
-) -> list[bool | None]:
-    merges = any(join.args.get("using") or join.method == "NATURAL" for join in scope.joins)
-    if any(star.args.values()) or merges:
-        return []
-    found: list[bool | None] = []
-    for item in scope.items:
-        if item.is_filter_only:
-            continue
-        if item.scan is None:
-            return []
-        found.extend(
-            _field_nullable(item, column.required, filled) for column in schemas[item.scan].fields
-        )
-    return found
+def _outputs(
+    node: exp.Expr, scope: SelectScope, schemas: Sequence[Schema]
+) -> Iterator[tuple[FromItem | None, bool]]:
+    """The item of FROM of each column of an output, and whether the column is required.
 
-
-def _column(
-    node: exp.Expr, scope: SelectScope, schemas: Sequence[Schema], filled: dict[int, bool]
-) -> bool | None:
-    meant = top_level(node, scope)
-    if meant is None:
-        return None
-    item, name = meant
-    if item.scan is None:
-        return None
-    column = find_column(schemas[item.scan], name, node)
-    return None if column is None else _field_nullable(item, column.required, filled)
-
-
-def _field_nullable(item: FromItem, required: bool, filled: dict[int, bool]) -> bool | None:
-    may_be_null = filled.get(id(item))
-    return None if may_be_null is None else not required or may_be_null
+    None for an expression other than a column of a table; nothing for a star with other columns.
+    """
+    if isinstance(node, exp.Star):
+        merges = any(join.args.get("using") or join.method == "NATURAL" for join in scope.joins)
+        for item in scope.items if not merges and not any(node.args.values()) else ():
+            if item.scan is not None and not item.is_filter_only:
+                yield from ((item, column.required) for column in schemas[item.scan].fields)
+        return
+    meant, column = top_level(node.unalias(), scope), None
+    if meant is not None and meant[0].scan is not None:
+        column = find_column(schemas[meant[0].scan], meant[1], node)
+    yield (None, False) if meant is None or column is None else (meant[0], column.required)
