@@ -10,7 +10,7 @@ case-insensitively.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct, field
@@ -198,34 +198,32 @@ class _Binder(Struct):
                     self._column(node, meaning, scope, aliases)
 
     def _joins(self, scope: SelectScope) -> None:
-        for item in scope.items:
-            if item.scan is not None and item.columns is None:
-                self.exposed[item.scan].whole = True
-            join = item.join
-            if join is None:
-                continue
+        for item, exposed in self._of(scope.items):
+            exposed.whole = exposed.whole or item.columns is None
+        for join in (item.join for item in scope.items if item.join is not None):
             if join.method == "NATURAL":
                 self._star(scope, "")
                 self._refuse_clashes(scope, "NATURAL JOIN", join.this)
             for name in join.args.get("using") or ():
-                for each in scope.items:
-                    if each.scan is None:
-                        continue
-                    column = self._find(each, name.name, name)
+                for each, exposed in self._of(scope.items):
+                    column = exposed.find(name.name, name) if each.columns is not None else None
                     if column is not None:
-                        self.exposed[each.scan].needed[column.field_id] = column
-                        if column.field_id in self.exposed[each.scan].clashing:
-                            raise _clash(f"USING ({name.name})", self.exposed[each.scan], name)
+                        exposed.needed[column.field_id] = column
+                        if column.field_id in exposed.clashing:
+                            raise _clash(f"USING ({name.name})", exposed, name)
+
+    def _of(self, items: Iterable[FromItem]) -> Iterator[tuple[FromItem, _Exposed]]:
+        """The items that are scans, each with its columns."""
+        return ((item, self.exposed[item.scan]) for item in items if item.scan is not None)
 
     def _refuse_clashes(self, scope: SelectScope, construct: str, node: exp.Expr) -> None:
-        for item in scope.items:
-            if item.scan is not None and self.exposed[item.scan].clashing:
-                raise _clash(construct, self.exposed[item.scan], node)
+        for _, exposed in self._of(scope.items):
+            if exposed.clashing:
+                raise _clash(construct, exposed, node)
 
     def _star(self, scope: SelectScope, table: str) -> None:
-        for item in scope.items:
-            if item.scan is not None and (not table or item.name == table.lower()):
-                self.exposed[item.scan].whole = True
+        for item, exposed in self._of(scope.items):
+            exposed.whole = exposed.whole or not table or item.name == table.lower()
 
     def _table_star(self, star: exp.Column, scope: SelectScope) -> None:
         """``t.*``, or ``s.*`` and ``t.s.*`` of a struct."""
@@ -243,11 +241,8 @@ class _Binder(Struct):
     def _column(
         self, node: exp.Column, meaning: Meaning, scope: SelectScope, aliases: frozenset[str]
     ) -> None:
-        for item in meaning.items:
-            if item.scan is None:
-                continue
-            exposed = self.exposed[item.scan]
-            column = self._find(item, meaning.path[0], node)
+        for item, exposed in self._of(meaning.items):
+            column = exposed.find(meaning.path[0], node) if item.columns is not None else None
             if column is None:
                 continue
             exposed.needed[column.field_id] = column
@@ -256,11 +251,6 @@ class _Binder(Struct):
         if not meaning.items:
             self._unknown(node, meaning, scope, aliases)
 
-    def _find(self, item: FromItem, name: str, node: exp.Expr) -> NestedField | None:
-        if item.scan is None or item.columns is None:
-            return None
-        return self.exposed[item.scan].find(name, node)
-
     def _unknown(
         self, node: exp.Column, meaning: Meaning, scope: SelectScope, aliases: frozenset[str]
     ) -> None:
@@ -268,9 +258,8 @@ class _Binder(Struct):
         first = meaning.path[0].lower()
         items = [item for each in scope.around() for item in each.items]
         named = [item for item in items if item.name == first]
-        for item in named:
-            if item.scan is not None and len(meaning.path) == 1:
-                self.exposed[item.scan].whole = True
+        for _, exposed in self._of(named):
+            exposed.whole = exposed.whole or len(meaning.path) == 1
         if not meaning.certain or _means_no_column(node):
             return
         if len(meaning.path) > 1:
@@ -289,7 +278,7 @@ class _Binder(Struct):
     def _not_found(
         self, node: exp.Expr, name: str, items: Sequence[FromItem]
     ) -> ColumnNotFoundError:
-        scans = [self.exposed[item.scan].scan for item in items if item.scan is not None]
+        scans = [exposed.scan for _, exposed in self._of(items)]
         names = {column.name: None for scan in scans for column in scan.schema.fields}
         names |= {each: None for item in items for each in sorted(item.columns or ())}
         distinct: dict[str, str] = {}
@@ -314,18 +303,17 @@ class _Binder(Struct):
                     continue
                 table = node.parent.table if isinstance(node.parent, exp.Column) else ""
                 given = list(node.args.get("except_") or ())
-                for item in scope.items:
-                    meant = not item.is_filter_only and (not table or item.name == table.lower())
-                    if meant and item.scan is not None:
-                        self._rewrite_star(node, item, self.exposed[item.scan])
+                for item, exposed in self._of(scope.items):
+                    if not item.is_filter_only and (not table or item.name == table.lower()):
+                        self._rewrite_star(node, item, exposed)
                 self.edits += _star_edits(node, given)
             elif isinstance(node, exp.Columns):
                 self._refuse_clashes(scope, "COLUMNS", node)
 
     def check_numbers(self, scope: SelectScope) -> None:
         """Refuse ``#2``, the number of a column in FROM, beside metadata columns."""
-        for item in scope.items:
-            if item.scan is not None and self.exposed[item.scan].metadata_columns:
+        for item, exposed in self._of(scope.items):
+            if exposed.metadata_columns:
                 raise unsupported(
                     "a column by its number (#1) beside metadata columns",
                     item.node,

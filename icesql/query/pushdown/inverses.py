@@ -87,8 +87,8 @@ def _truncated(to: Translator, operation: Operation, each: Expression, constant:
     if not inner.is_column(*_TIMES) or (inner.is_column(t.DateType) and is_fine):
         return None
     zoned = zoned or inner.is_column(*ZONED)
-    moment = (casts.to_timestamptz if zoned else casts.to_timestamp)(constant, to.query)
-    if moment is None or (constant.kind is Kind.TIMESTAMPTZ and not zoned):
+    moment = _beside(to, constant, zoned)
+    if moment is None:
         return None
     clock = to_local(moment, to.query) if zoned else moment
     # Truncation uses the session's clock, the comparison instants.
@@ -99,6 +99,13 @@ def _truncated(to: Translator, operation: Operation, each: Expression, constant:
         return None
     has, end = None if slack else clock.value == start, time_units.next_bucket(last, unit)
     return _buckets(to, operation, inner, start - slack, end + slack, has)
+
+
+def _beside(to: Translator, constant: Constant, zoned: bool) -> Constant | None:
+    """The constant as the kind of time of a column; None where the zone would decide."""
+    if constant.kind is Kind.TIMESTAMPTZ and not zoned:
+        return None
+    return (casts.to_timestamptz if zoned else casts.to_timestamp)(constant, to.query)
 
 
 def _buckets(
@@ -125,8 +132,8 @@ def _moved(to: Translator, operation: Operation, each: Expression, constant: Con
         return None
     step: Interval = known.value if each.name.startswith(("-", "instant_moved_b")) else -known.value
     zoned = inner.is_column(*ZONED)
-    target = (casts.to_timestamptz if zoned else casts.to_timestamp)(constant, to.query)
-    if target is None or (constant.kind is Kind.TIMESTAMPTZ and not zoned):
+    target = _beside(to, constant, zoned)
+    if target is None:
         return None
     # The last days of a month all move to the last day of a shorter month.
     slack = 4 * DAY if step.months else 0
