@@ -268,22 +268,25 @@ class _Builder(Struct):
         match node:
             case exp.Table():
                 index = scan_index(node)
-                columns: frozenset[str] | None = None
-                query, primitive = None, frozenset[str]()
+                query = _cte(node) if index is None else None
+                fields = () if index is None else self.schemas[index].fields
+                columns = self.outputs.get(id(query))
                 if index is not None:
-                    fields = self.schemas[index].fields
                     columns = frozenset(each.name.lower() for each in fields)
-                    primitive = frozenset(
-                        each.name.lower() for each in fields if _is_primitive(each.type)
-                    )
-                else:
-                    query = _cte(node)
-                    columns = self.outputs.get(id(query)) if query is not None else None
-                if renamed or node.args.get("pivots"):
-                    columns = None
-                plain = plain and not renamed
                 yield FromItem(
-                    name, node, join, index, query, columns, plain, plain_columns=primitive
+                    name,
+                    node,
+                    join,
+                    index,
+                    query,
+                    None if renamed or node.args.get("pivots") else columns,
+                    plain and not renamed,
+                    plain_columns=frozenset(
+                        each.name.lower()
+                        for each in fields
+                        if isinstance(each.type, t.PrimitiveType)
+                        and not isinstance(each.type, t.VariantType | t.UnknownType)
+                    ),
                 )
             case exp.Subquery() if isinstance(node.this, exp.Select | exp.SetOperation):
                 columns = None if changed or renamed else self.outputs.get(id(node.this))
@@ -320,10 +323,6 @@ class _Builder(Struct):
 
 
 _BARE = ("this", "alias")
-
-
-def _is_primitive(kind: t.IcebergType) -> bool:
-    return isinstance(kind, t.PrimitiveType) and not isinstance(kind, t.VariantType | t.UnknownType)
 
 
 def _cte(table: exp.Table) -> exp.Query | None:
