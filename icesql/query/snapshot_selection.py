@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from icesql.catalog.table import Table
     from icesql.context import QueryContext
     from icesql.iceberg.metadata.snapshot import Snapshot, SnapshotRef
+    from icesql.iceberg.metadata.table_metadata import TableMetadata
     from icesql.iceberg.schema import Schema
     from icesql.sql.time_travel import TimeTravel
 
@@ -67,58 +68,7 @@ def select_snapshot(
     Raises SnapshotNotFoundError with the nearest refs and the oldest and newest snapshot, and
     SqlSyntaxError for a time that is not constant.
     """
-    metadata = table.metadata
-    travel = at_instant(travel, query)
-    match travel:
-        case None if query.settings.snapshot_pinned and metadata.snapshots:
-            return _pinned(table, query)
-        case None if _wap_branch(table, query) is not None:
-            return _by_version(table, str(query.settings.wap_branch), query)
-        case None:
-            current = metadata.current_snapshot
-            return SelectedSnapshot(current, metadata.schema, MAIN if current else None, None)
-        case SnapshotId(id=snapshot_id):
-            snapshot = metadata.snapshot(snapshot_id)
-            if snapshot is None:
-                raise _not_found(table, f"snapshot {snapshot_id}", str(snapshot_id), query)
-            return _by_snapshot(table, snapshot, None, query)
-        case VersionText(text=text, may_be_time=may_be_time):
-            return _by_version(table, text, query, may_be_time=may_be_time)
-        case AsOf(epoch_us=epoch_us, text=text):
-            return _by_instant(table, epoch_us, text, query)
-        case Before():
-            return _before(table, travel, query)
-        case Back():
-            return _back(table, travel, query)
-        case BranchAt():
-            return _branch_at(table, travel, query)
-        case _:
-            raise InternalError(f"time travel of an unknown kind: {travel!r}")
-
-
-def _wap_branch(table: Table, query: QueryContext) -> SnapshotRef | None:
-    """The session's branch for writes before an audit, if the table allows it, else None."""
-    name = query.settings.wap_branch
-    takes_part = table.metadata.properties.get("write.wap.enabled", "false").lower() == "true"
-    ref = table.metadata.refs.get(name) if name is not None and takes_part else None
-    return ref if ref is not None and ref.kind == "branch" else None
-
-
-def _pinned(table: Table, query: QueryContext) -> SelectedSnapshot:
-    """The snapshot at the branch, tag or time that is set for the session."""
-    ref, micros = query.settings.snapshot_ref, query.settings.snapshot_micros
-    shown = f"SNAPSHOT TIME {query.settings.snapshot_time}"
-    if ref is not None:
-        if is_back(ref) and micros is None and ref not in table.metadata.refs:
-            found = _earlier(table, table.metadata.current_snapshot, -int(ref), query)
-        elif micros is None:
-            found = _by_version(table, ref, query)
-        else:
-            found = _branch_at(table, BranchAt(ref, AsOf(micros, shown)), query)
-        return replace(found, note=f"{found.note}; snapshot_ref {ref}, until RESET snapshot_ref")
-    assert micros is not None
-    found = _by_instant(table, micros, shown, query)
-    return replace(found, note=f"{found.note}; {shown}, until RESET SNAPSHOT TIME")
+    return _Selection(table, table.metadata, query).select(travel)
 
 
 def by_schema(table: Table, selected: SelectedSnapshot, wanted: str) -> SelectedSnapshot:
@@ -128,60 +78,6 @@ def by_schema(table: Table, selected: SelectedSnapshot, wanted: str) -> Selected
     if wanted == "snapshot" and selected.snapshot is not None:
         return replace(selected, schema=table.metadata.schema_of(selected.snapshot))
     return selected
-
-
-def _before(table: Table, travel: Before, query: QueryContext) -> SelectedSnapshot:
-    at = at_instant(travel.travel, query)
-    if isinstance(at, AsOf):
-        return _by_instant(table, at.epoch_us - 1, f"before {at.text}", query)
-    found = select_snapshot(table, at, query).snapshot
-    return _earlier(table, found, 1, query)
-
-
-def _back(table: Table, travel: Back, query: QueryContext) -> SelectedSnapshot:
-    # Some writers use negative snapshot ids.
-    exact = table.metadata.snapshot(-travel.commits) if travel.ref is None else None
-    if exact is not None:
-        return _by_snapshot(table, exact, None, query)
-    head = None if travel.ref is None else VersionText(travel.ref)
-    return _earlier(table, select_snapshot(table, head, query).snapshot, travel.commits, query)
-
-
-def _earlier(
-    table: Table, snapshot: Snapshot | None, commits: int, query: QueryContext
-) -> SelectedSnapshot:
-    """The ancestor of a snapshot, ``commits`` commits before it."""
-    found, left = snapshot, commits
-    while left and found is not None:
-        parent = found.parent_snapshot_id
-        found = None if parent is None else table.metadata.snapshot(parent)
-        left -= 1
-    if found is None:
-        of = f" before snapshot {snapshot.snapshot_id}" if snapshot is not None else ""
-        raise _not_found(table, f"snapshot {commits} commits{of}", "", query)
-    return _by_snapshot(table, found, None, query)
-
-
-def _branch_at(table: Table, travel: BranchAt, query: QueryContext) -> SelectedSnapshot:
-    """The last commit of a branch at or before a time."""
-    from icesql.scan.incremental import ancestors
-    from icesql.sql.positions import unsupported
-
-    at = travel.time
-    assert isinstance(at, AsOf)
-    if travel.branch == MAIN:
-        return _by_instant(table, at.epoch_us, at.text, query)
-    head = _by_version(table, travel.branch, query).snapshot
-    ref = table.metadata.refs.get(travel.branch)
-    if ref is not None and ref.kind != "branch":
-        hint = f"use VERSION AS OF '{travel.branch}'"
-        raise unsupported(f'the tag "{travel.branch}" at a time', None, hint)
-    for snapshot in reversed(ancestors(table, head)):
-        if snapshot.timestamp_ms * 1000 <= at.epoch_us:
-            return _by_snapshot(table, snapshot, travel.branch, query)
-    shown = instant_text(at.epoch_us // 1000, query)
-    what = f'snapshot of branch "{travel.branch}" as of {at.text} ({shown})'
-    raise _not_found(table, what, "", query)
 
 
 def at_instant(travel: TimeTravel | None, query: QueryContext) -> TimeTravel | None:
@@ -226,96 +122,190 @@ def session_time(timestamp_ms: int, query: QueryContext) -> datetime:
     return at.astimezone(time_zone(query.settings.timezone))
 
 
-def _by_version(
-    table: Table, text: str, query: QueryContext, *, may_be_time: bool = False
-) -> SelectedSnapshot:
-    metadata = table.metadata
-    if text.isascii() and text.removeprefix("-").isdigit() and len(text) <= _LONGEST_ID:
-        snapshot = metadata.snapshot(int(text))
-        if snapshot is not None:
-            return _by_snapshot(table, snapshot, None, query)
-    ref = metadata.refs.get(text)
-    if ref is None:
-        if text == MAIN:
-            # Metadata of version 1 may have no refs; main is then the current snapshot.
-            current = metadata.current_snapshot
-            note = _note(table, current, MAIN, query) if current else None
-            return SelectedSnapshot(current, metadata.schema, MAIN, note)
-        if back := re.fullmatch(r"(.+)~(\d{0,18})", text):
-            named = MAIN if back[1].upper() == "HEAD" else back[1]
-            return _back(table, Back(int(back[2] or 1), named), query)
-        if may_be_time:
-            from icesql.query.constants.time_units import time_of_digits
+class _Selection(Struct):
+    """Selects snapshots of one table."""
 
-            at = time_of_digits(text, query)
-            if at is not None:
-                return _by_instant(table, at, text, query)
-        if text.upper() == "HEAD":
-            return _by_version(table, MAIN, query)
-        what = f'snapshot or ref "{text}"' if text.isdigit() else f'branch or tag "{text}"'
-        raise _not_found(table, what, text, query)
-    snapshot = metadata.snapshot(ref.snapshot_id)
-    if snapshot is None:
-        what = f'snapshot {ref.snapshot_id} of {ref.kind} "{text}"'
-        raise _not_found(table, what, text, query)
-    schema = metadata.schema if ref.kind == "branch" else metadata.schema_of(snapshot)
-    return SelectedSnapshot(snapshot, schema, text, _note(table, snapshot, text, query))
+    table: Table
+    metadata: TableMetadata
+    query: QueryContext
 
+    def select(self, travel: TimeTravel | None) -> SelectedSnapshot:
+        """See ``select_snapshot``."""
+        travel = at_instant(travel, self.query)
+        match travel:
+            case None if self.query.settings.snapshot_pinned and self.metadata.snapshots:
+                return self._pinned()
+            case None if self._wap_branch() is not None:
+                return self._by_version(str(self.query.settings.wap_branch))
+            case None:
+                current = self.metadata.current_snapshot
+                return SelectedSnapshot(
+                    current, self.metadata.schema, MAIN if current else None, None
+                )
+            case SnapshotId(id=snapshot_id):
+                snapshot = self.metadata.snapshot(snapshot_id)
+                if snapshot is None:
+                    raise self._not_found(f"snapshot {snapshot_id}", str(snapshot_id))
+                return self._by_snapshot(snapshot)
+            case VersionText(text=text, may_be_time=may_be_time):
+                return self._by_version(text, may_be_time=may_be_time)
+            case AsOf(epoch_us=epoch_us, text=text):
+                return self._by_instant(epoch_us, text)
+            case Before():
+                return self._before(travel)
+            case Back():
+                return self._back(travel)
+            case BranchAt():
+                return self._branch_at(travel)
+            case _:
+                raise InternalError(f"time travel of an unknown kind: {travel!r}")
 
-def _by_instant(table: Table, epoch_us: int, text: str, query: QueryContext) -> SelectedSnapshot:
-    metadata = table.metadata
-    current = metadata.current_snapshot
-    # Commit times are whole milliseconds, so the instant can be rounded down.
-    timestamp_ms = epoch_us // 1000
-    snapshot = metadata.snapshot_as_of(timestamp_ms)
-    if snapshot is None:
-        what = f"snapshot as of {text} ({instant_text(timestamp_ms, query)})"
-        raise _not_found(table, what, "", query)
-    last_ms = max(
-        (entry.timestamp_ms for entry in metadata.snapshot_log),
-        default=snapshot.timestamp_ms,
-    )
-    ref = MAIN if current is not None and current.snapshot_id == snapshot.snapshot_id else None
-    note, instant = _note(table, snapshot, ref, query), None
-    if timestamp_ms > last_ms and ref == MAIN:
-        instant = instant_text(timestamp_ms, query)
-        note += f" (the current snapshot: {instant} is after the last commit)"
-    return SelectedSnapshot(snapshot, metadata.schema_of(snapshot), ref, note, instant)
+    def _wap_branch(self) -> SnapshotRef | None:
+        """The session's branch for writes before an audit, if the table allows it, else None."""
+        name = self.query.settings.wap_branch
+        takes_part = self.metadata.properties.get("write.wap.enabled", "false").lower() == "true"
+        ref = self.metadata.refs.get(name) if name is not None and takes_part else None
+        return ref if ref is not None and ref.kind == "branch" else None
 
+    def _pinned(self) -> SelectedSnapshot:
+        """The snapshot at the branch, tag or time that is set for the session."""
+        ref, micros = self.query.settings.snapshot_ref, self.query.settings.snapshot_micros
+        shown = f"SNAPSHOT TIME {self.query.settings.snapshot_time}"
+        if ref is not None:
+            if is_back(ref) and micros is None and ref not in self.metadata.refs:
+                found = self._earlier(self.metadata.current_snapshot, -int(ref))
+            elif micros is None:
+                found = self._by_version(ref)
+            else:
+                found = self._branch_at(BranchAt(ref, AsOf(micros, shown)))
+            return replace(
+                found, note=f"{found.note}; snapshot_ref {ref}, until RESET snapshot_ref"
+            )
+        assert micros is not None
+        found = self._by_instant(micros, shown)
+        return replace(found, note=f"{found.note}; {shown}, until RESET SNAPSHOT TIME")
 
-def _by_snapshot(
-    table: Table, snapshot: Snapshot, ref: str | None, query: QueryContext
-) -> SelectedSnapshot:
-    metadata = table.metadata
-    named = ref or _ref_of(table, snapshot)
-    return SelectedSnapshot(
-        snapshot, metadata.schema_of(snapshot), ref, _note(table, snapshot, named, query)
-    )
+    def _before(self, travel: Before) -> SelectedSnapshot:
+        at = at_instant(travel.travel, self.query)
+        if isinstance(at, AsOf):
+            return self._by_instant(at.epoch_us - 1, f"before {at.text}")
+        return self._earlier(self.select(at).snapshot, 1)
 
+    def _back(self, travel: Back) -> SelectedSnapshot:
+        # Some writers use negative snapshot ids.
+        exact = self.metadata.snapshot(-travel.commits) if travel.ref is None else None
+        if exact is not None:
+            return self._by_snapshot(exact)
+        head = None if travel.ref is None else VersionText(travel.ref)
+        return self._earlier(self.select(head).snapshot, travel.commits)
 
-def _ref_of(table: Table, snapshot: Snapshot) -> str | None:
-    refs = table.metadata.refs
-    names = [name for name, ref in refs.items() if ref.snapshot_id == snapshot.snapshot_id]
-    return MAIN if MAIN in names else min(names, default=None)
+    def _earlier(self, snapshot: Snapshot | None, commits: int) -> SelectedSnapshot:
+        """The ancestor of a snapshot, ``commits`` commits before it."""
+        found, left = snapshot, commits
+        while left and found is not None:
+            parent = found.parent_snapshot_id
+            found = None if parent is None else self.metadata.snapshot(parent)
+            left -= 1
+        if found is None:
+            of = f" before snapshot {snapshot.snapshot_id}" if snapshot is not None else ""
+            raise self._not_found(f"snapshot {commits} commits{of}")
+        return self._by_snapshot(found)
 
+    def _branch_at(self, travel: BranchAt) -> SelectedSnapshot:
+        """The last commit of a branch at or before a time."""
+        from icesql.scan.incremental import ancestors
+        from icesql.sql.positions import unsupported
 
-def _note(table: Table, snapshot: Snapshot, ref: str | None, query: QueryContext) -> str:
-    return f"{table.name} → snapshot {_snapshot_text(snapshot, ref, query)}"
+        at = travel.time
+        assert isinstance(at, AsOf)
+        if travel.branch == MAIN:
+            return self._by_instant(at.epoch_us, at.text)
+        head = self._by_version(travel.branch).snapshot
+        ref = self.metadata.refs.get(travel.branch)
+        if ref is not None and ref.kind != "branch":
+            hint = f"use VERSION AS OF '{travel.branch}'"
+            raise unsupported(f'the tag "{travel.branch}" at a time', None, hint)
+        for snapshot in reversed(ancestors(self.table, head)):
+            if snapshot.timestamp_ms * 1000 <= at.epoch_us:
+                return self._by_snapshot(snapshot, travel.branch)
+        shown = instant_text(at.epoch_us // 1000, self.query)
+        what = f'snapshot of branch "{travel.branch}" as of {at.text} ({shown})'
+        raise self._not_found(what)
 
+    def _by_version(self, text: str, *, may_be_time: bool = False) -> SelectedSnapshot:
+        if text.isascii() and text.removeprefix("-").isdigit() and len(text) <= _LONGEST_ID:
+            snapshot = self.metadata.snapshot(int(text))
+            if snapshot is not None:
+                return self._by_snapshot(snapshot)
+        ref = self.metadata.refs.get(text)
+        if ref is None:
+            if text == MAIN:
+                # Metadata of version 1 may have no refs; main is then the current snapshot.
+                current = self.metadata.current_snapshot
+                note = self._note(current, MAIN) if current else None
+                return SelectedSnapshot(current, self.metadata.schema, MAIN, note)
+            if back := re.fullmatch(r"(.+)~(\d{0,18})", text):
+                named = MAIN if back[1].upper() == "HEAD" else back[1]
+                return self._back(Back(int(back[2] or 1), named))
+            if may_be_time:
+                from icesql.query.constants.time_units import time_of_digits
 
-def _not_found(table: Table, what: str, wanted: str, query: QueryContext) -> SnapshotNotFoundError:
-    metadata = table.metadata
-    candidates = [*metadata.refs, *(str(each) for each in metadata.snapshots)]
-    in_order = sorted(metadata.snapshots.values(), key=lambda each: each.timestamp_ms)
-    reach = [
-        f"{each.snapshot_id} at {instant_text(each.timestamp_ms, query)}"
-        for each in (in_order[:1] + in_order[-1:])
-    ]
-    return SnapshotNotFoundError(
-        what,
-        table=table.name,
-        similar=similar_names(wanted, candidates) if wanted else (),
-        oldest=reach[0] if reach else None,
-        newest=reach[-1] if reach else None,
-        hint="" if reach else "the table has no snapshot yet",
-    )
+                at = time_of_digits(text, self.query)
+                if at is not None:
+                    return self._by_instant(at, text)
+            if text.upper() == "HEAD":
+                return self._by_version(MAIN)
+            what = f'snapshot or ref "{text}"' if text.isdigit() else f'branch or tag "{text}"'
+            raise self._not_found(what, text)
+        snapshot = self.metadata.snapshot(ref.snapshot_id)
+        if snapshot is None:
+            what = f'snapshot {ref.snapshot_id} of {ref.kind} "{text}"'
+            raise self._not_found(what, text)
+        schema = self.metadata.schema if ref.kind == "branch" else self.metadata.schema_of(snapshot)
+        return SelectedSnapshot(snapshot, schema, text, self._note(snapshot, text))
+
+    def _by_instant(self, epoch_us: int, text: str) -> SelectedSnapshot:
+        current = self.metadata.current_snapshot
+        # Commit times are whole milliseconds, so the instant can be rounded down.
+        timestamp_ms = epoch_us // 1000
+        snapshot = self.metadata.snapshot_as_of(timestamp_ms)
+        if snapshot is None:
+            what = f"snapshot as of {text} ({instant_text(timestamp_ms, self.query)})"
+            raise self._not_found(what)
+        last_ms = max(
+            (entry.timestamp_ms for entry in self.metadata.snapshot_log),
+            default=snapshot.timestamp_ms,
+        )
+        ref = MAIN if current is not None and current.snapshot_id == snapshot.snapshot_id else None
+        note, instant = self._note(snapshot, ref), None
+        if timestamp_ms > last_ms and ref == MAIN:
+            instant = instant_text(timestamp_ms, self.query)
+            note += f" (the current snapshot: {instant} is after the last commit)"
+        return SelectedSnapshot(snapshot, self.metadata.schema_of(snapshot), ref, note, instant)
+
+    def _by_snapshot(self, snapshot: Snapshot, ref: str | None = None) -> SelectedSnapshot:
+        refs = self.metadata.refs.items()
+        names = [name for name, each in refs if each.snapshot_id == snapshot.snapshot_id]
+        named = ref or (MAIN if MAIN in names else min(names, default=None))
+        return SelectedSnapshot(
+            snapshot, self.metadata.schema_of(snapshot), ref, self._note(snapshot, named)
+        )
+
+    def _note(self, snapshot: Snapshot, ref: str | None) -> str:
+        return f"{self.table.name} → snapshot {_snapshot_text(snapshot, ref, self.query)}"
+
+    def _not_found(self, what: str, wanted: str = "") -> SnapshotNotFoundError:
+        candidates = [*self.metadata.refs, *(str(each) for each in self.metadata.snapshots)]
+        in_order = sorted(self.metadata.snapshots.values(), key=lambda each: each.timestamp_ms)
+        reach = [
+            f"{each.snapshot_id} at {instant_text(each.timestamp_ms, self.query)}"
+            for each in (in_order[:1] + in_order[-1:])
+        ]
+        return SnapshotNotFoundError(
+            what,
+            table=self.table.name,
+            similar=similar_names(wanted, candidates) if wanted else (),
+            oldest=reach[0] if reach else None,
+            newest=reach[-1] if reach else None,
+            hint="" if reach else "the table has no snapshot yet",
+        )
