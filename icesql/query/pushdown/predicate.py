@@ -159,12 +159,12 @@ class Translator(Struct):
         self, operation: Operation, each: Expression, constant: Constant
     ) -> Predicate | None:
         """The predicate for a prefix of a text column compared with a text, else None."""
-        if each.name != "left" or constant.kind not in _TEXTS:
-            return None
-        column, length = each.arguments[0], each.arguments[-1].whole_number or 0
-        if length < 1 or not column.is_column(t.StringType):
-            return None
-        return left_of(operation, term_of(column), length, constant.value)
+        match each.arguments:
+            case (column, size) if each.name == "left" and constant.kind in _TEXTS:
+                length = size.whole_number or 0
+                if length > 0 and column.is_column(t.StringType):
+                    return left_of(operation, term_of(column), length, constant.value)
+        return None
 
     def _comparison(self, name: str, left: Expression, right: Expression) -> Predicate:
         other, constant = self.constant(left), self.constant(right)
