@@ -91,10 +91,6 @@ class TaskStream(ArrowStream):
             scan.stop()
 
     def _batches(self) -> Iterator[pa.RecordBatch]:
-        for batch in self._read_ahead():
-            yield cast_batch(batch, self.schema)
-
-    def _read_ahead(self) -> Iterator[pa.RecordBatch]:
         from icesql.engine.threads.side_threads import SideThreads
         from icesql.read.ahead import ReadAhead
         from icesql.read.task import read_file
@@ -121,7 +117,8 @@ class TaskStream(ArrowStream):
         if self._stopped:
             scan.stop()
         try:
-            yield from scan.results()
+            for batch in scan.results():
+                yield cast_batch(batch, self.schema)
         finally:
             self._scans.discard(scan)
             ahead.close()
