@@ -12,7 +12,7 @@ import pytest
 
 import icesql
 from icesql.engine.duckdb import messages
-from icesql.engine.duckdb.relations import grouping
+from icesql.engine.duckdb.relations import by_name, grouping
 from icesql.query.dialects.spark import casts
 from icesql.sql import lexer
 from icesql.sql.parser import literal_list
@@ -43,6 +43,9 @@ OF_LOCALS: Final[dict[tuple[str, str], tuple[str, ...]]] = (
         ("icesql.engine.duckdb.relations.grouping", "_STORED_AS[type(node)]"): tuple(
             rf"\A(?:{each})\Z"
             for each in grouping._STORED_AS.values()  # by fullmatch
+        ),
+        ("icesql.engine.duckdb.relations.by_name", "_SAME.get(type(kind), '.*')"): tuple(
+            rf"\A(?:{each})\Z" for each in by_name._SAME.values()
         ),
         ("icesql.engine.duckdb.messages", "message"): tuple(
             message for message, *_ in messages._MISTAKES
