@@ -56,7 +56,8 @@ def test_nothing_that_was_kept_is_used(
     assert counts[0] > 0
     assert counts == [counts[0]] * 20
     connection.execute("SET caches = on")
-    assert connection.execute(sql).fetchall() == expected
+    for _ in range(2):  # the second run notes what the text's later runs are to know
+        assert connection.execute(sql).fetchall() == expected
     decoded.clear()
     assert connection.execute(sql).fetchall() == expected
     assert not decoded
