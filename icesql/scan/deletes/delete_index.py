@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from struct import pack
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote
@@ -265,19 +265,14 @@ class _EqualityDeletes(_BySequence):
 
     def newer_than(self, data_file: DataFile, facts: dict[int, ColumnFacts]) -> Deletes:
         first = bisect_right(self.sequence_numbers, data_file.sequence_number)
-        if first == len(self.deletes):
-            return ()
-        kept: list[int] | None = None  # None: all from ``first`` on
-        for column in self._columns:
+        kept: Sequence[int] = range(first, len(self.deletes))
+        for column in self._columns if kept else ():
             of_file = facts.get(column.field_id)
             if of_file is None:
                 of_file = facts[column.field_id] = column.facts_of(data_file)
-            if kept is None and column.all_overlap(of_file, first):
-                continue
-            among = range(first, len(self.deletes)) if kept is None else kept
-            kept = column.overlapping(of_file, among)
+            kept = column.overlapping(of_file, kept)
             if not kept:
                 return ()
-        if kept is None or len(kept) == len(self.deletes) - first:
+        if len(kept) == len(self.deletes) - first:
             return self.suffix(first)
         return tuple([self.deletes[index] for index in kept])

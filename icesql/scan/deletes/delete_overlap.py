@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 from icesql.iceberg import types as t
@@ -60,13 +61,16 @@ class DeleteColumn:
         self._never_null, self._floating = never_null, t.is_floating(column.type)
         self._decode = _decoder(column)
         self._facts = [self.facts_of(delete) for delete in deletes]
-        self._from = _summaries(self._facts)
         self._any_may_be_null = any(facts.may_be_null for facts in self._facts)
         self._all_bounded = all(
             facts.lower is not None and facts.upper is not None for facts in self._facts
         )
         self._lowers = [facts.lower for facts in self._facts]
         self._uppers = [facts.upper for facts in self._facts]
+        # From each delete on; only used where all have bounds.
+        known = self._facts if self._all_bounded else ()
+        self._greatest_lower = [*accumulate((each.lower for each in reversed(known)), max)][::-1]
+        self._least_upper = [*accumulate((each.upper for each in reversed(known)), min)][::-1]
 
     def facts_of(self, file: DataFile) -> ColumnFacts:
         """The facts about this column in the metrics of a data or delete file."""
@@ -89,22 +93,8 @@ class DeleteColumn:
             upper=greatest,
         )
 
-    def all_overlap(self, file: ColumnFacts, first: int) -> bool:
-        """True when this column surely excludes none of the deletes from ``first`` on."""
-        rest = self._from[first]
-        if (file.all_null and rest.any_without_null) or (
-            not file.may_be_null and rest.any_only_null
-        ):
-            return False
-        if file.lower is None or file.upper is None:
-            return True
-        return bool(
-            (rest.greatest_lower is None or rest.greatest_lower <= file.upper)
-            and (rest.least_upper is None or file.lower <= rest.least_upper)
-        )
-
-    def overlapping(self, file: ColumnFacts, among: Sequence[int]) -> list[int]:
-        """The indexes ``among`` the deletes that this column does not exclude for ``file``."""
+    def overlapping(self, file: ColumnFacts, among: Sequence[int]) -> Sequence[int]:
+        """Those of the deletes ``among``, some indexes, that this column does not exclude."""
         lower, upper = file.lower, file.upper
         if (
             self._all_bounded
@@ -114,7 +104,9 @@ class DeleteColumn:
             and not file.may_be_nan
         ):
             # The usual keys: no null on one side, bounds everywhere. Upsert streams bring
-            # hundreds of deletes for each of hundreds of files here.
+            # hundreds of deletes for each of hundreds of files here, nearly all of which overlap.
+            if self._greatest_lower[among[0]] <= upper and lower <= self._least_upper[among[0]]:
+                return among
             lowers, uppers = self._lowers, self._uppers
             return [i for i in among if lowers[i] <= upper and lower <= uppers[i]]
         facts = self._facts
@@ -135,36 +127,6 @@ def excludes(delete: ColumnFacts, file: ColumnFacts) -> bool:
     if delete.lower is None or delete.upper is None or file.lower is None or file.upper is None:
         return False
     return bool(delete.lower > file.upper or file.lower > delete.upper)
-
-
-class _Rest(NamedTuple):
-    """The deletes from one index on, taken together; bounds that are missing do not count."""
-
-    any_without_null: bool = False
-    any_only_null: bool = False
-    greatest_lower: Any = None
-    least_upper: Any = None
-
-
-def _summaries(facts: Sequence[ColumnFacts]) -> list[_Rest]:
-    rest = _Rest()
-    found = []
-    for each in reversed(facts):
-        rest = _Rest(
-            rest.any_without_null or not each.may_be_null,
-            rest.any_only_null or each.all_null,
-            _chosen(max, rest.greatest_lower, each.lower),
-            _chosen(min, rest.least_upper, each.upper),
-        )
-        found.append(rest)
-    found.reverse()
-    return found
-
-
-def _chosen(choose: Callable[[Any, Any], Any], one: Any, other: Any) -> Any:
-    if one is None or other is None:
-        return one if other is None else other
-    return choose(one, other)
 
 
 def _decoder(column: t.NestedField) -> Callable[[bytes], Any]:
