@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from array import array
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias
@@ -42,15 +42,15 @@ _SHORT_BYTES: Final = b"|".join(
     re.escape(bytes([2 * length])) + (b".{%d}" % length if length else b"") for length in _LENGTHS
 )
 # The number of fields that are always looked up: their expressions serve all manifests of a table,
-# while places are noted per manifest (3,000 entries of 20 columns, 4 of them needed: 25 ms, not
+# while maps are decoded per manifest (3,000 entries of 20 columns, 4 of them needed: 25 ms, not
 # 108).
 _LOOKED_UP_FIRST: Final = 16
 # Looking one field up costs about as much as decoding this many items, plus this fraction of all
-# items. Maps of 100 columns that are all needed: 7 ms a manifest with places noted, 60 without.
+# items. Maps of 100 columns and 3,000 entries: all columns take 570 ms with it, 1,160 without.
 _LOOK_UP: Final = 2_000
 _STEP: Final = 0.02
-# Eight bytes each.
-_MOST_INDEXED: Final = 4_000_000
+# Each takes about fifty bytes.
+_MOST_DECODED: Final = 2_000_000
 _ITEM: Final = {"long": _VARINT + _VARINT, "bytes": _VARINT + b"(?:" + _SHORT_BYTES + b")"}
 
 
@@ -121,24 +121,6 @@ def end_of_map(data: bytes, position: int, kind: Kind) -> int:
                 position += value
 
 
-def map_places(data: bytes, position: int, kind: Kind, *, last: bool) -> dict[int, int]:
-    """The offset of the value of each key of a map; of a repeated key the last if ``last``."""
-    places: dict[int, int] = {}
-    count, position = read_block_count(data, position)
-    while count:
-        for _ in range(count):
-            key, position = read_varint(data, position)
-            if last or key not in places:
-                places[key] = position
-            value, position = read_varint(data, position)
-            if kind == "bytes":
-                if value < 0:
-                    raise BadAvro("negative length")
-                position += value
-        count, position = read_block_count(data, position)
-    return places
-
-
 # The array of integers that starts at a position, and where it ends.
 read_long_array: Final = compile_reader(AvroNode("array", items=(AvroNode("long"),)))
 
@@ -156,7 +138,7 @@ class EncodedMaps:
 
     The maps have been stepped over before, so they are known to lie inside the data; those with an
     index in ``irregular`` were not recognised by the expressions. Where a query needs so many
-    fields that looking each up costs more, the places of all fields are noted once.
+    fields that looking each up costs more, all maps are decoded once.
     """
 
     __slots__ = (
@@ -167,7 +149,7 @@ class EncodedMaps:
         "_lookups",
         "_offsets",
         "_path",
-        "_places",
+        "_values",
     )
 
     def __init__(
@@ -181,47 +163,34 @@ class EncodedMaps:
         self._data, self._offsets, self._irregular = data, offsets, irregular
         self._kind, self._path = kind, path
         self._lookups, self._items = 0, -1
-        self._places: Mapping[int, array[int]] | None = None
+        self._values: Mapping[int, list[Any]] | None = None
 
     def values_of(self, field_id: int) -> list[Any]:
         """The value of one field in every entry, None where there is none."""
         self._lookups += 1
-        if self._places is None and self._is_worth_noting():
-            self._places = _decoded("map", self._path, self._noted)
-        if self._places is None:
+        if self._values is None and self._is_worth_decoding():
+            self._values = self._decoded_maps()
+        if self._values is None:
             found: list[Any] = _decoded("map", self._path, self._looked_up, field_id)
             return found
-        places = self._places.get(field_id)
-        if places is None:
-            return [None] * len(self._offsets)
-        read: Callable[[bytes, int], tuple[Any, int]]
-        read = read_varint if self._kind == "long" else read_bytes
-        return [None if place < 0 else read(self._data, place)[0] for place in places]
+        return self._values.get(field_id) or [None] * len(self._offsets)
 
-    def _is_worth_noting(self) -> bool:
+    def _is_worth_decoding(self) -> bool:
         if self._lookups <= _LOOKED_UP_FIRST:
             return False
         if self._items < 0:
             starts = (each for each in self._offsets if each >= 0)
             self._items = sum(abs(read_varint(self._data, each)[0]) for each in starts)
         items = self._items
-        return items <= _MOST_INDEXED and self._lookups * (_LOOK_UP + items * _STEP) > items
+        return items <= _MOST_DECODED and self._lookups * (_LOOK_UP + items * _STEP) > items
 
-    def _noted(self) -> Mapping[int, array[int]]:
-        """Where the value of each field begins in every entry, -1 where it has none."""
-        data, irregular = self._data, self._irregular
-        none = array("q", [-1]) * len(self._offsets)
-        noted: dict[int, array[int]] = {}
+    def _decoded_maps(self) -> Mapping[int, list[Any]]:
+        """The value of each field in every entry, None where it has none."""
+        values: defaultdict[int, list[Any]] = defaultdict(lambda: [None] * len(self._offsets))
         for index, offset in enumerate(self._offsets):
-            if offset < 0:
-                continue
-            places = map_places(data, offset, self._kind, last=index in irregular)
-            for field_id, place in places.items():
-                found = noted.get(field_id)
-                if found is None:
-                    found = noted[field_id] = none[:]
-                found[index] = place
-        return noted
+            for field_id, value in (self._map_at(offset) if offset >= 0 else {}).items():
+                values[field_id][index] = value
+        return values
 
     def _looked_up(self, field_id: int) -> list[Any]:
         data, irregular = self._data, self._irregular
