@@ -27,7 +27,6 @@ from icesql.iceberg.types import IcebergType
 Walk = Callable[[bytes, Sequence[tuple[int, int, int]], ManifestColumns, "_Offsets", str], None]
 
 _RARE_TYPES: Final = {"key_metadata": bytes, "referenced_data_file": str}
-_MAPS: Final = known.COUNT_MAPS | known.BOUND_MAPS
 
 
 class _Offsets:
@@ -143,8 +142,8 @@ class _WalkGenerator(WalkLines):
                     self.column("record_count", each.node, int, "v = -1")
                 case known.FILE_SIZE:
                     self.column("file_size_in_bytes", each.node, int)
-                case int() as field_id if field_id in _MAPS:
-                    self.map_column(_MAPS[field_id], each.node, field_id in known.BOUND_MAPS)
+                case int() as field_id if field_id in known.MAPS:
+                    self.map_column(known.MAPS[field_id], each.node, field_id in known.BOUND_MAPS)
                 case int() as field_id if field_id in known.RARE:
                     self.rare(known.RARE[field_id], each.node)
                 case _:

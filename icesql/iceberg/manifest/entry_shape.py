@@ -42,7 +42,6 @@ _SCALARS: Final = {
     "float": b".{4}",
     "double": b".{8}",
 }
-_ALL_MAPS: Final = known.COUNT_MAPS | known.BOUND_MAPS
 
 
 class EntryShape(Struct, frozen=True):
@@ -132,8 +131,8 @@ class _Learner:
                 if node.kind != "union":
                     raise OddSchema("row ids that are not optional")
                 self.capture("first_row_id", lambda: self.value(node, "first_row_id"))
-            case _ if field_id in _ALL_MAPS:
-                self.optional_map(_ALL_MAPS[field_id], node, field_id in known.BOUND_MAPS)
+            case _ if field_id in known.MAPS:
+                self.optional_map(known.MAPS[field_id], node, field_id in known.BOUND_MAPS)
             case _:
                 self.value(node, f"field {field.name}")
 

@@ -21,7 +21,7 @@ from icesql.iceberg.manifest.compiled_walk import read_manifest
 from icesql.iceberg.manifest.entries import ADDED, DELETED, EXISTING, ManifestEntries
 from icesql.iceberg.manifest.partition_values import PartitionForm
 from icesql.iceberg.manifest.reader import as_written
-from icesql.iceberg.manifest.schema import by_field_id
+from icesql.iceberg.manifest.schema import LISTED, SUMMARY, by_field_id, names_of
 from icesql.iceberg.metadata.json_fields import Malformed
 from icesql.iceberg.metadata.property_numbers import of_file, whole_number
 from icesql.iceberg.metadata.snapshot import Snapshot, has_files
@@ -99,33 +99,13 @@ class ManifestFile(Struct, frozen=True):
 
 
 LIST_NAMES: Final = {
-    "manifest_path": 500,
-    "manifest_length": 501,
-    "partition_spec_id": 502,
-    "content": 517,
-    "sequence_number": 515,
-    "min_sequence_number": 516,
-    "added_snapshot_id": 503,
-    "added_files_count": 504,
+    **names_of(LISTED),
     "added_data_files_count": 504,
-    "existing_files_count": 505,
     "existing_data_files_count": 505,
-    "deleted_files_count": 506,
     "deleted_data_files_count": 506,
-    "added_rows_count": 512,
-    "existing_rows_count": 513,
-    "deleted_rows_count": 514,
-    "partitions": 507,
-    "key_metadata": 519,
-    "first_row_id": 520,
 }
 _KINDS: Final = {"manifest_path": str, "key_metadata": bytes}
-_SUMMARY_NAMES: Final = {
-    "contains_null": 509,
-    "contains_nan": 518,
-    "lower_bound": 510,
-    "upper_bound": 511,
-}
+_SUMMARY_NAMES: Final = names_of(SUMMARY)
 
 
 def snapshot_manifests(

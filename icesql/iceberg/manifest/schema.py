@@ -7,25 +7,88 @@ Source: Iceberg spec, "Manifests".
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from icesql.iceberg.avro.schema import AvroField, AvroNode, OddSchema
 from icesql.iceberg.avro_name import avro_name
+
+# Fields by name: the id, whether versions 1, 2 and 3 require it (r), have it as optional (o) or not
+# at all (-), and the type: "list" has the id of its element, "map" those of its keys and values.
+ENTRY: Final = """
+    status                  0 rrr int
+    snapshot_id             1 roo long
+    sequence_number         3 -oo long
+    file_sequence_number    4 -oo long
+    data_file               2 rrr data_file
+"""
+FILE: Final = """
+    content               134 -rr int
+    file_path             100 rrr string
+    file_format           101 rrr string
+    partition             102 rrr partition
+    record_count          103 rrr long
+    file_size_in_bytes    104 rrr long
+    block_size_in_bytes   105 r-- long
+    column_sizes          108 ooo map 117 118 long
+    value_counts          109 ooo map 119 120 long
+    null_value_counts     110 ooo map 121 122 long
+    nan_value_counts      137 ooo map 138 139 long
+    lower_bounds          125 ooo map 126 127 bytes
+    upper_bounds          128 ooo map 129 130 bytes
+    key_metadata          131 ooo bytes
+    split_offsets         132 ooo list 133 long
+    equality_ids          135 -oo list 136 int
+    sort_order_id         140 ooo int
+    first_row_id          142 --o long
+    referenced_data_file  143 -oo string
+    content_offset        144 --o long
+    content_size_in_bytes 145 --o long
+"""
+# Java's order of v1: the summaries precede the row counts.
+LISTED: Final = """
+    manifest_path         500 rrr string
+    manifest_length       501 rrr long
+    partition_spec_id     502 rrr int
+    content               517 -rr int
+    sequence_number       515 -rr long
+    min_sequence_number   516 -rr long
+    added_snapshot_id     503 rrr long
+    added_files_count     504 orr int
+    existing_files_count  505 orr int
+    deleted_files_count   506 orr int
+    partitions            507 o-- summaries
+    added_rows_count      512 orr long
+    existing_rows_count   513 orr long
+    deleted_rows_count    514 orr long
+    partitions            507 -oo summaries
+    key_metadata          519 ooo bytes
+    first_row_id          520 --o long
+"""
+SUMMARY: Final = """
+    contains_null         509 rrr boolean
+    contains_nan          518 ooo boolean
+    lower_bound           510 ooo bytes
+    upper_bound           511 ooo bytes
+"""
+
+
+def rows_of(table: str) -> Iterable[list[str]]:
+    """The words of each field."""
+    return map(str.split, table.strip().splitlines())
+
+
+def names_of(table: str) -> dict[str, int]:
+    """The ids of the fields by their names."""
+    return {name: int(field_id) for name, field_id, *_ in rows_of(table)}
+
 
 STATUS: Final = 0
 SNAPSHOT_ID: Final = 1
 DATA_FILE: Final = 2
 SEQUENCE_NUMBER: Final = 3
 FILE_SEQUENCE_NUMBER: Final = 4
-ENTRY_NAMES: Final = {
-    "status": STATUS,
-    "snapshot_id": SNAPSHOT_ID,
-    "data_file": DATA_FILE,
-    "sequence_number": SEQUENCE_NUMBER,
-    "data_sequence_number": SEQUENCE_NUMBER,
-    "file_sequence_number": FILE_SEQUENCE_NUMBER,
-}
+ENTRY_NAMES: Final = {**names_of(ENTRY), "data_sequence_number": SEQUENCE_NUMBER}
 
 CONTENT: Final = 134
 FILE_PATH: Final = 100
@@ -44,6 +107,7 @@ COUNT_MAPS: Final = {
     137: "nan_value_counts",
 }
 BOUND_MAPS: Final = {125: "lower_bounds", 128: "upper_bounds"}
+MAPS: Final = COUNT_MAPS | BOUND_MAPS
 # Fields that few entries have → attribute of DataFile.
 RARE: Final = {
     131: "key_metadata",
@@ -57,15 +121,7 @@ RARE: Final = {
 }
 INTEGERS: Final = ("int", "long")
 _KEY_IDS: Final = frozenset((117, 119, 121, 138, 126, 129))
-FILE_NAMES: Final = {
-    "content": CONTENT,
-    "file_path": FILE_PATH,
-    "file_format": FILE_FORMAT,
-    "partition": PARTITION,
-    "record_count": RECORD_COUNT,
-    "file_size_in_bytes": FILE_SIZE,
-    **{name: field_id for field_id, name in (COUNT_MAPS | BOUND_MAPS | RARE).items()},
-}
+FILE_NAMES: Final = names_of(FILE)
 
 
 def by_field_id(record: AvroNode, names: Mapping[str, int]) -> dict[int, AvroField]:

@@ -12,12 +12,10 @@ from typing import Any, Final
 from icesql.iceberg import types as t
 from icesql.iceberg.bounds import decode_bound
 from icesql.iceberg.manifest.data_file import DataFile
+from icesql.iceberg.manifest.schema import MAPS
 from icesql.iceberg.schema import Schema
 
-_METRICS: Final = (
-    "column_sizes", "value_counts", "null_value_counts", "nan_value_counts", "lower_bounds",
-    "upper_bounds",
-)  # fmt: skip
+_METRICS: Final = tuple(MAPS.values())
 
 
 def metrics_type(schema: Schema, ids: Iterator[int]) -> t.StructType:

@@ -13,13 +13,15 @@ from msgspec import Struct
 from msgspec.structs import asdict
 
 from icesql.iceberg import types as t
+from icesql.iceberg.avro_name import avro_name
 from icesql.iceberg.bound_values import encode_bound
 from icesql.iceberg.decimals import unscaled
 from icesql.iceberg.manifest.data_file import DataFile, FileContent
 from icesql.iceberg.manifest.entries import ADDED, DELETED, EXISTING
 from icesql.iceberg.manifest.manifest import FieldSummary, ManifestContent, ManifestFile
 from icesql.iceberg.manifest.partition_values import UNSTORED
-from icesql.iceberg.manifest.writing.avro_schemas import MAPS, decimal_bytes, entry_schema
+from icesql.iceberg.manifest.schema import MAPS
+from icesql.iceberg.manifest.writing.avro_schemas import decimal_bytes, entry_schema
 from icesql.iceberg.manifest.writing.container import avro_bytes
 from icesql.iceberg.metadata.json_writer import schema_json, spec_fields_json
 from icesql.iceberg.partitioning import PartitionSpec
@@ -134,10 +136,8 @@ def write_manifest(
     Its sequence numbers are UNASSIGNED; the lowest is, too, unless a live entry says its own.
     """
     version, spec = form.format_version, form.spec
-    types = form.types
-    fields = entry_schema(version, spec, types)
-    names = [each["name"] for each in _partition_fields(fields)]
-    convert = [_stored(type) for type in types]
+    names = [avro_name(each.name) for each in spec.fields]
+    convert = [_stored(type) for type in form.types]
     header = {
         "schema": _text(schema_json(form.schema)),
         "partition-spec": _text(spec_fields_json(spec.fields)),
@@ -147,14 +147,14 @@ def write_manifest(
     if version > 1:
         header["content"] = form.content.name.lower()
     records = (_record(each, version, names, convert) for each in entries)
-    data = avro_bytes(fields, records, header, form.codec)
-    return data, _described(entries, form, types, path, len(data), snapshot_id)
+    schema = entry_schema(version, spec, form.types)
+    data = avro_bytes(schema, records, header, form.codec)
+    return data, _described(entries, form, path, len(data), snapshot_id)
 
 
 def _described(
     entries: Sequence[ManifestEntry],
     form: ManifestForm,
-    types: Sequence[t.IcebergType],
     path: str,
     length: int,
     snapshot_id: int,
@@ -179,15 +179,8 @@ def _described(
         added_rows_count=rows[ADDED],
         existing_rows_count=rows[EXISTING],
         deleted_rows_count=rows[DELETED],
-        partitions=field_summaries((each.file.partition for each in entries), types),
+        partitions=field_summaries((each.file.partition for each in entries), form.types),
     )
-
-
-def _partition_fields(schema: Any) -> list[Any]:
-    data_file = next(each for each in schema["fields"] if each["name"] == "data_file")
-    partition = next(each for each in data_file["type"]["fields"] if each["name"] == "partition")
-    fields: list[Any] = partition["type"]["fields"]
-    return fields
 
 
 def _text(node: Any) -> str:
@@ -225,7 +218,8 @@ def _record(
         "file_path": file.path,
         "partition": partition,
         "block_size_in_bytes": _BLOCK_SIZE,
-        **{name: _pairs(getattr(file, name)) for name in MAPS},
+        **{name: _pairs(getattr(file, name)) for name in MAPS.values()},
+        # Of a tuple fastavro takes the first item for the name of a type.
         "split_offsets": None if file.split_offsets is None else [*file.split_offsets],
         "equality_ids": None if file.equality_ids is None else [*file.equality_ids],
         "sort_order_id": file.sort_order_id if is_data else None,
