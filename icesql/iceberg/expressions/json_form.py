@@ -29,22 +29,7 @@ from icesql.iceberg.schema import Schema
 from icesql.iceberg.single_value import parse_single_value
 from icesql.iceberg.single_value_json import single_value_json
 
-_SPELLINGS: Final = {
-    Operation.IS_NULL: "is-null",
-    Operation.NOT_NULL: "not-null",
-    Operation.IS_NAN: "is-nan",
-    Operation.NOT_NAN: "not-nan",
-    Operation.LT: "lt",
-    Operation.LT_EQ: "lt-eq",
-    Operation.GT: "gt",
-    Operation.GT_EQ: "gt-eq",
-    Operation.EQ: "eq",
-    Operation.NOT_EQ: "not-eq",
-    Operation.IN: "in",
-    Operation.NOT_IN: "not-in",
-    Operation.STARTS_WITH: "starts-with",
-    Operation.NOT_STARTS_WITH: "not-starts-with",
-}
+_SPELLINGS: Final = {each: each.name.lower().replace("_", "-") for each in Operation}
 _OPERATIONS: Final = {spelling: operation for operation, spelling in _SPELLINGS.items()}
 # Java reads the years from 1 to 9999.
 _FIRST_DAY, _LAST_DAY = days_from_civil(1, 1, 1), days_from_civil(9999, 12, 31)

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from msgspec import Struct
+
 from icesql.errors import ProgrammingError, UnsupportedTableError
 from icesql.iceberg.evolution.schema_rules import check_schema, least_format
 from icesql.iceberg.metadata.changes import updates as u
@@ -99,20 +101,22 @@ class _Builder:
             )
         self._base_updated_ms = as_int(node.get("last-updated-ms", 0), "last-updated-ms")
         self._now_ms = max(now_ms, self._base_updated_ms)
-        self._schemas = listed(node, "schemas")
-        if not self._schemas and node.get("schema") is not None:
-            self._schemas = [{"schema-id": 0, **as_object(node["schema"], "schema")}]
-        self._schema_id = as_int(node.get("current-schema-id", 0), "current-schema-id")
-        self._specs = listed(node, "partition-specs")
-        if not self._specs and node.get("partition-spec") is not None:
-            self._specs = [{"spec-id": 0, "fields": _with_ids(node["partition-spec"])}]
-        self._spec_id = as_int(node.get("default-spec-id", 0), "default-spec-id")
-        self._orders = listed(node, "sort-orders") or [{"order-id": 0, "fields": []}]
-        self._order_id = as_int(node.get("default-sort-order-id", 0), "default-sort-order-id")
+        schemas, specs = listed(node, "schemas"), listed(node, "partition-specs")
+        if not schemas and node.get("schema") is not None:
+            schemas = [{"schema-id": 0, **as_object(node["schema"], "schema")}]
+        if not specs and node.get("partition-spec") is not None:
+            specs = [{"spec-id": 0, "fields": _with_ids(node["partition-spec"])}]
+        orders = listed(node, "sort-orders") or [{"order-id": 0, "fields": []}]
+
+        def current(key: str) -> int:
+            return as_int(node.get(key, 0), key)
+
+        self._schemas = _Definitions("schema", schemas, current("current-schema-id"))
+        self._specs = _Definitions("spec", specs, current("default-spec-id"))
+        self._orders = _Definitions("order", orders, current("default-sort-order-id"))
         self._properties = dict(as_object(node.get("properties") or {}, "properties"))
         self._snapshots = SnapshotChanges(node, self._now_ms)
-        self._added: dict[str, int] = {}
-        self._base = [*self._schemas], [*self._specs]
+        self._base = [*schemas], [*specs]
 
     # ------------------------------------------------------------------ updates
 
@@ -128,15 +132,15 @@ class _Builder:
             case u.AddSchema(schema):
                 self._add_schema(schema)
             case u.SetCurrentSchema(schema_id):
-                self._schema_id = self._one_of("schema", self._schemas, "schema-id", schema_id)
+                self._schemas.choose(schema_id)
             case u.AddPartitionSpec(spec):
                 self._add_spec(spec)
             case u.SetDefaultSpec(spec_id):
-                self._spec_id = self._one_of("spec", self._specs, "spec-id", spec_id)
+                self._specs.choose(spec_id)
             case u.AddSortOrder(order):
                 self._add_order(order)
             case u.SetDefaultSortOrder(order_id):
-                self._order_id = self._one_of("order", self._orders, "order-id", order_id)
+                self._orders.choose(order_id)
             case u.SetLocation(location):
                 self._node["location"] = location.rstrip("/") or location
             case u.SetProperties(properties):
@@ -148,11 +152,9 @@ class _Builder:
                 for name in names:
                     self._properties.pop(name, None)
             case u.RemovePartitionSpecs(spec_ids):
-                self._specs = self._without(self._specs, "spec-id", spec_ids, self._spec_id)
+                self._specs.remove(spec_ids)
             case u.RemoveSchemas(schema_ids):
-                self._schemas = self._without(
-                    self._schemas, "schema-id", schema_ids, self._schema_id
-                )
+                self._schemas.remove(schema_ids)
             case _:
                 self._snapshots.apply(update, self.version)
 
@@ -171,52 +173,34 @@ class _Builder:
 
     def _add_schema(self, schema: Schema) -> None:
         check_schema(schema, self.version)
-        for known in map(parse_schema, self._schemas):
-            if known.fields == schema.fields and set(known.identifier_field_ids) == set(
-                schema.identifier_field_ids
-            ):
-                self._added["schema"] = known.schema_id
+        wanted = schema.fields, set(schema.identifier_field_ids)
+        for known in map(parse_schema, self._schemas.listed):
+            if (known.fields, set(known.identifier_field_ids)) == wanted:
+                self._schemas.added = known.schema_id
                 return
-        self._append("schema", self._schemas, "schema-id", schema_json(schema))
+        self._schemas.append(schema_json(schema))
         highest = max(schema.field_by_id, default=0)
         self._node["last-column-id"] = max(self._node.get("last-column-id", 0), highest)
 
     def _add_spec(self, spec: PartitionSpec) -> None:
         for known in self._parsed_specs():
             if is_compatible(known, spec):
-                self._added["spec"] = known.spec_id
+                self._specs.added = known.spec_id
                 return
-        self._append("spec", self._specs, "spec-id", spec_json(spec))
+        self._specs.append(spec_json(spec))
 
     def _add_order(self, order: SortOrder) -> None:
+        orders = self._orders
         if not order.fields:
-            self._added["order"] = 0
-            if not any(each["order-id"] == 0 for each in self._orders):
-                self._orders.insert(0, {"order-id": 0, "fields": []})
+            orders.added = 0
+            if not any(each["order-id"] == 0 for each in orders.listed):
+                orders.listed.insert(0, {"order-id": 0, "fields": []})
             return
-        for known in parse_sort_orders(self._orders).values():
+        for known in parse_sort_orders(orders.listed).values():
             if known.fields == order.fields:
-                self._added["order"] = known.order_id
+                orders.added = known.order_id
                 return
-        self._append("order", self._orders, "order-id", sort_order_json(order))
-
-    def _append(self, what: str, listed: list[Document], key: str, made: Document) -> None:
-        number = 1 + max((each.get(key, 0) for each in listed), default=-1)
-        self._added[what] = number
-        listed.append({**made, key: number})
-
-    def _one_of(self, what: str, listed: Sequence[Document], key: str, given: int) -> int:
-        wanted = self._added.get(what) if given == u.LAST_ADDED else given
-        if wanted is None or not any(each.get(key, 0) == wanted for each in listed):
-            raise ProgrammingError(f"the table has no {what} {given}")
-        return wanted
-
-    def _without(
-        self, listed: list[Document], key: str, ids: Sequence[int], kept: int
-    ) -> list[Document]:
-        if kept in ids:
-            raise ProgrammingError(f"{key} {kept} is in use and cannot be removed")
-        return [each for each in listed if each.get(key, 0) not in ids]
+        orders.append(sort_order_json(order))
 
     # ------------------------------------------------------------------ result
 
@@ -226,27 +210,24 @@ class _Builder:
         for key in ("table-uuid", "location"):
             if node.get(key) is None:
                 raise ProgrammingError(f"table metadata needs a {key}")
-        schema, spec = self._current_schema(), self._default_spec()
+        schemas, specs, orders = self._schemas, self._specs, self._orders
+        schema, spec = schemas.chosen("current"), parse_spec(specs.chosen("default"))
         self._check_types(schema)
         self._check_names()
-        given = {
-            each["field-id"]
-            for one in map(spec_json, self._parsed_specs())
-            for each in one["fields"]
-        }
+        given = (each.field_id for one in self._parsed_specs() for each in one.fields)
         made: Document = {
             **node,
             "format-version": version,
             "last-sequence-number": self._snapshots.last_sequence_number,
             "last-updated-ms": self._now_ms,
             "last-column-id": as_int(node.get("last-column-id", 0), "last-column-id", 32),
-            "current-schema-id": self._schema_id,
-            "schemas": self._schemas,
-            "default-spec-id": self._spec_id,
-            "partition-specs": self._specs,
+            "current-schema-id": schemas.current,
+            "schemas": schemas.listed,
+            "default-spec-id": specs.current,
+            "partition-specs": specs.listed,
             "last-partition-id": max(node.get("last-partition-id", 0), FIRST_FIELD_ID - 1, *given),
-            "default-sort-order-id": self._order_id,
-            "sort-orders": self._orders,
+            "default-sort-order-id": orders.current,
+            "sort-orders": orders.listed,
             "properties": self._properties,
             **self._snapshots.finished(version),
             "metadata-log": next_metadata_log(
@@ -266,33 +247,60 @@ class _Builder:
             made["next-row-id"] = self._snapshots.next_row_id
         return {key: made[key] for key in (*_ORDER, *made) if key in made}
 
-    def _current_schema(self) -> Document:
-        for each in self._schemas:
-            if each.get("schema-id", 0) == self._schema_id:
-                return each
-        raise ProgrammingError(f"table metadata needs its current schema {self._schema_id}")
-
-    def _default_spec(self) -> PartitionSpec:
-        for each in self._parsed_specs():
-            if each.spec_id == self._spec_id:
-                return each
-        raise ProgrammingError(f"table metadata needs its default spec {self._spec_id}")
-
     def _parsed_specs(self) -> list[PartitionSpec]:
-        return [parse_spec(each) for each in self._specs]
+        return [parse_spec(each) for each in self._specs.listed]
 
     def _check_names(self) -> None:
         """Refuse names that this change alone gives to a partition field and to a column."""
-        if self._is_new or not {"schema", "spec"}.isdisjoint(self._added):
+        if self._is_new or (self._schemas.added, self._specs.added) != (None, None):
             old, specs = self._base
             known = shared_names(map(parse_schema, old), map(parse_spec, specs))
-            check_partition_names(map(parse_schema, self._schemas), self._parsed_specs(), known)
+            schemas = map(parse_schema, self._schemas.listed)
+            check_partition_names(schemas, self._parsed_specs(), known)
 
     def _check_types(self, schema: Document) -> None:
-        if self._is_new or "schema" in self._added:
+        if self._is_new or self._schemas.added is not None:
             needed = least_format(parse_schema(schema))
             if needed > self.version:
                 check_schema(parse_schema(schema), self.version)
+
+
+class _Definitions(Struct):
+    """The schemas, specs or orders of a table; ids of the current and of the last added one."""
+
+    what: str
+    listed: list[Document]
+    current: int
+    added: int | None = None
+
+    def append(self, made: Document) -> None:
+        """Add one under a new id."""
+        self.added = 1 + max(map(self._id, self.listed), default=-1)
+        self.listed.append({**made, f"{self.what}-id": self.added})
+
+    def choose(self, given: int) -> None:
+        """Make one the current one."""
+        wanted = self.added if given == u.LAST_ADDED else given
+        if wanted is None or wanted not in map(self._id, self.listed):
+            raise ProgrammingError(f"the table has no {self.what} {given}")
+        self.current = wanted
+
+    def remove(self, ids: Sequence[int]) -> None:
+        """Remove some, none of which may be the current one."""
+        if self.current in ids:
+            raise ProgrammingError(f"{self.what}-id {self.current} is in use and cannot be removed")
+        self.listed = [each for each in self.listed if self._id(each) not in ids]
+
+    def chosen(self, word: str) -> Document:
+        """The current one."""
+        for each in self.listed:
+            if self._id(each) == self.current:
+                return each
+        raise ProgrammingError(f"table metadata needs its {word} {self.what} {self.current}")
+
+    def _id(self, definition: Document) -> int:
+        found: int = definition.get(f"{self.what}-id", 0)
+        return found
 
 
 def _with_ids(fields: Any) -> list[Document]:

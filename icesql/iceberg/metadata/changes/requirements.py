@@ -15,22 +15,22 @@ from icesql.iceberg.metadata.changes import updates as u
 from icesql.iceberg.metadata.table_metadata import MAIN, TableMetadata
 
 
-class _Requirement(Struct, frozen=True, tag_field="type", tag=u.kebab_case, rename="kebab"):
+class Requirement(Struct, frozen=True, tag_field="type", tag=u.kebab_case, rename="kebab"):
     """Its JSON in a request has the name of the class as type, and the fields."""
 
 
-class AssertCreate(_Requirement, frozen=True):
+class AssertCreate(Requirement, frozen=True):
     """There is no such table."""
 
 
-class AssertTableUuid(_Requirement, frozen=True):
+class AssertTableUuid(Requirement, frozen=True):
     """The table has this uuid: it is not another one of its name."""
 
     uuid: str
 
 
 class AssertRefSnapshotId(
-    _Requirement, frozen=True, rename={"name": "ref", "snapshot_id": "snapshot-id"}
+    Requirement, frozen=True, rename={"name": "ref", "snapshot_id": "snapshot-id"}
 ):
     """A ref points at this snapshot; None: there is no such ref."""
 
@@ -39,51 +39,39 @@ class AssertRefSnapshotId(
 
 
 class AssertLastAssignedFieldId(
-    _Requirement, frozen=True, rename={"field_id": "last-assigned-field-id"}
+    Requirement, frozen=True, rename={"field_id": "last-assigned-field-id"}
 ):
     """No column was added meanwhile."""
 
     field_id: int
 
 
-class AssertCurrentSchemaId(_Requirement, frozen=True, rename={"schema_id": "current-schema-id"}):
+class AssertCurrentSchemaId(Requirement, frozen=True, rename={"schema_id": "current-schema-id"}):
     """The current schema is this one."""
 
     schema_id: int
 
 
 class AssertLastAssignedPartitionId(
-    _Requirement, frozen=True, rename={"field_id": "last-assigned-partition-id"}
+    Requirement, frozen=True, rename={"field_id": "last-assigned-partition-id"}
 ):
     """No partition field was added meanwhile."""
 
     field_id: int
 
 
-class AssertDefaultSpecId(_Requirement, frozen=True, rename={"spec_id": "default-spec-id"}):
+class AssertDefaultSpecId(Requirement, frozen=True, rename={"spec_id": "default-spec-id"}):
     """The default partition spec is this one."""
 
     spec_id: int
 
 
 class AssertDefaultSortOrderId(
-    _Requirement, frozen=True, rename={"order_id": "default-sort-order-id"}
+    Requirement, frozen=True, rename={"order_id": "default-sort-order-id"}
 ):
     """The default sort order is this one."""
 
     order_id: int
-
-
-Requirement = (
-    AssertCreate
-    | AssertTableUuid
-    | AssertRefSnapshotId
-    | AssertLastAssignedFieldId
-    | AssertCurrentSchemaId
-    | AssertLastAssignedPartitionId
-    | AssertDefaultSpecId
-    | AssertDefaultSortOrderId
-)
 
 
 def requirements_for(

@@ -37,160 +37,135 @@ def kebab_case(name: str) -> str:
     return re.sub(r"(?<!^)(?=[A-Z])", "-", name).lower()
 
 
-class _Update(Struct, frozen=True, tag_field="action", tag=kebab_case, rename="kebab"):
+class Update(Struct, frozen=True, tag_field="action", tag=kebab_case, rename="kebab"):
     """Its JSON in a request has the name of the class as action, and the fields."""
 
 
-class AssignUuid(_Update, frozen=True):
+class AssignUuid(Update, frozen=True):
     """Give the table its uuid, once."""
 
     uuid: str
 
 
-class UpgradeFormatVersion(_Update, frozen=True):
+class UpgradeFormatVersion(Update, frozen=True):
     """Raise the format version; nothing else is rewritten."""
 
     format_version: int
 
 
-class AddSchema(_Update, frozen=True):
+class AddSchema(Update, frozen=True):
     """Add a schema; one that is there already, under any id, is used again."""
 
     schema: Schema
 
 
-class SetCurrentSchema(_Update, frozen=True):
+class SetCurrentSchema(Update, frozen=True):
     """Make a schema the current one."""
 
     schema_id: int = LAST_ADDED
 
 
-class AddPartitionSpec(_Update, frozen=True, tag="add-spec"):
+class AddPartitionSpec(Update, frozen=True, tag="add-spec"):
     """Add a partition spec; one that is there already is used again."""
 
     spec: PartitionSpec
 
 
-class SetDefaultSpec(_Update, frozen=True):
+class SetDefaultSpec(Update, frozen=True):
     """Make a partition spec the one that writers use."""
 
     spec_id: int = LAST_ADDED
 
 
-class AddSortOrder(_Update, frozen=True):
+class AddSortOrder(Update, frozen=True):
     """Add a sort order; one that is there already is used again."""
 
     order: SortOrder
 
 
-class SetDefaultSortOrder(_Update, frozen=True, rename={"order_id": "sort-order-id"}):
+class SetDefaultSortOrder(Update, frozen=True, rename={"order_id": "sort-order-id"}):
     """Make a sort order the one that writers use."""
 
     order_id: int = LAST_ADDED
 
 
-class SetLocation(_Update, frozen=True):
+class SetLocation(Update, frozen=True):
     """Where new files of the table go."""
 
     location: str
 
 
-class SetProperties(_Update, frozen=True):
+class SetProperties(Update, frozen=True):
     """Set properties, keeping the others."""
 
     properties: Mapping[str, str]
 
 
-class RemoveProperties(_Update, frozen=True, rename={"names": "removals"}):
+class RemoveProperties(Update, frozen=True, rename={"names": "removals"}):
     """Remove properties; those that are not there do not matter."""
 
     names: tuple[str, ...]
 
 
-class AddSnapshot(_Update, frozen=True):
+class AddSnapshot(Update, frozen=True):
     """Add a snapshot, which no ref points at yet."""
 
     snapshot: Snapshot
 
 
-class SetSnapshotRef(_Update, frozen=True):
+class SetSnapshotRef(Update, frozen=True):
     """Point a branch or tag at a snapshot, making it where it is not there."""
 
     name: str
     ref: SnapshotRef
 
 
-class RemoveSnapshotRef(_Update, frozen=True, rename={"name": "ref-name"}):
+class RemoveSnapshotRef(Update, frozen=True, rename={"name": "ref-name"}):
     """Remove a branch or tag."""
 
     name: str
 
 
-class RemoveSnapshots(_Update, frozen=True):
+class RemoveSnapshots(Update, frozen=True):
     """Remove snapshots, with the refs that point at them and their statistics."""
 
     snapshot_ids: tuple[int, ...]
 
 
-class SetStatistics(_Update, frozen=True):
+class SetStatistics(Update, frozen=True):
     """Set the statistics file of a snapshot; ``file`` is its JSON in table metadata."""
 
     file: Mapping[str, Any]
 
 
-class RemoveStatistics(_Update, frozen=True):
+class RemoveStatistics(Update, frozen=True):
     """Remove the statistics file of a snapshot."""
 
     snapshot_id: int
 
 
-class SetPartitionStatistics(_Update, frozen=True):
+class SetPartitionStatistics(Update, frozen=True):
     """Set the partition statistics file of a snapshot; ``file`` is its JSON in table metadata."""
 
     file: Mapping[str, Any]
 
 
-class RemovePartitionStatistics(_Update, frozen=True):
+class RemovePartitionStatistics(Update, frozen=True):
     """Remove the partition statistics file of a snapshot."""
 
     snapshot_id: int
 
 
-class RemovePartitionSpecs(_Update, frozen=True):
+class RemovePartitionSpecs(Update, frozen=True):
     """Remove partition specs that no file uses; never the default one."""
 
     spec_ids: tuple[int, ...]
 
 
-class RemoveSchemas(_Update, frozen=True):
+class RemoveSchemas(Update, frozen=True):
     """Remove schemas that no snapshot uses; never the current one."""
 
     schema_ids: tuple[int, ...]
-
-
-Update = (
-    AssignUuid
-    | UpgradeFormatVersion
-    | AddSchema
-    | SetCurrentSchema
-    | AddPartitionSpec
-    | SetDefaultSpec
-    | AddSortOrder
-    | SetDefaultSortOrder
-    | SetLocation
-    | SetProperties
-    | RemoveProperties
-    | AddSnapshot
-    | SetSnapshotRef
-    | RemoveSnapshotRef
-    | RemoveSnapshots
-    | SetStatistics
-    | RemoveStatistics
-    | SetPartitionStatistics
-    | RemovePartitionStatistics
-    | RemovePartitionSpecs
-    | RemoveSchemas
-)
 
 
 def update_json(update: Update) -> dict[str, Any]:
