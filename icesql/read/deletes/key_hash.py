@@ -7,11 +7,13 @@ bytes are their own words; longer values are hashed and must be compared again a
 from __future__ import annotations
 
 import hashlib
+import math
 from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 from msgspec import Struct
 
 from icesql.read.columns.arrow_schema import stored
@@ -42,38 +44,18 @@ def word_count(type: pa.DataType) -> int:
     """Words per value of a type."""
     if isinstance(type, pa.BaseExtensionType):
         return word_count(type.storage_type)
-    if pa.types.is_decimal(type):
-        return 2
-    if pa.types.is_fixed_size_binary(type):
-        return max(1, min(2, (type.byte_width + 7) // 8)) if type.byte_width <= 16 else 1
-    return 1
+    return max(1, -(-type.bit_width // 64)) if is_exact(type) else 1
 
 
 def key_words(array: pa.Array, seed: int) -> KeyWords:
     """The words of a key column in a table type; ``seed`` varies the hash of long values."""
     array = stored(array)
     nulls = np.asarray(array.is_null().to_numpy(zero_copy_only=False)) if array.null_count else None
-    type = array.type
     words: tuple[Words, ...]
-    if pa.types.is_null(type):
-        words = (np.zeros(len(array), np.uint64),)
-    elif pa.types.is_boolean(type):
-        words = (array.cast(pa.uint8()).fill_null(0).to_numpy().astype(np.uint64),)
-    elif pa.types.is_floating(type):
-        words = (_float_bits(array),)
-    elif pa.types.is_decimal(type):
-        pairs = _fixed_bytes(array, 16).view(np.uint64).reshape(-1, 2)
-        words = (pairs[:, 0], pairs[:, 1])
-    elif pa.types.is_fixed_size_binary(type) and type.byte_width <= 16:
-        words = _fixed_words(array, type.byte_width)
-    elif pa.types.is_fixed_size_binary(type):
-        words = (_hash_bytes(array.cast(pa.binary()), seed),)
-    elif pa.types.is_string(type) or pa.types.is_binary(type):
-        words = (_hash_bytes(array.view(pa.binary()), seed),)
+    if is_exact(array.type):
+        words = _own_words(array)
     else:
-        width = pa.int32() if type.bit_width == 32 else pa.int64()
-        numbers = array.view(width).fill_null(0).to_numpy()
-        words = (numbers.astype(np.int64).view(np.uint64),)
+        words = (_hash_bytes(array.cast(pa.binary()), seed),)
     if nulls is not None:
         words = tuple(np.where(nulls, np.uint64(0), word) for word in words)
     return KeyWords(words, nulls)
@@ -101,29 +83,20 @@ def mix(words: Words) -> Words:
     return mixed
 
 
-def _float_bits(array: pa.Array) -> Words:
-    values = array.fill_null(0).to_numpy()
-    # Every NaN is one key, whatever its bits.
-    values = np.where(np.isnan(values), np.array(np.nan, values.dtype), values)
-    bits = values.view(np.uint32 if values.dtype == np.float32 else np.uint64)
-    return np.asarray(bits.astype(np.uint64))
-
-
-def _fixed_bytes(array: pa.Array, width: int) -> npt.NDArray[np.uint8]:
-    """The values of a fixed-width array as rows of bytes."""
-    data = array.buffers()[1]
-    if data is None or not len(array):
-        return np.zeros((len(array), width), np.uint8)
-    begin = array.offset * width
-    flat = np.frombuffer(data, np.uint8)[begin : begin + len(array) * width]
-    return flat.reshape(-1, width)
-
-
-def _fixed_words(array: pa.Array, width: int) -> tuple[Words, ...]:
-    count = word_count(array.type)
+def _own_words(array: pa.Array) -> tuple[Words, ...]:
+    """The bytes of values of fixed width, with zeros behind them."""
+    if pa.types.is_boolean(array.type):
+        array = array.cast(pa.uint8())
+    if pa.types.is_floating(array.type):
+        # Every NaN is one key, whatever its bits.
+        array = pc.if_else(pc.is_nan(array), pa.scalar(math.nan, array.type), array)
+    width, count = array.type.bit_width // 8, word_count(array.type)
     padded = np.zeros((len(array), count * 8), np.uint8)
-    if width:
-        padded[:, :width] = _fixed_bytes(array, width)
+    data = array.buffers()[1]
+    if data is not None and width and len(array):
+        kind = f"V{width}"
+        values = np.frombuffer(data, kind, len(array), array.offset * width)
+        padded[:, :width].view(kind)[:, 0] = values
     words = padded.view(np.uint64)
     return tuple(np.ascontiguousarray(words[:, index]) for index in range(count))
 
