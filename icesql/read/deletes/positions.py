@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Iterator
+from functools import cache
 from typing import Any, Final
 
 import numpy as np
@@ -24,6 +25,7 @@ from icesql.iceberg.schema import Schema
 from icesql.read.columns.numbers import to_numbers
 from icesql.read.columns.projection import column_batches, column_reader
 from icesql.read.formats.open import open_reader
+from icesql.scan.deletes.delete_index import ByPath
 from icesql.scan.deletes.vectors import Positions, read_vector
 from icesql.scan.tasks.task import FileScanTask, ScanContext, distinct_deletes
 from icesql.storage.cache import kept
@@ -115,12 +117,14 @@ class PositionDeletes:
             return loaded
 
     def _matched(self, delete: DataFile, data_paths: set[str]) -> Iterator[tuple[str, Positions]]:
-        matcher = _PathMatcher(data_paths, self._context)
+        known = ByPath[str](cache(self._context.storage.same_file_key))
+        for each in data_paths:
+            known.add(each, each)
         location = self._context.storage.location(delete.path)
         for path, rows in self._pieces(delete):
-            data_path = matcher.match(path)
-            if data_path is not None:
-                yield data_path, rows
+            found = [path] if path in data_paths else known.find(path)
+            if found:
+                yield found[-1], rows
             elif delete.referenced_data_file is not None or "\0" in path:
                 raise CorruptFileError(
                     location, f"a position delete of {path!r}, which it should not name"
@@ -188,26 +192,6 @@ def _merged(parts: list[Positions]) -> Positions:
     if len(rows) > 1 and not (rows[1:] > rows[:-1]).all():
         rows = np.unique(rows)
     return rows
-
-
-class _PathMatcher:
-    """Finds the data file of a scan that a path inside a delete file names."""
-
-    def __init__(self, data_paths: set[str], context: ScanContext) -> None:
-        self._data_paths, self._context = data_paths, context
-        self._by_key: dict[str, str] | None = None
-        self._seen: dict[str, str | None] = {}
-
-    def match(self, path: str) -> str | None:
-        """The data file's own path, None when the scan has no such file."""
-        if path in self._data_paths:
-            return path
-        if path not in self._seen:
-            key_of = self._context.storage.same_file_key
-            if self._by_key is None:
-                self._by_key = {key_of(data_path): data_path for data_path in self._data_paths}
-            self._seen[path] = self._by_key.get(key_of(path))
-        return self._seen[path]
 
 
 def _position_files(task: FileScanTask) -> list[DataFile]:

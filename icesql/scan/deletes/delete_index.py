@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from struct import pack
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 from urllib.parse import unquote
 
 from msgspec.structs import replace
@@ -22,6 +22,7 @@ from icesql.scan.tasks.task import without_metrics
 if TYPE_CHECKING:
     from icesql.catalog.table import Table
 
+T = TypeVar("T")
 Deletes = tuple[DataFile, ...]
 # Bounds of text are cut to 16 characters by default; a writer that forgets to raise the cut upper
 # bound gives two equal prefixes, which are not a path.
@@ -53,8 +54,8 @@ class DeleteIndex:
         *,
         compare_bounds: bool = True,
     ) -> None:
-        vectors = _ByPath(same_file_key)
-        by_path = _ByPath(same_file_key)
+        vectors = ByPath[DataFile](same_file_key)
+        by_path = ByPath[DataFile](same_file_key)
         positions: dict[_Scope, list[DataFile]] = {}
         equality: dict[_Scope | None, dict[tuple[int, ...], list[DataFile]]] = {}
         for delete in deletes:
@@ -194,22 +195,23 @@ def _check_partition(delete: DataFile, data_file: DataFile) -> None:
         )
 
 
-class _ByPath:
-    """Deletes by the data file they name, in whatever spelling they name it."""
+class ByPath(Generic[T]):
+    """What is known of files by their paths, in whatever spelling these are."""
 
     def __init__(self, same_file_key: Callable[[str], str]) -> None:
         self._key = same_file_key
-        self._by_name: dict[str, dict[str, list[DataFile]]] = {}  # last part → path → deletes
-        self._by_key: dict[str, dict[str, list[DataFile]]] = {}  # last part → key → deletes
+        self._by_name: dict[str, dict[str, list[T]]] = {}  # last part → path
+        self._by_key: dict[str, dict[str, list[T]]] = {}  # last part → key
 
     def __bool__(self) -> bool:
         return bool(self._by_name)
 
-    def add(self, path: str, delete: DataFile) -> None:
-        self._by_name.setdefault(last_part(path), {}).setdefault(path, []).append(delete)
+    def add(self, path: str, value: T) -> None:
+        """Add something to a path."""
+        self._by_name.setdefault(last_part(path), {}).setdefault(path, []).append(value)
 
-    def find(self, path: str) -> list[DataFile]:
-        """The deletes that name ``path``, oldest manifest first.
+    def find(self, path: str) -> list[T]:
+        """What was added to any spelling of ``path``, in that order.
 
         All spellings of a path share its last part, so the key, which may query the file system, is
         computed only where another spelling with that last part exists.
@@ -223,8 +225,8 @@ class _ByPath:
         keys = self._by_key.get(name)
         if keys is None:
             keys = self._by_key[name] = {}
-            for spelling, deletes in spellings.items():
-                keys.setdefault(self._key(spelling), []).extend(deletes)
+            for spelling, values in spellings.items():
+                keys.setdefault(self._key(spelling), []).extend(values)
         return keys.get(self._key(path), [])
 
 
