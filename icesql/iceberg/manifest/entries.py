@@ -6,7 +6,7 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from msgspec import Struct, field
 
@@ -311,18 +311,6 @@ _LOOKED_UP: Final = ("_columns", "live", "unknown_counts")
 FilterColumns: TypeAlias = "ManifestEntries | NarrowEntries"
 
 
-class IntKeyedColumn(Protocol):
-    """A column of maps from field id to a count or a bound; None for an entry without the map."""
-
-    def values_of(self, field_id: int) -> list[Any]:
-        """The value of one field in every entry, None where there is none."""
-        ...
-
-    def __getitem__(self, index: int) -> Mapping[int, Any] | None:
-        """The whole map of one entry."""
-        ...
-
-
 class PlainMaps(Struct, frozen=True):
     """A column of maps held as they are."""
 
@@ -334,6 +322,10 @@ class PlainMaps(Struct, frozen=True):
 
     def __getitem__(self, index: int) -> Mapping[int, Any] | None:
         return self.maps[index]
+
+
+# A column of maps from field id to a count or a bound; None for an entry without the map.
+IntKeyedColumn: TypeAlias = EncodedMaps | PlainMaps
 
 
 class ManifestEntries(Struct, frozen=True, dict=True):

@@ -304,16 +304,12 @@ class _Learner:
             raise OddSchema("a map of many items")
         if count == 0:
             return
-        begin = self.position
         keys: set[int] = set()
-        outer, self.parts = self.parts, []
         if count <= _UNROLLED:
             for _ in range(count):
                 self.item(name, is_bytes, wanted, keys)
         else:
             self.long_map(name, is_bytes, wanted, keys, count)
-        written, self.parts = self.parts, outer
-        self.parts.append(self.shorter(written, begin, count, is_bytes))
         if len(keys) < count:
             raise OddSchema("a map with a key twice")
         if self.varint():
@@ -367,13 +363,6 @@ class _Learner:
             if key in wanted:
                 self.position = start
                 self.item(name, is_bytes, wanted, keys)
-
-    def shorter(self, written: list[bytes], begin: int, count: int, is_bytes: bool) -> bytes:
-        """The same items, runs of numbers below 64 by one step."""
-        whole = b"".join(written)
-        if is_bytes or b"(" in written or max(self.data[begin : self.position]) > 127:
-            return whole
-        return rb"(?:[\x00-\x7f]{%d}|%s)" % (2 * count, whole)
 
 
 def _lit(data: bytes) -> bytes:
