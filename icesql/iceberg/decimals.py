@@ -17,19 +17,13 @@ def unscaled(value: Decimal, scale: int) -> int:
 
     Raises ValueError when ``value`` has more digits after the point than ``scale``.
     """
-    sign, digits, exponent = value.as_tuple()
-    if not isinstance(exponent, int):
+    if not value.is_finite():
         raise ValueError(f"{value} is not a finite decimal")
-    number = int("".join(map(str, digits)) or "0")
-    rest: int
-    shift = exponent + scale
-    if shift >= 0:
-        number *= int(10**shift)
-    else:
-        number, rest = divmod(number, 10**-shift)
-        if rest:
-            raise ValueError(f"{value} does not fit scale {scale}")
-    return -number if sign else number
+    numerator, denominator = value.as_integer_ratio()
+    number, rest = divmod(numerator * int(10**scale), denominator)
+    if rest:
+        raise ValueError(f"{value} does not fit scale {scale}")
+    return number
 
 
 def scaled(number: int, scale: int) -> Decimal:

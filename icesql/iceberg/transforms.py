@@ -10,6 +10,7 @@ import base64
 import re
 from functools import lru_cache
 from typing import Any, ClassVar, Final
+from uuid import UUID
 
 from msgspec import Struct
 
@@ -55,6 +56,7 @@ def minimal_twos_complement(number: int) -> bytes:
 
 
 _UNORDERED: Final = (t.VariantType, t.GeometryType, t.GeographyType, t.UnknownType)
+_UNHASHED: Final = (*_UNORDERED, t.BooleanType, t.FloatType, t.DoubleType)
 
 
 # ------------------------------------------------------------------ transforms
@@ -164,19 +166,7 @@ class Bucket(Transform, frozen=True):
 
     def accepts(self, source_type: t.IcebergType) -> bool:
         """Every primitive that hashes: not boolean, float or double."""
-        return isinstance(
-            source_type,
-            t.IntegerType
-            | t.LongType
-            | t.DecimalType
-            | t.DateType
-            | t.TimeType
-            | t.AnyTimestamp
-            | t.StringType
-            | t.UUIDType
-            | t.FixedType
-            | t.BinaryType,
-        )
+        return isinstance(source_type, t.PrimitiveType) and not isinstance(source_type, _UNHASHED)
 
     def result_type(self, source_type: t.IcebergType) -> t.IcebergType:
         """Int."""
@@ -298,8 +288,7 @@ def human_value(value: Any, value_type: t.IcebergType) -> str:
 
 def uuid_text(value: bytes) -> str:
     """16 bytes as the usual lower-case text with dashes."""
-    digits = value.hex()
-    return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
+    return str(UUID(bytes=value))
 
 
 # ------------------------------------------------------------------ parsing

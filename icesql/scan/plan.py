@@ -53,26 +53,22 @@ def check_limits(
             _check_partition_filter(plan, settings)
     if first:
         scanned = [plans[each] for each in sorted(set(first)) if plans[each].metadata is None]
-    if settings.max_scan_files is not None:
-        files = sum(len(each.files) + each.report.distinct_delete_files for each in scanned)
-        if files > settings.max_scan_files:
-            raise ScanLimitError(
-                f"the query would read {files:,} files, which is more than max_scan_files = "
-                f"{settings.max_scan_files:,}: {_advice('max_scan_files')}"
-            )
-    if settings.max_scan_bytes is not None:
-        size = sum(
-            each.projected_bytes + each.report.total_delete_file_size_in_bytes for each in scanned
-        )
-        if size > settings.max_scan_bytes:
-            raise ScanLimitError(
-                f"the query would read {size:,} bytes, which is more than max_scan_bytes = "
-                f"{settings.max_scan_bytes:,}: {_advice('max_scan_bytes')}"
-            )
 
+    def files(plan: ScanPlan) -> int:
+        return len(plan.files) + plan.report.distinct_delete_files
 
-def _advice(setting: str) -> str:
-    return f"filter further, select fewer columns, or raise {setting} (EXPLAIN shows what is read)"
+    def size(plan: ScanPlan) -> int:
+        return plan.projected_bytes + plan.report.total_delete_file_size_in_bytes
+
+    for what, number_of in (("files", files), ("bytes", size)):
+        setting = f"max_scan_{what}"
+        limit = getattr(settings, setting)
+        if limit is not None and (found := sum(map(number_of, scanned))) > limit:
+            raise ScanLimitError(
+                f"the query would read {found:,} {what}, which is more than {setting} = {limit:,}: "
+                f"filter further, select fewer columns, or raise {setting} (EXPLAIN shows what is "
+                "read)"
+            )
 
 
 def _check_partition_filter(plan: ScanPlan, settings: Settings) -> None:

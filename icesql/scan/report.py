@@ -32,7 +32,7 @@ class ScanCounts(Struct):
 _BYTES: Final = frozenset({"total_file_size_in_bytes", "total_delete_file_size_in_bytes"})
 
 
-class ScanReport(Struct, frozen=True):
+class ScanReport(ScanCounts, frozen=True, kw_only=True):  # type: ignore[misc]
     """One scan, planned.
 
     A delete file that applies to several data files counts once for each in
@@ -54,22 +54,6 @@ class ScanReport(Struct, frozen=True):
     projected_bytes: int
     distinct_data_files: int
     distinct_delete_files: int
-    result_data_files: int
-    result_delete_files: int
-    scanned_data_manifests: int
-    scanned_delete_manifests: int
-    total_data_manifests: int
-    total_delete_manifests: int
-    total_file_size_in_bytes: int
-    total_delete_file_size_in_bytes: int
-    skipped_data_manifests: int
-    skipped_delete_manifests: int
-    skipped_data_files: int
-    skipped_delete_files: int
-    indexed_delete_files: int
-    equality_delete_files: int
-    positional_delete_files: int
-    dvs: int
     limit_reached: bool = False
 
     def to_dict(self) -> dict[str, Any]:

@@ -5,7 +5,9 @@ Other engines do not check any of this, and neither does icesql without this set
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
+from typing import Final
 
 from icesql.context import QueryContext
 from icesql.errors import CorruptFileError, UnsupportedTableError
@@ -35,7 +37,7 @@ def verify_snapshot(scan: TableScan, query: QueryContext) -> int:
     reader = ManifestReader(scan.table, query)
     manifests = reader.manifests_of(snapshot)
 
-    totals = _Totals()
+    totals = Counter[str]()
     for manifest, entries in reader.entries_of(manifests):
         path = storage.location(manifest.manifest_path)
         length = storage.size(manifest.manifest_path)
@@ -45,9 +47,9 @@ def verify_snapshot(scan: TableScan, query: QueryContext) -> int:
             )
         for problem in (*_miscounts(manifest, entries), *_numbers(manifest, entries, snapshot)):
             raise CorruptFileError(path, problem)
-        totals.add(manifest, entries)
+        _count(totals, manifest, entries)
     place = snapshot.manifest_list or scan.table.metadata_location
-    totals.compare(snapshot, place)
+    _compare(totals, snapshot, place)
     return len(manifests)
 
 
@@ -81,39 +83,35 @@ def _numbers(manifest: ManifestFile, entries: ManifestEntries, snapshot: Snapsho
         yield f"files that snapshot {manifest.added_snapshot_id}, its writer, did not add"
 
 
-class _Totals:
-    """Live files and rows of a snapshot."""
+_TOTALS: Final = (
+    "total-data-files",
+    "total-records",
+    "total-delete-files",
+    "total-position-deletes",
+    "total-equality-deletes",
+)
 
-    def __init__(self) -> None:
-        self._counts = {
-            "total-data-files": 0,
-            "total-records": 0,
-            "total-delete-files": 0,
-            "total-position-deletes": 0,
-            "total-equality-deletes": 0,
-        }
 
-    def add(self, manifest: ManifestFile, entries: ManifestEntries) -> None:
-        counts = self._counts
-        for index, live in enumerate(entries.live):
-            if not live:
-                continue
-            rows = entries.record_count[index]
-            if manifest.content is ManifestContent.DELETES:
-                counts["total-delete-files"] += 1
-                by_position = entries.content[index] == FileContent.POSITION_DELETES
-                counts[f"total-{'position' if by_position else 'equality'}-deletes"] += rows
-                continue
-            counts["total-data-files"] += 1
-            counts["total-records"] += rows
+def _count(totals: Counter[str], manifest: ManifestFile, entries: ManifestEntries) -> None:
+    """Add the live files and rows of a manifest to those of its snapshot."""
+    for index, live in enumerate(entries.live):
+        if not live:
+            continue
+        kind, what = "data", "records"
+        if manifest.content is ManifestContent.DELETES:
+            by_position = entries.content[index] == FileContent.POSITION_DELETES
+            kind, what = "delete", f"{'position' if by_position else 'equality'}-deletes"
+        totals[f"total-{kind}-files"] += 1
+        totals[f"total-{what}"] += entries.record_count[index]
 
-    def compare(self, snapshot: Snapshot, place: str) -> None:
-        """Raises CorruptFileError where the summary has another total."""
-        for name, found in self._counts.items():
-            recorded = snapshot.summary.get(name, "")
-            if (recorded_number := whole_number(recorded)) is not None and recorded_number != found:
-                raise CorruptFileError(
-                    place,
-                    f"{name} is {found}, the summary of snapshot {snapshot.snapshot_id} "
-                    f"says {recorded}",
-                )
+
+def _compare(totals: Counter[str], snapshot: Snapshot, place: str) -> None:
+    """Raises CorruptFileError where the summary has another total."""
+    for name in _TOTALS:
+        recorded = snapshot.summary.get(name, "")
+        if whole_number(recorded) not in (None, totals[name]):
+            raise CorruptFileError(
+                place,
+                f"{name} is {totals[name]}, the summary of snapshot {snapshot.snapshot_id} "
+                f"says {recorded}",
+            )

@@ -17,7 +17,7 @@ from icesql.iceberg.decimals import scaled, unscaled
 from icesql.iceberg.expressions.predicate import Leaf, Operation, Term
 from icesql.iceberg.manifest.partition_values import UNSTORED
 from icesql.iceberg.transforms import Identity, TimeTransform, Transform, Truncate, parse_transform
-from icesql.scan.pruning.column_summary import is_single_value
+from icesql.scan.pruning.column_summary import ColumnSummary, is_single_value
 from icesql.scan.pruning.metrics_evaluator import ColumnStatistics
 
 if TYPE_CHECKING:
@@ -103,17 +103,15 @@ def summary_ranges(manifest: ManifestFile, spec: SpecScan) -> dict[int, ValueRan
         source = spec.partition_schema.field_by_id.get(each.source_id)
         if source is None or len(each.source_ids) != 1 or isinstance(value_type, t.UnknownType):
             continue
-        bounds = summarize(summary, value_type)
-        low, high = bounds.lower, bounds.upper
-        if low is None or high is None or low != low or high != high or low > high:
+        made = _range_of(summarize(summary, value_type))
+        if made.low is None:
             continue
         transform = parse_transform(each.transform)
-        ends = _sources(transform, low, high, source.type)
+        ends = _sources(transform, made.low, made.high, source.type)
         if ends is None:
             continue
-        is_one = isinstance(transform, Identity) and is_single_value(bounds) and not _is_zero(low)
-        constant = is_one and bounds.no_nulls and bounds.no_nans
-        made = ValueRange(*ends, not bounds.no_nulls, not bounds.no_nans, constant)
+        constant = made.constant and isinstance(transform, Identity)
+        made = ValueRange(*ends, made.nulls, made.nans, constant)
         known = found.get(source.field_id)
         found[source.field_id] = made if known is None else _both(known, made)
     return found
@@ -170,6 +168,17 @@ def _both(one: ValueRange, two: ValueRange) -> ValueRange:
     return ValueRange(low, high, nulls, nans, one.constant or two.constant)
 
 
+def _range_of(column: ColumnSummary) -> ValueRange:
+    if column.all_null:
+        return ValueRange(constant=True)
+    low, high = column.lower, column.upper
+    nulls, nans = not column.no_nulls, not column.no_nans
+    if low is None or high is None or low != low or high != high or low > high:
+        return ValueRange(nulls=nulls, nans=nans)
+    single = is_single_value(column) and not nulls and not nans
+    return ValueRange(low, high, nulls, nans, single and not _is_zero(low))
+
+
 class Ranges:
     """The ranges of columns in the files of one manifest."""
 
@@ -195,14 +204,7 @@ class Ranges:
         column = self._columns.summary(leaf, index)
         if column is None:
             return ValueRange(nans=True)
-        if column.all_null:
-            return ValueRange(constant=True)
-        low, high = column.lower, column.upper
-        nulls, nans = not column.no_nulls, not column.no_nans
-        if low is None or high is None or low != low or high != high or low > high:
-            return ValueRange(nulls=nulls, nans=nans)
-        single = is_single_value(column) and not nulls and not nans
-        return ValueRange(low, high, nulls, nans, single and not _is_zero(low))
+        return _range_of(column)
 
     def _of_partition(self, value: Any) -> ValueRange | None:
         if value is UNSTORED or value != value:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final, TypeVar
 
 from msgspec import Struct
+from msgspec.structs import astuple
 
 from icesql.config import Settings
 from icesql.errors import ProgrammingError
@@ -45,23 +46,26 @@ class Packing(Struct, frozen=True):
 
         Raises ProgrammingError for a property that is not a usable number.
         """
-        return cls(
-            _chosen(settings.split_target_size, properties, TARGET_SIZE, cls().target_size),
-            _chosen(settings.split_lookback, properties, LOOKBACK, cls().lookback),
-            _chosen(
-                settings.split_open_file_cost, properties, OPEN_FILE_COST, cls().open_file_cost
-            ),
+        chosen = (
+            _chosen(getattr(settings, option), option, properties, name, default)
+            for (option, name), default in zip(_OPTIONS.items(), astuple(cls()), strict=True)
         )
+        return cls(*chosen)
 
 
-def _chosen(setting: int | None, properties: Mapping[str, str], name: str, default: int) -> int:
+# The settings and the properties of the fields.
+_OPTIONS: Final = {
+    "split_target_size": TARGET_SIZE,
+    "split_lookback": LOOKBACK,
+    "split_open_file_cost": OPEN_FILE_COST,
+}
+
+
+def _chosen(
+    setting: int | None, option: str, properties: Mapping[str, str], name: str, default: int
+) -> int:
     if setting is not None:
         return setting
-    option = {
-        TARGET_SIZE: "split_target_size",
-        LOOKBACK: "split_lookback",
-        OPEN_FILE_COST: "split_open_file_cost",
-    }[name]
     try:
         return number_property(properties, name, default)
     except ProgrammingError as error:
@@ -76,24 +80,15 @@ def pack_files(
     The heaviest of more than ``lookback`` open bins comes out first, so the groups are not in
     the order of the files. Source: Java ``TableScanUtil.planTasks``.
     """
+    splits = (split for task in files for split in split_file(task, packing.target_size))
     for group in pack(
-        _weighted_splits(files, packing),
+        splits,
         packing.target_size,
-        lambda weighted: weighted[0],
+        lambda split: weight(split, packing.open_file_cost),
         lookback=packing.lookback,
         largest_bin_first=True,
     ):
-        yield tuple(merge_adjacent([split for _, split in group]))
-
-
-def _weighted_splits(
-    files: Iterable[FileScanTask], packing: Packing
-) -> Iterator[tuple[int, FileScanTask]]:
-    for task in files:
-        deletes = content_bytes(task.deletes)
-        least = (1 + len(task.deletes)) * packing.open_file_cost
-        for split in split_file(task, packing.target_size):
-            yield max(split.length + deletes, least), split
+        yield tuple(merge_adjacent(group))
 
 
 def weight(task: FileScanTask, open_file_cost: int) -> int:
