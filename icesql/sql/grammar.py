@@ -78,6 +78,19 @@ def lines(name: str) -> list[str]:
     return [line for line in whole if line and not line.startswith("#")]
 
 
+@functools.cache
+def sections(name: str) -> dict[str, list[str]]:
+    """Return the lines below each ``[section]`` of a table, as ``lines``; "" is the head."""
+    found: dict[str, list[str]] = {}
+    rows = found.setdefault("", [])
+    for line in lines(name):
+        if line.startswith("[") and line.endswith("]"):
+            rows = found.setdefault(line.strip("[]"), [])
+        else:
+            rows.append(line)
+    return found
+
+
 def _read(name: str) -> str:
     return (folder() / name).read_text(encoding="utf-8")
 

@@ -17,7 +17,7 @@ from icesql.errors import (
     UnsupportedSqlError,
 )
 from icesql.sql.function_table import TRANSLATED, table_rows
-from icesql.sql.grammar import lines
+from icesql.sql.grammar import sections
 from icesql.sql.reserved import advice_to_quote
 
 # Longer remedies help less than the name of the dialect that has the function.
@@ -67,15 +67,10 @@ def _lettered(text: str) -> str:
 
 @functools.cache
 def _sections() -> dict[str, dict[str, str]]:
-    found: dict[str, dict[str, str]] = {"": {}}
-    section = ""
-    for line in lines("remedies.txt"):
-        if line.startswith("[") and line.endswith("]"):
-            section = line.strip("[]")
-            found[section] = {}
-        else:
-            words, _, remedy = f"{line} ".partition(" = ")
-            found[section][words] = remedy.rstrip()
+    found: dict[str, dict[str, str]] = {}
+    for section, rows in sections("remedies.txt").items():
+        parts = (f"{row} ".partition(" = ") for row in rows)
+        found[section] = {words: remedy.rstrip() for words, _, remedy in parts}
     return found
 
 

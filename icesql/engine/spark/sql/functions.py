@@ -15,10 +15,10 @@ from icesql.engine.spark.sql.kinds import (
     kind_of_type,
     refuse,
     spelled,
-    spelling,
     string,
 )
-from icesql.engine.spark.sql.numbers import NUMBER_REWRITES, trunc
+from icesql.engine.spark.sql.numbers import NUMBER_REWRITES
+from icesql.engine.spark.sql.table import row_of, rows
 from icesql.engine.spark.sql.texts import TEXT_REWRITES
 from icesql.engine.spark.sql.times import TIME_REWRITES, part_of
 
@@ -35,12 +35,27 @@ def rewrite_function(node: exp.Expr) -> exp.Expr:
     if rewrite is not None:
         return rewrite(node)
     match node:
-        case exp.Func() if node.key == "trunc":
-            return trunc(node)
         case exp.Filter() | exp.Window() if not isinstance(node.parent, exp.Filter | exp.Window):
             return _exact_average(node)
+        case exp.Anonymous():
+            return _called(node, node.name.lower(), node.expressions)
         case _:
-            return node
+            return _called(node, node.key, list(node.iter_expressions()))
+
+
+def _called(node: exp.Expr, name: str, operands: list[exp.Expr]) -> exp.Expr:
+    match name, operands:
+        case (("list_sum" | "array_sum"), [values]):
+            return _list_sum(values)
+        case (("date_part" | "datepart"), [exp.Literal() as part, value]):
+            return part_of(part.name, value)
+    row = row_of(name, [*map(kind, operands)]) if name in rows("functions") else None
+    if row is None:
+        return node
+    text, like = row
+    if text.startswith("@"):
+        return part_of(text[1:], operands[0])
+    return spelled(text, *operands, like=like or node)
 
 
 # ------------------------------------------------------------------ aggregates
@@ -88,12 +103,6 @@ def _core(node: exp.Expr) -> exp.Expr:
 def _is_bare(node: exp.Expr) -> bool:
     """True if the aggregate has no FILTER and no OVER, which apply to a single function."""
     return not isinstance(node.parent, exp.Filter | exp.Window | exp.IgnoreNulls | exp.RespectNulls)
-
-
-def _sum(node: exp.Sum) -> exp.Expr:
-    if kind(node.this) == "boolean":
-        return spelled("SUM(CAST({0} AS INT))", node.this, like="BIGINT")
-    return node
 
 
 def _array_agg(node: exp.ArrayAgg) -> exp.Expr:
@@ -185,12 +194,6 @@ def _grouping(node: exp.Grouping) -> exp.Expr:
     return spelled("0L", like="BIGINT")
 
 
-def _median(node: exp.Median) -> exp.Expr:
-    if kind(node.this) not in NUMBERS:
-        raise refuse("median() of a non-numeric value")
-    return node
-
-
 # ------------------------------------------------------------------ lists
 
 
@@ -203,8 +206,7 @@ def _concatenated_lists(node: exp.ArrayConcat) -> exp.Expr:
     return spelled(f"CONCAT({inner})", *lists, like=node)
 
 
-def _list_sum(node: exp.Anonymous) -> exp.Expr:
-    (values,) = node.expressions
+def _list_sum(values: exp.Expr) -> exp.Expr:
     if values.type is None or not values.type.expressions:
         raise refuse("list_sum() of a list of unknown type")
     element = kind_of_type(values.type.expressions[0])
@@ -219,50 +221,17 @@ def _list_sum(node: exp.Anonymous) -> exp.Expr:
     )
 
 
-_FINITE: Final = (
-    "(NOT ISNAN(CAST({0} AS DOUBLE)) AND ABS(CAST({0} AS DOUBLE)) <> DOUBLE('Infinity'))"
-)
-
-
-def _anonymous(node: exp.Anonymous) -> exp.Expr:
-    match node.name.lower(), node.expressions:
-        case (("list_sum" | "array_sum"), [_]):
-            return _list_sum(node)
-        case (("date_part" | "datepart"), [exp.Literal() as part, value]):
-            return part_of(part.name, value)
-        case "isfinite", [value]:
-            return spelled(_FINITE, value, like="BOOLEAN")
-        case "isoyear", [value]:
-            return part_of("ISOYEAR", value)
-        case "trunc", [value]:  # before exp.Trunc
-            return trunc(exp.Floor(this=value))
-        case "bit_count", [value]:
-            return spelled("BIT_COUNT({0})", value, like=node)
-        case _:
-            return node
-
-
 _REWRITES: Final[Rewrites] = {
     **TIME_REWRITES,
     **NUMBER_REWRITES,
     **TEXT_REWRITES,
-    exp.Anonymous: _anonymous,
     exp.Avg: _avg,
-    exp.Sum: _sum,
-    # NULL in DuckDB if all values are NULL.
-    exp.CountIf: spelling("SUM(CAST({0} AS INT))", "BIGINT"),
     exp.ArrayAgg: _array_agg,
     exp.GroupConcat: _group_concat,
     exp.ArgMax: _arg_extreme("MAX_BY"),
     exp.ArgMin: _arg_extreme("MIN_BY"),
     exp.Grouping: _grouping,
-    exp.Median: _median,
     exp.PercentileCont: _percentile("PERCENTILE_CONT"),
     exp.PercentileDisc: _percentile("PERCENTILE_DISC"),
     exp.ArrayConcat: _concatenated_lists,
-    exp.ArrayContains: spelling(
-        "IF({0} IS NULL OR {1} IS NULL, CAST(NULL AS BOOLEAN),"
-        " COALESCE(ARRAY_CONTAINS({0}, {1}), FALSE))",
-        "BOOLEAN",
-    ),
 }

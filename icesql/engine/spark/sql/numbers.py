@@ -7,7 +7,7 @@ from typing import Final
 from sqlglot import exp
 
 from icesql.engine.spark.releases import is_corr_total
-from icesql.engine.spark.sql.kinds import Rewrites, kind, literal_integer, refuse, spelled, spelling
+from icesql.engine.spark.sql.kinds import Rewrites, kind, literal_integer, refuse, spelled
 
 _FLOATS: Final = ("float", "double")
 # A double holds this many decimal digits; engines differ in the digits after them.
@@ -56,13 +56,6 @@ def single_precision(node: exp.Add | exp.Sub | exp.Mul) -> exp.Expr:
             node.set(name, as_float(node.args[name]))
         node.type = exp.DataType.build("FLOAT")
     return node
-
-
-def whole_division(node: exp.IntDiv) -> exp.Expr:
-    """``//`` of integers; for other numbers the result differs between versions of DuckDB."""
-    if {kind(node.this), kind(node.expression)} - {"integer"}:
-        raise refuse("// of numbers other than integers")
-    return spelled("(({0}) DIV ({1}))", node.this, node.expression, like=node)
 
 
 def remainder(node: exp.Mod) -> exp.Expr:
@@ -144,18 +137,6 @@ def _log(node: exp.Log) -> exp.Expr:
     return spelled(f"({{0}} / LN({base}D))", _logarithm("LN", node.expression), like="DOUBLE")
 
 
-def _absolute(node: exp.Abs) -> exp.Expr:
-    if kind(node.this) != "decimal":
-        return node
-    return spelled("IF({0} < 0, 0 - {0}, {0})", node.this, like=node)
-
-
-def _sign(node: exp.Sign) -> exp.Expr:
-    if kind(node.this) not in _FLOATS:
-        return spelled("CAST(SIGN({0}) AS TINYINT)", node.this, like="TINYINT")
-    return spelled("CAST(IF(ISNAN({0}), 0D, SIGN({0})) AS TINYINT)", node.this, like="TINYINT")
-
-
 def _round(node: exp.Round) -> exp.Expr:
     digits = literal_integer(node.args.get("decimals")) if node.args.get("decimals") else 0
     if kind(node.this) not in _FLOATS:
@@ -195,26 +176,6 @@ def _rounded(digits: int) -> str:
     return f"IF(ABS({product}) = DOUBLE('Infinity'), own_x, ({plain}) / {scale!r}D)"
 
 
-def trunc(node: exp.Expr) -> exp.Expr:
-    """trunc() of a floating-point number."""
-    if kind(node.this) in _FLOATS and not node.args.get("decimals"):
-        return _whole("IF({0} < 0, CEIL({0}), FLOOR({0}))", node)
-    raise refuse("trunc() of an exact number")
-
-
-def _whole(template: str, node: exp.Expr) -> exp.Expr:
-    """Round to a whole double; Spark returns a BIGINT, which cannot hold infinities and NaN."""
-    if kind(node.this) == "integer":
-        return spelled("CAST({0} AS DOUBLE)", node.this, like="DOUBLE")
-    if kind(node.this) not in _FLOATS:
-        return node
-    return spelled(
-        f"IF(ABS({{0}}) >= 9.0E15D, CAST({{0}} AS DOUBLE), CAST({template} AS DOUBLE))",
-        node.this,
-        like="DOUBLE",
-    )
-
-
 _CORRELATION: Final = (
     "IF(COUNT({0}, {1}) = 0, CAST(NULL AS DOUBLE), COALESCE(CORR({0}, {1}), DOUBLE('NaN')))"
 )
@@ -240,18 +201,11 @@ def _correlation(node: exp.Corr) -> exp.Expr:
 
 NUMBER_REWRITES: Final[Rewrites] = {
     exp.Div: divide,
-    exp.IntDiv: whole_division,
     exp.Mod: remainder,
     exp.Mul: single_precision,
     exp.Neg: negated,
-    exp.Abs: _absolute,
-    exp.Sign: _sign,
     exp.Ln: lambda node: _logarithm("LN", node.this),
     exp.Log: _log,
-    exp.Floor: lambda node: _whole("FLOOR({0})", node),
-    exp.Ceil: lambda node: _whole("CEIL({0})", node),
     exp.Round: _round,
-    exp.IsNan: spelling("IF({0} IS NULL, CAST(NULL AS BOOLEAN), ISNAN({0}))", "BOOLEAN"),
-    exp.IsInf: spelling("(ABS(CAST({0} AS DOUBLE)) = DOUBLE('Infinity'))", "BOOLEAN"),
     exp.Corr: _correlation,
 }

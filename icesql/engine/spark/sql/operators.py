@@ -27,6 +27,7 @@ from icesql.engine.spark.sql.kinds import (
 )
 from icesql.engine.spark.sql.nanos import NANOS, compare, micros, nanoseconds
 from icesql.engine.spark.sql.numbers import decimal_of_double, float_of_double, single_precision
+from icesql.engine.spark.sql.table import row_of
 from icesql.engine.spark.sql.texts import number_of_text, time_of_text
 from icesql.engine.spark.sql.zones import at_time_zone, instant_of_local
 
@@ -330,12 +331,6 @@ def _cast(node: exp.Cast, timezone: str) -> exp.Expr:
             node = node.copy()
             node.set("this", micros(node.this))
             return _cast(node, timezone)
-        case "unknown", "integer" | "text":
-            raise refuse("a CAST of an expression of unknown type")
-        case "decimal", "integer":
-            inner = spelled("ROUND({0})", inner, like=inner)
-        case "float" | "double", "integer":
-            inner = spelled("RINT({0})", inner, like=inner)
         case "text", "integer" | "float" | "double" | "decimal":
             return number_of_text(node, word, _type_name(node.to))
         case "float" | "double", "decimal":
@@ -343,23 +338,13 @@ def _cast(node: exp.Cast, timezone: str) -> exp.Expr:
             return decimal_of_double(node, word, precision, scale)
         case "double", "float":
             return float_of_double(node)
-        case "float" | "double", "text":
-            raise refuse("text of a floating-point number", "CAST it to a DECIMAL first")
-        case "blob" | "list" | "struct" | "map" | "interval" | "time", "text":
-            raise refuse(f"text of a {source}")
-        case "timestamptz", "text":
-            return _instant_text(inner, node)
         case "text", "blob":
             text = literal_text(inner)
             if text is None:
                 raise refuse("CAST of text to BLOB")
             return spelled(f"X'{_blob(text).hex()}'", like=node)
-        case _, "blob" if source not in ("blob", "null"):
-            raise refuse("a CAST to BLOB")
         case "text", "uuid":
             return string(_uuid_text(inner))
-        case _, "uuid" if source not in ("uuid", "null"):
-            raise refuse(f"a CAST of a {source} to UUID")
         case "text", "time":
             text = literal_text(inner)
             if text is None:
@@ -367,16 +352,12 @@ def _cast(node: exp.Cast, timezone: str) -> exp.Expr:
             return spelled(str(_time_micros(text)), like=node)
         case "text", "date" | "timestamp" | "timestamptz":
             return time_of_text(inner, node, word, target)
-        case "text", "interval" | "list" | "struct" | "map":
-            raise refuse(f"a CAST of text to {target}")
-        case "time" | "timestamp_ns" | "timestamptz_ns", _ if source != target:
-            raise refuse(f"a CAST of a {source}")
-        case _, "time" | "interval" if source != target:
-            raise refuse(f"a CAST to {target}")
-        case "integer" | "decimal" | "float" | "double", "date" | "timestamp" | "timestamptz":
-            raise refuse("a CAST of a number to a time")
-    spelling = _type_name(node.to)
-    return spelled(f"{word}({{0}} AS {spelling})", inner, like=node)
+    row = row_of("cast", (source, target))
+    assert row is not None
+    template = row[0].replace("$CAST", word)
+    if "$TYPE" in template:
+        template = template.replace("$TYPE", _type_name(node.to))
+    return spelled(template, inner, like=node)
 
 
 def _type_name(node: exp.DataType) -> str:
@@ -413,15 +394,6 @@ def _type_name(node: exp.DataType) -> str:
 def _decimal_parts(node: exp.DataType) -> tuple[int, int]:
     parts = [int(each.name) for each in node.expressions] or [18, 3]
     return parts[0], parts[1] if len(parts) == 2 else 0
-
-
-def _instant_text(inner: exp.Expr, node: exp.Expr) -> exp.Expr:
-    """``2024-01-01 08:00:00.5-05``: local time, the offset's hours, and its minutes if not 0."""
-    return spelled(
-        "CONCAT(CAST({0} AS STRING), REGEXP_REPLACE(DATE_FORMAT({0}, 'xxx'), ':00$', ''))",
-        inner,
-        like=node,
-    )
 
 
 def _blob(text: str) -> bytes:

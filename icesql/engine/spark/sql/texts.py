@@ -18,7 +18,6 @@ from icesql.engine.spark.sql.kinds import (
     refuse,
     refuse_rows,
     spelled,
-    spelling,
     string,
 )
 
@@ -80,16 +79,6 @@ def _substring(node: exp.Substring) -> exp.Expr:
         length,
         like=node,
     )
-
-
-def _length(node: exp.Length) -> exp.Expr:
-    match kind(node.this):
-        case "text":
-            return spelled("CAST(LENGTH({0}) AS BIGINT)", node.this, like="BIGINT")
-        case "list" | "map":
-            return spelled("CAST(SIZE({0}) AS BIGINT)", node.this, like="BIGINT")
-        case _:
-            raise refuse("length() of a value that is not text, a list or a map")
 
 
 def _reverse(node: exp.Reverse) -> exp.Expr:
@@ -187,18 +176,7 @@ def time_of_text(inner: exp.Expr, node: exp.Cast, word: str, target: str) -> exp
 
 TEXT_REWRITES: Final[Rewrites] = {
     exp.Upper: _upper,
-    # Letter by letter: Java ends words with ς and adds a dot above to İ.
-    exp.Lower: spelling("LOWER(TRANSLATE({0}, 'İΣ', 'iσ'))"),
     exp.Substring: _substring,
-    exp.Left: spelling(
-        "(CASE WHEN {1} >= 0 THEN LEFT({0}, {1})"
-        " WHEN {1} < 0 THEN SUBSTR({0}, 1, GREATEST(LENGTH({0}) + {1}, 0)) END)"
-    ),
-    exp.Right: spelling(
-        "(CASE WHEN {1} >= 0 THEN RIGHT({0}, {1}) ELSE SUBSTR({0}, CAST(1 - {1} AS INT)) END)"
-    ),
-    exp.Length: _length,
-    exp.ArraySize: _length,
     exp.Reverse: _reverse,
     exp.SplitPart: _split_part,
     exp.Split: _split,

@@ -8,7 +8,6 @@ from typing import Final
 from sqlglot import exp
 
 from icesql.engine.spark.sql.kinds import (
-    Rewrite,
     Rewrites,
     kind,
     literal_text,
@@ -17,30 +16,12 @@ from icesql.engine.spark.sql.kinds import (
     spelling,
     string,
 )
+from icesql.engine.spark.sql.table import rows
 from icesql.engine.spark.sql.zones import micros_of_naive
 
 _DAY_UNITS: Final = ("YEAR", "QUARTER", "MONTH", "WEEK", "DAY")
 _CLOCK: Final = {"HOUR": 3_600_000_000, "MINUTE": 60_000_000, "SECOND": 1_000_000,
                  "MILLISECOND": 1_000, "MICROSECOND": 1}  # fmt: skip
-_PARTS: Final = {
-    "YEAR": "YEAR({0})",
-    "MONTH": "MONTH({0})",
-    "DAY": "DAY({0})",
-    "QUARTER": "QUARTER({0})",
-    "WEEK": "WEEKOFYEAR({0})",
-    "DOY": "DAYOFYEAR({0})",
-    "DAYOFYEAR": "DAYOFYEAR({0})",
-    "DOW": "(DAYOFWEEK({0}) - 1)",
-    "DAYOFWEEK": "(DAYOFWEEK({0}) - 1)",
-    "WEEKDAY": "(DAYOFWEEK({0}) - 1)",
-    "ISODOW": "(WEEKDAY({0}) + 1)",
-    "ISOYEAR": "EXTRACT(YEAROFWEEK FROM {0})",
-    "HOUR": "HOUR({0})",
-    "MINUTE": "MINUTE({0})",
-    "SECOND": "SECOND({0})",
-    "MILLISECOND": "CAST(FLOOR(EXTRACT(SECOND FROM {0}) * 1000) AS BIGINT)",
-    "MICROSECOND": "CAST(EXTRACT(SECOND FROM {0}) * 1000000 AS BIGINT)",
-}
 _TIMES: Final = ("date", "timestamp", "timestamptz")
 
 
@@ -52,9 +33,10 @@ def part_of(part: str, value: exp.Expr) -> exp.Expr:
         raise refuse(f"{part} of a value that is not a date or timestamp")
     if upper == "EPOCH":
         return epoch(exp.TimeToUnix(this=value))
-    if upper not in _PARTS:
+    found = rows("parts").get(upper)
+    if found is None:
         raise refuse(f"extract({part})")
-    return spelled(_PARTS[upper], value, like="BIGINT")
+    return spelled(found[0][0], value, like="BIGINT")
 
 
 _PLURALS: Final = {f"{name}S": name for name in (*_DAY_UNITS, *_CLOCK)}
@@ -200,30 +182,7 @@ def _strftime(node: exp.TimeToStr) -> exp.Expr:
     )
 
 
-def _named_part(part: str) -> Rewrite:
-    return lambda node: part_of(part, node.this)
-
-
-# Functions that return the part of a time.
-_PART_CALLS: Final[dict[type[exp.Expr], str]] = {
-    exp.Year: "YEAR",
-    exp.Month: "MONTH",
-    exp.Day: "DAY",
-    exp.DayOfMonth: "DAY",
-    exp.Quarter: "QUARTER",
-    exp.Week: "WEEK",
-    exp.WeekOfYear: "WEEK",
-    exp.DayOfYear: "DOY",
-    exp.DayOfWeek: "DOW",
-    exp.DayOfWeekIso: "ISODOW",
-    exp.Hour: "HOUR",
-    exp.Minute: "MINUTE",
-    exp.Second: "SECOND",
-}
-
-
 TIME_REWRITES: Final[Rewrites] = {
-    **{call: _named_part(part) for call, part in _PART_CALLS.items()},
     exp.Extract: lambda node: part_of(str(node.this.name), node.expression),
     exp.TimeToUnix: epoch,
     exp.TimeToStr: _strftime,

@@ -16,7 +16,7 @@ from icesql.query.dialects import types as t
 from icesql.query.dialects.spark.instants import first_instant
 from icesql.query.dialects.templates import duckdb
 from icesql.query.dialects.types import SqlType
-from icesql.sql.grammar import folder
+from icesql.sql.grammar import sections
 
 # Characters that Spark trims at both ends of a text.
 _BLANK: Final = r"[\x00-\x20\x7F]+"
@@ -29,13 +29,10 @@ _TRIMMED_TIMESTAMP: Final = rf"regexp_replace($1, '(?s)^{_BLANK}([^T]|$)|{_BLANK
 @functools.cache
 def _sections() -> dict[str, list[list[str]]]:
     """The rows of each section of the table, as lists of their columns."""
-    found: dict[str, list[list[str]]] = {}
-    for line in (folder() / "spark_casts.txt").read_text(encoding="utf-8").splitlines():
-        if line.startswith("["):
-            rows = found.setdefault(line.strip("[]"), [])
-        elif line and not line.startswith("#"):
-            rows.append(line.split("\t"))
-    return found
+    return {
+        name: [line.split("\t") for line in rows]
+        for name, rows in sections("spark_casts.txt").items()
+    }
 
 
 def _rows(section: str, kind: str, wanted: str, word: str) -> list[list[str]]:
