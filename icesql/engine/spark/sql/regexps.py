@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 from sqlglot import exp
@@ -32,76 +33,61 @@ _SPACE: Final = {"s": "\\t\\n\\f\\r ", "S": "^\\t\\n\\f\\r "}
 _SAME: Final = frozenset("dDwWtnfraAz0123456789x")
 
 
+# An escape, a class in brackets, the head of a group, or a letter; and the members of a class.
+_PART: Final = re.compile(
+    r"\\.?|\[(?P<negation>\^?)(?P<members>\]?(?:\[:.*?(?::\]|\Z)|\\.?|[^\]\\])*)\]?"
+    r"|\(\?(?:[^\W\d_]|-)*.?|.",
+    re.DOTALL,
+)
+_MEMBER: Final = re.compile(r"\[:(.*?)(?::\]|\Z)|\\(.?)|.", re.DOTALL)
+_GROUP: Final = re.compile(r"\(\?[is]*[:)]")
+_REFERENCE: Final = re.compile(r"\\(?:\d\d?|\\)?|\$")
+
+
 def java_pattern(pattern: str) -> str:
     """The pattern in Java's syntax. Raises UnsupportedSqlError for syntax that may differ there.
 
     Only a newline ends a line, ``$`` matches only at the end of the text, ``\\s`` and ``\\b`` are
     ASCII.
     """
-    made, at = ["(?d)"], 0
-    while at < len(pattern):
-        letter = pattern[at]
-        if letter == "\\":
-            text, at = _escaped(pattern, at)
-        elif letter == "[":
-            text, at = _bracket(pattern, at)
-        elif letter == "(" and pattern.startswith("(?", at):
-            text, at = _group(pattern, at)
-        else:
-            text, at = ("\\z" if letter == "$" else letter), at + 1
-        made.append(text)
-    return "".join(made)
+    return "(?d)" + _PART.sub(_java_part, pattern)
 
 
-def _escaped(pattern: str, at: int) -> tuple[str, int]:
-    letter = pattern[at + 1 : at + 2]
-    if letter in _BOUNDARY:
-        return _BOUNDARY[letter], at + 2
-    if letter in _SPACE:
-        return f"[{_SPACE[letter]}]", at + 2
+def _java_part(part: re.Match[str]) -> str:
+    text = part[0]
+    match text[0]:
+        case "\\" if text[1:] in _BOUNDARY:
+            return _BOUNDARY[text[1:]]
+        case "\\" if text[1:] in _SPACE:
+            return f"[{_SPACE[text[1:]]}]"
+        case "\\":
+            return _escaped(text[1:])
+        case "[":
+            return f"[{part['negation']}{_MEMBER.sub(_java_member, part['members'])}]"
+        case "(" if _GROUP.fullmatch(text):
+            # i ignores the case of all letters in RE2, only of ASCII letters in Java.
+            return text.replace("i", "iu")
+        case "(" if text != "(":
+            raise refuse(f"{text} in a regular expression")
+    return "\\z" if text == "$" else text
+
+
+def _escaped(letter: str) -> str:
     if not letter or (letter.isalnum() and letter not in _SAME):
         raise refuse(f"\\{letter} in a regular expression")
-    return pattern[at : at + 2], at + 2
+    return f"\\{letter}"
 
 
-def _bracket(pattern: str, at: int) -> tuple[str, int]:
-    made, at = ["["], at + 1
-    if pattern.startswith("^", at):
-        made, at = ["[^"], at + 1
-    first = True
-    while at < len(pattern) and (first or pattern[at] != "]"):
-        first = False
-        if pattern.startswith("[:", at):
-            name, _, rest = pattern[at + 2 :].partition(":]")
-            if name not in _CLASSES:
-                raise refuse(f"[:{name}:] in a regular expression")
-            made.append(_CLASSES[name])
-            at = len(pattern) - len(rest)
-        elif pattern[at] == "\\":
-            letter = pattern[at + 1 : at + 2]
-            if letter == "s":
-                made.append(_SPACE["s"])
-            elif letter.isalnum() and letter not in _SAME:
-                raise refuse(f"\\{letter} in a regular expression")
-            else:
-                made.append(pattern[at : at + 2])
-            at += 2
-        else:
-            # In Java, [ opens a nested class, && intersects two, and # may begin a comment.
-            made.append("\\" + pattern[at] if pattern[at] in "[]&#^" else pattern[at])
-            at += 1
-    return "".join(made) + "]", at + 1
-
-
-def _group(pattern: str, at: int) -> tuple[str, int]:
-    end = at + 2
-    while end < len(pattern) and (pattern[end].isalpha() or pattern[end] == "-"):
-        end += 1
-    flags, closing = pattern[at + 2 : end], pattern[end : end + 1]
-    if closing in (":", ")") and set(flags) <= set("is-") and "-" not in flags:
-        # i ignores the case of all letters in RE2, only of ASCII letters in Java.
-        return "(?" + flags.replace("i", "iu") + closing, end + 1
-    raise refuse(f"{pattern[at : end + 1]} in a regular expression")
+def _java_member(part: re.Match[str]) -> str:
+    name, letter = part.groups()
+    if name is not None:
+        if name not in _CLASSES:
+            raise refuse(f"[:{name}:] in a regular expression")
+        return _CLASSES[name]
+    if letter is not None:
+        return _SPACE["s"] if letter == "s" else _escaped(letter)
+    # In Java, [ opens a nested class, && intersects two, and # may begin a comment.
+    return f"\\{part[0]}" if part[0] in "[]&#^" else part[0]
 
 
 def _pattern(node: exp.Expr) -> exp.Expr:
@@ -117,7 +103,7 @@ def replaced(node: exp.RegexpReplace) -> exp.Expr:
     flags = literal_text(node.args.get("modifiers")) or ""
     if replacement is None or set(flags) - {"g"}:
         raise refuse("regexp_replace() with options or a computed replacement")
-    new = string(_java_replacement(replacement))
+    new = string(_REFERENCE.sub(_java_reference, replacement))
     pattern = _pattern(node.expression)
     if "g" in flags or not node.args.get("single_replace", True):
         if _may_be_empty(literal_text(node.expression) or ""):
@@ -151,22 +137,19 @@ def _may_be_empty(pattern: str) -> bool:
     return found is None or found.shortest == 0
 
 
-def _java_replacement(text: str) -> str:
-    made, at = "", 0
-    while at < len(text):
-        following = text[at + 1 : at + 2]
-        if text[at] == "\\" and following.isdigit():
-            # A group's number has a single digit.
-            made, at = made + f"${following}", at + 2
-            if text[at : at + 1].isdigit():
-                raise refuse("a digit after a group in regexp_replace()")
-        elif text[at] == "\\" and following == "\\":
-            made, at = made + "\\\\", at + 2
-        elif text[at] == "\\":
+def _java_reference(found: re.Match[str]) -> str:
+    """A group, a backslash or a dollar of a replacement in Java's syntax."""
+    match found[0]:
+        case "$":
+            return "\\$"
+        case "\\\\" as both:
+            return both
+        case "\\":
             raise refuse("a single backslash in the replacement of regexp_replace()")
-        else:
-            made, at = made + ("\\$" if text[at] == "$" else text[at]), at + 1
-    return made
+        case group if len(group) == 2:
+            return f"${group[1]}"
+    # A group's number has a single digit.
+    raise refuse("a digit after a group in regexp_replace()")
 
 
 def extracted(node: exp.RegexpExtract) -> exp.Expr:
