@@ -99,25 +99,34 @@ def struct(names: Sequence[str], parts: Sequence[SqlType]) -> SqlType:
     return SqlType("struct", parts=tuple(parts), names=tuple(names))
 
 
-_ICEBERG: Final[dict[type, SqlType]] = {
-    t.BooleanType: BOOLEAN,
-    t.IntegerType: INT,
-    t.LongType: BIGINT,
-    t.FloatType: FLOAT,
-    t.DoubleType: DOUBLE,
-    t.DateType: DATE,
-    t.TimestampType: NTZ,
-    t.TimestamptzType: TIMESTAMP,
-    # Spark has no nanosecond types. The engine compares their values exactly.
-    t.TimestampNanoType: NTZ,
-    t.TimestamptzNanoType: TIMESTAMP,
-    t.VariantType: VARIANT,
-    t.StringType: STRING,
-    t.BinaryType: BINARY,
-    t.FixedType: BINARY,
-    # Spark reads a UUID as a text.
-    t.UUIDType: UUID,
+_T: Final = exp.DataType.Type
+# The types without parts: the kind, the names of DuckDB, of sqlglot in casts, and of Iceberg. Spark
+# reads a UUID as a text. It has no nanosecond types; the engine compares their values exactly.
+_ROWS: Final = [
+    [column.strip() for column in line.split("|")]
+    for line in """
+    boolean       | BOOLEAN     | BOOLEAN                            | boolean
+    tinyint       | TINYINT     | TINYINT                            |
+    smallint      | SMALLINT    | SMALLINT                           |
+    int           | INT         | INT                                | int
+    bigint        | BIGINT      | BIGINT                             | long
+    float         | FLOAT       | FLOAT                              | float
+    double        | DOUBLE      | DOUBLE                             | double
+    string        | VARCHAR     | TEXT VARCHAR CHAR                  | string
+    binary        | BLOB        | BINARY VARBINARY                   | binary fixed
+    date          | DATE        | DATE                               | date
+    timestamp     | TIMESTAMPTZ | TIMESTAMP TIMESTAMPTZ TIMESTAMPLTZ | timestamptz timestamptz_ns
+    timestamp_ntz | TIMESTAMP   | TIMESTAMPNTZ                       | timestamp timestamp_ns
+    uuid          | UUID        |                                    | uuid
+    variant       |             |                                    | variant
+    null          |             | NULL                               |
+    """.strip().splitlines()
+]
+_DUCKDB: Final = {kind: name for kind, name, *_ in _ROWS} | dict.fromkeys(INTERVALS, "INTERVAL")
+NAMED: Final[dict[Any, SqlType]] = {
+    _T[name]: SqlType(kind) for kind, _, names, _ in _ROWS for name in names.split()
 }
+_ICEBERG: Final = {name: SqlType(kind) for kind, *_, names in _ROWS for name in names.split()}
 
 
 def of_iceberg(node: t.IcebergType) -> SqlType:
@@ -134,36 +143,11 @@ def of_iceberg(node: t.IcebergType) -> SqlType:
                 [each.name for each in fields], [of_iceberg(each.type) for each in fields]
             )
         case _:
-            return _ICEBERG.get(type(node), UNKNOWN)
-
-
-_T: Final = exp.DataType.Type
-# The types of casts without sizes.
-NAMED: Final[dict[Any, SqlType]] = {
-    _T.BOOLEAN: BOOLEAN,
-    _T.TINYINT: TINYINT,
-    _T.SMALLINT: SMALLINT,
-    _T.INT: INT,
-    _T.BIGINT: BIGINT,
-    _T.FLOAT: FLOAT,
-    _T.DOUBLE: DOUBLE,
-    _T.TEXT: STRING,
-    _T.VARCHAR: STRING,
-    _T.CHAR: STRING,
-    _T.BINARY: BINARY,
-    _T.VARBINARY: BINARY,
-    _T.DATE: DATE,
-    _T.TIMESTAMP: TIMESTAMP,
-    _T.TIMESTAMPTZ: TIMESTAMP,
-    _T.TIMESTAMPLTZ: TIMESTAMP,
-    _T.TIMESTAMPNTZ: NTZ,
-    _T.NULL: NULL,
-}
+            return _ICEBERG.get(str(node).partition("[")[0], UNKNOWN)
 
 
 def of_cast(to: exp.DataType) -> SqlType | None:
     """The type of a cast's target, None for an unknown type."""
-    inner = [each for each in to.expressions if isinstance(each, exp.DataType)]
     match to.this:
         case _T.DECIMAL:
             sizes = [int(each.this.name) for each in to.expressions]
@@ -172,14 +156,14 @@ def of_cast(to: exp.DataType) -> SqlType | None:
             precision = sizes[0] if sizes else 10
             scale = sizes[1] if len(sizes) == 2 else 0
             return SqlType("decimal", precision, scale) if 0 <= scale <= precision else None
-        case _T.ARRAY if len(inner) == 1:
-            element = of_cast(inner[0])
-            return None if element is None else array(element)
-        case _T.MAP if len(inner) == 2:
-            key, value = of_cast(inner[0]), of_cast(inner[1])
-            return None if key is None or value is None else map_of(key, value)
-        case _T.STRUCT:
-            return _struct_of_cast(to)
+        case _T.ARRAY | _T.MAP | _T.STRUCT as outer:
+            listed, named = to.expressions, outer == _T.STRUCT
+            inner = [each.args.get("kind") if named else each for each in listed]
+            parts = tuple(found for each in inner if each and (found := of_cast(each)))
+            if len(parts) != {_T.ARRAY: 1, _T.MAP: 2}.get(outer, len(listed) or 1):
+                return None
+            names = tuple(each.name for each in listed) if named else ()
+            return SqlType(outer.name.lower(), parts=parts, names=names)
         case _:
             return None if to.expressions else NAMED.get(to.this)
 
@@ -189,60 +173,27 @@ def of_engine(kind: str) -> SqlType:
     if not kind:
         return UNKNOWN
     if kind == "TIMESTAMP":
-        return of_iceberg(t.TIMESTAMP)
+        return NTZ
     return of_cast(exp.DataType.build(kind, dialect="duckdb")) or UNKNOWN
-
-
-def _struct_of_cast(to: exp.DataType) -> SqlType | None:
-    names, parts = [], []
-    for each in to.expressions:
-        kind = each.args.get("kind")
-        found = of_cast(kind) if isinstance(kind, exp.DataType) else None
-        if found is None:
-            return None
-        names.append(each.name)
-        parts.append(found)
-    return struct(names, parts) if parts else None
-
-
-_DUCKDB: Final = {
-    "boolean": "BOOLEAN",
-    "tinyint": "TINYINT",
-    "smallint": "SMALLINT",
-    "int": "INT",
-    "bigint": "BIGINT",
-    "float": "FLOAT",
-    "double": "DOUBLE",
-    "string": "VARCHAR",
-    "binary": "BLOB",
-    "date": "DATE",
-    "timestamp": "TIMESTAMPTZ",
-    "timestamp_ntz": "TIMESTAMP",
-    "uuid": "UUID",
-    MONTHS.kind: "INTERVAL",
-    TIME_SPAN.kind: "INTERVAL",
-}
 
 
 def duckdb_name(of: SqlType) -> str | None:
     """The name of a type in DuckDB, None if a part of it is unknown."""
+    parts = [duckdb_name(each) for each in of.parts]
+    if None in parts:
+        return None
     match of.kind:
         case "decimal":
             return f"DECIMAL({of.precision},{of.scale})"
-        case "array":
-            element = duckdb_name(of.element)
-            return None if element is None else f"{element}[]"
+        case "array" if parts:
+            return f"{parts[0]}[]"
         case "map":
-            key, value = duckdb_name(of.parts[0]), duckdb_name(of.parts[1])
-            return None if key is None or value is None else f"MAP({key}, {value})"
+            return f"MAP({parts[0]}, {parts[1]})"
         case "struct":
-            parts = [duckdb_name(each) for each in of.parts]
-            if None in parts:
-                return None
             named = zip(map(quoted, of.names), parts, strict=True)
             return f"STRUCT({', '.join(f'{name} {part}' for name, part in named)})"
         case _:
-            return _DUCKDB.get(of.kind)
+            return _DUCKDB.get(of.kind) or None
 
 
 def duckdb_type(of: SqlType) -> exp.DataType | None:
