@@ -91,6 +91,12 @@ def sections(name: str) -> dict[str, list[str]]:
     return found
 
 
+@functools.cache
+def columns(name: str, section: str) -> list[list[str]]:
+    """Return the rows of a section as lists of their columns, which tabs separate."""
+    return [line.split("\t") for line in sections(name)[section]]
+
+
 def _read(name: str) -> str:
     return (folder() / name).read_text(encoding="utf-8")
 

@@ -13,8 +13,8 @@ import pytest
 import icesql
 from icesql.engine.duckdb import messages
 from icesql.engine.duckdb.relations import by_name, grouping
-from icesql.query.dialects.spark import casts
 from icesql.sql import lexer
+from icesql.sql.grammar import columns
 from icesql.sql.parser import literal_list
 from tests.rows import rows_of
 from tests.security.patterns import patterns, slow_texts
@@ -30,7 +30,7 @@ OF_LOCALS: Final[dict[tuple[str, str], tuple[str, ...]]] = (
     }
     | {
         ("icesql.query.dialects.spark.casts", f"constants[{key}]"): tuple(
-            dict(casts._sections()["constants"]).values()
+            dict(columns("spark_casts.txt", "constants")).values()
         )
         for key in ("'timestamp_ntz'", "to.kind")
     }

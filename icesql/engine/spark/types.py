@@ -9,6 +9,7 @@ sorted and compared; a column that leaves the query unchanged gets its declared 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -31,38 +32,27 @@ _CARRIED = (
     | iceberg.FixedType
     | iceberg.UnknownType
 )
-# The Spark types of Iceberg's primitive types, besides decimal; those of the others are STRING.
-_SPARK_TYPES: Final[dict[type[iceberg.IcebergType], str]] = {
-    iceberg.BooleanType: "BOOLEAN",
-    iceberg.IntegerType: "INT",
-    iceberg.LongType: "BIGINT",
-    iceberg.TimeType: "BIGINT",
-    iceberg.TimestampNanoType: "BIGINT",
-    iceberg.TimestamptzNanoType: "BIGINT",
-    iceberg.FloatType: "FLOAT",
-    iceberg.DoubleType: "DOUBLE",
-    iceberg.DateType: "DATE",
-    iceberg.TimestampType: "TIMESTAMP_NTZ",
-    iceberg.TimestamptzType: "TIMESTAMP_LTZ",
-    iceberg.FixedType: "BINARY",
-    iceberg.BinaryType: "BINARY",
-    iceberg.GeometryType: "BINARY",
-    iceberg.GeographyType: "BINARY",
-}
-# The Spark types of kinds of declared types, besides decimal.
-SPARK_KINDS: Final = {
-    "boolean": "BOOLEAN",
-    "tinyint": "TINYINT",
-    "smallint": "SMALLINT",
-    "integer": "INT",
-    "bigint": "BIGINT",
-    "float": "FLOAT",
-    "double": "DOUBLE",
-    "date": "DATE",
-    "varchar": "STRING",
-    "timestamp": "TIMESTAMP_NTZ",
-    "timestamptz": "TIMESTAMP_LTZ",
-}
+# Spark's types without digits or parts, the kinds of declared types, and the types of Iceberg.
+_ROWS: Final = [
+    [column.split() for column in line.split("|")]
+    for line in """
+    BOOLEAN       | boolean     | boolean
+    TINYINT       | tinyint     |
+    SMALLINT      | smallint    |
+    INT           | integer     | int
+    BIGINT        | bigint      | long time timestamp_ns timestamptz_ns
+    FLOAT         | float       | float
+    DOUBLE        | double      | double
+    DATE          | date        | date
+    STRING        | varchar     |
+    TIMESTAMP_NTZ | timestamp   | timestamp
+    TIMESTAMP_LTZ | timestamptz | timestamptz
+    BINARY        |             | fixed binary geometry geography
+    """.strip().splitlines()
+]
+SPARK_KINDS: Final = {kind: name for (name,), kinds, _ in _ROWS for kind in kinds}
+# The Spark types of the other primitive types, besides decimal, are STRING.
+_SPARK_TYPES: Final = {each: name for (name,), _, types in _ROWS for each in types}
 Type = TypeVar("Type")
 
 
@@ -79,7 +69,7 @@ def spark_type(node: iceberg.IcebergType) -> str:
         case iceberg.MapType():
             return f"MAP<{spark_type(node.key)}, {spark_type(node.value)}>"
         case _:
-            return _SPARK_TYPES.get(type(node), "STRING")
+            return _SPARK_TYPES.get(re.split(r"\W", str(node))[0], "STRING")
 
 
 def ddl_of(columns: Iterable[ResultColumn]) -> str:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from typing import Final
 
-# Letters as DuckDB's strftime specifiers; a dialect adds its own and refuses all others.
-LETTERS: Final = {
-    "yyyy": "%Y", "y": "%Y", "yy": "%y", "MM": "%m", "M": "%-m", "MMM": "%b", "MMMM": "%B",
-    "dd": "%d", "d": "%-d", "HH": "%H", "H": "%-H", "hh": "%I", "h": "%-I", "mm": "%M",
-    "m": "%-M", "ss": "%S", "s": "%-S", "SSS": "%g", "a": "%p", "E": "%a", "EE": "%a",
-    "EEE": "%a", "EEEE": "%A", "DDD": "%j", "D": "%-j",
-}  # fmt: skip
+from icesql.sql.grammar import columns
+
 _PIECE: Final = re.compile(r"'((?:[^']|'')*)'|(([A-Za-z])\3*)|([^A-Za-z'])")
+
+
+def letters(*systems: str) -> dict[str, str]:
+    """DuckDB's specifiers by the letters of these sections of ``grammar/time_patterns.txt``."""
+    return {row[0]: row[1] for system in systems for row in columns("time_patterns.txt", system)}
 
 
 def pieces(pattern: str) -> list[tuple[bool, str]] | None:
@@ -21,6 +21,6 @@ def pieces(pattern: str) -> list[tuple[bool, str]] | None:
     if "".join(each[0] for each in found) != pattern:
         return None
     return [
-        (letters is not None, letters or other or quoted.replace("''", "'") or "'")
-        for quoted, letters, _, other in (each.groups() for each in found)
+        (run is not None, run or other or quoted.replace("''", "'") or "'")
+        for quoted, run, _, other in (each.groups() for each in found)
     ]

@@ -15,33 +15,33 @@ Rewrite = Callable[[Any], "exp.Expr"]
 Rewrites = dict["type[exp.Expr]", Rewrite]
 
 _KINDS: Final[dict[Any, str]] = {
-    **dict.fromkeys(
-        (
-            T.TINYINT, T.SMALLINT, T.INT, T.BIGINT, T.INT128, T.INT256, T.UTINYINT, T.USMALLINT,
-            T.UINT, T.UBIGINT, T.UINT128, T.MEDIUMINT, T.BIT,
-        ),
-        "integer",
-    ),
-    T.DECIMAL: "decimal",
-    T.FLOAT: "float",
-    T.DOUBLE: "double",
-    **dict.fromkeys((T.VARCHAR, T.TEXT, T.CHAR, T.NVARCHAR, T.NCHAR, T.NAME), "text"),
-    T.DATE: "date",
-    T.TIME: "time",
-    **dict.fromkeys(
-        (T.TIMESTAMP, T.DATETIME, T.TIMESTAMPNTZ, T.TIMESTAMP_S, T.TIMESTAMP_MS), "timestamp"
-    ),
-    **dict.fromkeys((T.TIMESTAMPTZ, T.TIMESTAMPLTZ), "timestamptz"),
-    T.TIMESTAMP_NS: "timestamp_ns",
-    T.UUID: "uuid",
-    **dict.fromkeys((T.BINARY, T.VARBINARY, T.BLOB), "blob"),
-    T.BOOLEAN: "boolean",
-    T.INTERVAL: "interval",
-    **dict.fromkeys((T.ARRAY, T.LIST), "list"),
-    T.STRUCT: "struct",
-    T.MAP: "map",
-    T.NULL: "null",
-}  # fmt: skip
+    T[name]: kind
+    for kind, *names in map(
+        str.split,
+        """
+        integer TINYINT SMALLINT MEDIUMINT INT BIGINT INT128 INT256 BIT
+        integer UTINYINT USMALLINT UINT UBIGINT UINT128
+        decimal DECIMAL
+        float FLOAT
+        double DOUBLE
+        text VARCHAR TEXT CHAR NVARCHAR NCHAR NAME
+        date DATE
+        time TIME
+        timestamp TIMESTAMP DATETIME TIMESTAMPNTZ TIMESTAMP_S TIMESTAMP_MS
+        timestamptz TIMESTAMPTZ TIMESTAMPLTZ
+        timestamp_ns TIMESTAMP_NS
+        uuid UUID
+        blob BINARY VARBINARY BLOB
+        boolean BOOLEAN
+        interval INTERVAL
+        list ARRAY LIST
+        struct STRUCT
+        map MAP
+        null NULL
+        """.strip().splitlines(),
+    )
+    for name in names
+}
 
 NUMBERS: Final = frozenset({"integer", "decimal", "float", "double"})
 
@@ -111,14 +111,6 @@ def spelled(template: str, *args: exp.Expr, like: exp.Expr | str | None = None) 
     elif like is not None and like.type is not None:
         made.type = like.type
     return made
-
-
-def spelling(template: str, like: str = "") -> Rewrite:
-    """A rewriting of a node as ``template`` with its first and second operand.
-
-    The result has the node's type, or ``like``.
-    """
-    return lambda node: spelled(template, node.this, node.expression, like=like or node)
 
 
 string = exp.Literal.string

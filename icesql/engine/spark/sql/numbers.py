@@ -58,22 +58,6 @@ def single_precision(node: exp.Add | exp.Sub | exp.Mul) -> exp.Expr:
     return node
 
 
-def remainder(node: exp.Mod) -> exp.Expr:
-    """``%``: a divisor of zero gives NaN for floating-point numbers, an error for others."""
-    left, right = node.this, node.expression
-    kinds = {kind(left), kind(right)}
-    if not kinds & set(_FLOATS):
-        return node
-    type_ = "DOUBLE" if "double" in kinds else "FLOAT"
-    return spelled(
-        f"(CASE WHEN CAST({{1}} AS {type_}) = 0 THEN CAST({{0}} AS {type_}) * {type_}('NaN')"
-        f" ELSE CAST({{0}} AS {type_}) % CAST({{1}} AS {type_}) END)",
-        left,
-        right,
-        like=type_,
-    )
-
-
 def negated(node: exp.Neg) -> exp.Expr:
     """``-x``; Spark's own operator rounds decimals to 34 digits."""
     if kind(node.this) != "decimal" or isinstance(node.this, exp.Literal):
@@ -96,19 +80,6 @@ def decimal_of_double(node: exp.Cast, word: str, precision: int, scale: int) -> 
         f" * {unit} AS DECIMAL({precision},{scale}))",
         node.this,
         like=node,
-    )
-
-
-def float_of_double(node: exp.Cast) -> exp.Expr:
-    """CAST of a double to FLOAT: a value that does not fit is an error, NULL in TRY_CAST."""
-    wrong = "CAST(CAST({0} AS TINYINT) AS FLOAT)"
-    if isinstance(node, exp.TryCast):
-        wrong = "CAST(NULL AS FLOAT)"
-    return spelled(
-        "IF(ABS(CAST({0} AS FLOAT)) = FLOAT('Infinity') AND ABS({0}) <> DOUBLE('Infinity'),"
-        f" {wrong}, CAST({{0}} AS FLOAT))",
-        node.this,
-        like="FLOAT",
     )
 
 
@@ -201,7 +172,6 @@ def _correlation(node: exp.Corr) -> exp.Expr:
 
 NUMBER_REWRITES: Final[Rewrites] = {
     exp.Div: divide,
-    exp.Mod: remainder,
     exp.Mul: single_precision,
     exp.Neg: negated,
     exp.Ln: lambda node: _logarithm("LN", node.this),

@@ -26,7 +26,7 @@ from icesql.engine.spark.sql.kinds import (
     string,
 )
 from icesql.engine.spark.sql.nanos import NANOS, compare, micros, nanoseconds
-from icesql.engine.spark.sql.numbers import decimal_of_double, float_of_double, single_precision
+from icesql.engine.spark.sql.numbers import decimal_of_double, single_precision
 from icesql.engine.spark.sql.table import row_of
 from icesql.engine.spark.sql.texts import number_of_text, time_of_text
 from icesql.engine.spark.sql.zones import at_time_zone, instant_of_local
@@ -336,8 +336,6 @@ def _cast(node: exp.Cast, timezone: str) -> exp.Expr:
         case "float" | "double", "decimal":
             precision, scale = _decimal_parts(node.to)
             return decimal_of_double(node, word, precision, scale)
-        case "double", "float":
-            return float_of_double(node)
         case "text", "blob":
             text = literal_text(inner)
             if text is None:
@@ -354,10 +352,10 @@ def _cast(node: exp.Cast, timezone: str) -> exp.Expr:
             return time_of_text(inner, node, word, target)
     row = row_of("cast", (source, target))
     assert row is not None
-    template = row[0].replace("$CAST", word)
+    template, like = row[0].replace("$CAST", word), row[1]
     if "$TYPE" in template:
         template = template.replace("$TYPE", _type_name(node.to))
-    return spelled(template, inner, like=node)
+    return spelled(template, inner, like=like or node)
 
 
 def _type_name(node: exp.DataType) -> str:

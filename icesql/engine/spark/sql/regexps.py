@@ -15,14 +15,9 @@ from icesql.engine.spark.sql.kinds import (
     spelled,
     string,
 )
+from icesql.engine.spark.sql.table import rows
 from icesql.user_pattern import read_pattern
 
-_CLASSES: Final = {
-    "alpha": "a-zA-Z", "digit": "0-9", "alnum": "a-zA-Z0-9", "upper": "A-Z", "lower": "a-z",
-    "space": "\\t\\n\\x0B\\f\\r ", "blank": "\\t ", "xdigit": "0-9A-Fa-f", "word": "0-9A-Za-z_",
-    "punct": "!-/:-@\\[-`{-~", "cntrl": "\\x00-\\x1F\\x7F", "print": " -~", "graph": "!-~",
-    "ascii": "\\x00-\\x7F",
-}  # fmt: skip
 _WORD: Final = "[0-9A-Za-z_]"
 _BOUNDARY: Final = {
     "b": f"(?:(?<={_WORD})(?!{_WORD})|(?<!{_WORD})(?={_WORD}))",
@@ -81,9 +76,9 @@ def _escaped(letter: str) -> str:
 def _java_member(part: re.Match[str]) -> str:
     name, letter = part.groups()
     if name is not None:
-        if name not in _CLASSES:
+        if name not in rows("classes"):
             raise refuse(f"[:{name}:] in a regular expression")
-        return _CLASSES[name]
+        return rows("classes")[name][0][0]
     if letter is not None:
         return _SPACE["s"] if letter == "s" else _escaped(letter)
     # In Java, [ opens a nested class, && intersects two, and # may begin a comment.

@@ -9,17 +9,16 @@ import functools
 from collections.abc import Sequence
 
 from icesql.engine.spark.sql.kinds import refuse
-from icesql.sql.grammar import sections
+from icesql.sql.grammar import columns
 
 
 @functools.cache
 def rows(section: str) -> dict[str, list[list[str]]]:
     """The columns of each row of a section behind its names, by name."""
     found: dict[str, list[list[str]]] = {}
-    for line in sections("on_spark.txt")[section]:
-        names, *columns = line.split("\t")
+    for names, *row in columns("on_spark.txt", section):
         for name in names.split("|"):
-            found.setdefault(name, []).append(columns)
+            found.setdefault(name, []).append(row)
     return found
 
 

@@ -13,7 +13,6 @@ from icesql.engine.spark.sql.kinds import (
     literal_text,
     refuse,
     spelled,
-    spelling,
     string,
 )
 from icesql.engine.spark.sql.table import rows
@@ -81,16 +80,6 @@ def _trunc(node: exp.TimestampTrunc | exp.DateTrunc) -> exp.Expr:
     return made
 
 
-# How many boundaries of a unit are between two times; the later one is the first.
-_BOUNDARIES: Final = {
-    "DAY": "DATEDIFF({0}, {1})",
-    "WEEK": "DATEDIFF(TRUNC(CAST({0} AS DATE), 'WEEK'), TRUNC(CAST({1} AS DATE), 'WEEK')) DIV 7",
-    "MONTH": "(YEAR({0}) - YEAR({1})) * 12 + MONTH({0}) - MONTH({1})",
-    "QUARTER": "(YEAR({0}) - YEAR({1})) * 4 + QUARTER({0}) - QUARTER({1})",
-    "YEAR": "YEAR({0}) - YEAR({1})",
-}
-
-
 def _diff(node: exp.DateDiff | exp.TimestampDiff) -> exp.Expr:
     """date_diff() counts the boundaries of the unit between two times."""
     unit = str(node.args["unit"].name if node.args.get("unit") is not None else "DAY").upper()
@@ -103,8 +92,9 @@ def _diff(node: exp.DateDiff | exp.TimestampDiff) -> exp.Expr:
     if unit == "WEEK" and kinds != {"date"}:
         # In the local engine, weeks of timestamps begin on other days than weeks of dates.
         raise refuse("date_diff('week', …) of timestamps", "CAST them to DATE")
-    if unit in _BOUNDARIES:
-        return spelled(f"CAST({_BOUNDARIES[unit]} AS BIGINT)", end, start, like="BIGINT")
+    if unit in rows("boundaries"):
+        ((counted,),) = rows("boundaries")[unit]
+        return spelled(f"CAST({counted} AS BIGINT)", end, start, like="BIGINT")
     size = _CLOCK.get(unit, 0)
     if not size:
         raise refuse(f"date_diff('{unit.lower()}', …)")
@@ -125,30 +115,6 @@ def _boundary_micros(value: exp.Expr) -> exp.Expr:
     return micros_of_naive(spelled("CAST({0} AS TIMESTAMP_NTZ)", value, like="TIMESTAMP"))
 
 
-# Numbers of strftime(), with their width including leading zeros.
-_DIGITS: Final = {"Y": ("YEAR({0})", 4), "m": ("MONTH({0})", 2), "d": ("DAY({0})", 2),
-                  "y": ("YEAR({0}) % 100", 2), "j": ("DAYOFYEAR({0})", 3), "H": ("HOUR({1})", 2),
-                  "M": ("MINUTE({1})", 2), "S": ("SECOND({1})", 2),
-                  "I": ("(HOUR({1}) + 11) % 12 + 1", 2),
-                  "f": ("CAST(EXTRACT(SECOND FROM {1}) * 1000000 AS BIGINT) % 1000000", 6),
-                  }  # fmt: skip
-_MONTH_NAME: Final = (
-    "ELT(MONTH({0}), 'January', 'February', 'March', 'April', 'May', 'June', 'July', 'August',"
-    " 'September', 'October', 'November', 'December')"
-)
-_DAY_NAME: Final = (
-    "ELT(DAYOFWEEK({0}), 'Sunday', 'Monday', 'Tuesday', 'Wednesday', 'Thursday', 'Friday',"
-    " 'Saturday')"
-)
-_WORDS: Final = {
-    "B": _MONTH_NAME,
-    "b": f"LEFT({_MONTH_NAME}, 3)",
-    "A": _DAY_NAME,
-    "a": f"LEFT({_DAY_NAME}, 3)",
-    "p": "IF(HOUR({1}) < 12, 'AM', 'PM')",
-}
-
-
 def _strftime(node: exp.TimeToStr) -> exp.Expr:
     """strftime() as a concatenation of parts: Spark's date_format() needs a time zone."""
     value, format_ = node.this, literal_text(node.args.get("format"))
@@ -159,7 +125,7 @@ def _strftime(node: exp.TimeToStr) -> exp.Expr:
     clock = value
     if kind(value) == "date":
         clock = spelled("CAST({0} AS TIMESTAMP_NTZ)", value, like="TIMESTAMP")
-    args, parts = [value, clock], []
+    args, parts, known = [value, clock], [], rows("strftime")
     for match in re.finditer(r"%(-?)(.)|[^%]+|%", format_, re.DOTALL):
         bare, letter = match[1] or "", match[2]
         if letter is None:
@@ -167,12 +133,10 @@ def _strftime(node: exp.TimeToStr) -> exp.Expr:
             args.append(string(match[0]))
         elif letter == "%":
             parts.append("'%'")
-        elif letter in _DIGITS:
-            number, width = _DIGITS[letter]
-            shown = f"CAST({number} AS STRING)"
-            parts.append(shown if bare else f"LPAD({shown}, {width}, '0')")
-        elif letter in _WORDS and not bare:
-            parts.append(_WORDS[letter])
+        elif letter in known and not (bare and len(known[letter][0]) == 1):
+            text, *widths = known[letter][0]
+            shown = f"CAST({text} AS STRING)" if widths else text
+            parts.append(f"LPAD({shown}, {widths[0]}, '0')" if widths and not bare else shown)
         else:
             raise refuse(f"strftime(…, '{match[0]}')")
     text = ", ".join(parts) or "''"
@@ -186,8 +150,6 @@ TIME_REWRITES: Final[Rewrites] = {
     exp.Extract: lambda node: part_of(str(node.this.name), node.expression),
     exp.TimeToUnix: epoch,
     exp.TimeToStr: _strftime,
-    exp.Dayname: spelling(_DAY_NAME, "VARCHAR"),
-    exp.Monthname: spelling(_MONTH_NAME, "VARCHAR"),
     exp.TimestampTrunc: _trunc,
     exp.DateTrunc: _trunc,
     exp.DateDiff: _diff,

@@ -6,7 +6,6 @@ Fractions are truncated, never rounded; values out of range and invalid texts ra
 
 from __future__ import annotations
 
-import functools
 import re
 from typing import Final
 
@@ -16,7 +15,7 @@ from icesql.query.dialects import types as t
 from icesql.query.dialects.spark.instants import first_instant
 from icesql.query.dialects.templates import duckdb
 from icesql.query.dialects.types import SqlType
-from icesql.sql.grammar import sections
+from icesql.sql.grammar import columns
 
 # Characters that Spark trims at both ends of a text.
 _BLANK: Final = r"[\x00-\x20\x7F]+"
@@ -26,25 +25,19 @@ _TRIMMED: Final = f"regexp_replace($1, '^{_BLANK}|{_BLANK}$', '', 'g')"
 _TRIMMED_TIMESTAMP: Final = rf"regexp_replace($1, '(?s)^{_BLANK}([^T]|$)|{_BLANK}$', '\1', 'g')"
 
 
-@functools.cache
-def _sections() -> dict[str, list[list[str]]]:
-    """The rows of each section of the table, as lists of their columns."""
-    return {
-        name: [line.split("\t") for line in rows]
-        for name, rows in sections("spark_casts.txt").items()
-    }
+_TABLE: Final = "spark_casts.txt"
 
 
 def _rows(section: str, kind: str, wanted: str, word: str) -> list[list[str]]:
     """The columns behind the first of the rows for a kind of type, with their names replaced."""
-    names = {**dict(_sections()["names"]), "TYPE": wanted, "CAST": word}
+    names = {**dict(columns(_TABLE, "names")), "TYPE": wanted, "CAST": word}
 
     def spelled(text: str) -> str:
         return re.sub(r"\$([A-Z]+)", lambda found: spelled(names[found[1]]), text)
 
     return [
-        [spelled(each) for each in columns]
-        for kinds, *columns in _sections()[section]
+        [spelled(each) for each in row]
+        for kinds, *row in columns(_TABLE, section)
         if kind in kinds.split("|")
     ]
 
@@ -81,7 +74,7 @@ def _plain(node: exp.Expr, wanted: str) -> exp.Expr:
 
 def _of_text(node: exp.Expr, to: SqlType, wanted: str, safe: bool) -> exp.Expr | None:
     bare = node.this if isinstance(node, exp.Paren) else node
-    constants = dict(_sections()["constants"])
+    constants = dict(columns(_TABLE, "constants"))
     if isinstance(bare, exp.Literal) and not safe and to.kind in constants:
         if to.kind == "timestamp" and re.fullmatch(constants["timestamp_ntz"], bare.name):
             return first_instant(bare)

@@ -8,29 +8,15 @@ from typing import Final
 from sqlglot import exp
 
 from icesql.query.dialects import types as t
-from icesql.query.dialects.java_patterns import LETTERS, pieces
+from icesql.query.dialects.java_patterns import letters, pieces
 from icesql.query.dialects.spark.calls import DIALECT, Typed, by_duckdb, converted
 from icesql.query.dialects.spark.instants import first_instant
 from icesql.query.dialects.templates import duckdb
+from icesql.sql.grammar import columns
 from icesql.sql.positions import unsupported
 
-_PATTERNS: Final = {**LETTERS, "SSSSSS": "%f"}
 # Java reserves these for later.
 _RESERVED: Final = re.compile(r"[\[\]{}#]")
-# The pattern letters that DuckDB parses as strictly as Java.
-_READ: Final = {
-    "yyyy": ("%Y", r"[0-9]{4}"),
-    "MM": ("%m", r"[0-9]{2}"),
-    "dd": ("%d", r"[0-9]{2}"),
-    "HH": ("%H", r"[0-9]{2}"),
-    "mm": ("%M", r"[0-9]{2}"),
-    "ss": ("%S", r"[0-9]{2}"),
-    "M": ("%m", r"[0-9]{1,2}"),
-    "d": ("%d", r"[0-9]{1,2}"),
-    "H": ("%H", r"[0-9]{1,2}"),
-    "SSS": ("%g", r"[0-9]{3}"),
-    "SSSSSS": ("%f", r"[0-9]{6}"),
-}
 
 
 def constant(value: Typed, at: exp.Expr, what: str) -> str:
@@ -54,11 +40,11 @@ def _pattern(given: list[Typed], at: exp.Expr) -> str:
 def date_format(given: list[Typed], at: exp.Expr) -> Typed:
     """Format a time with a Java pattern."""
     pattern = _pattern(given, at)
-    out = []
+    out, known = [], letters("java", "spark")
     for is_letters, text in _pieces(pattern, at):
-        if is_letters and text not in _PATTERNS:
+        if is_letters and text not in known:
             raise unsupported(f"{text} in the pattern '{pattern}' in {DIALECT}", at)
-        out.append(_PATTERNS[text] if is_letters else text.replace("%", "%%"))
+        out.append(known[text] if is_letters else text.replace("%", "%%"))
     text = (
         "CASE WHEN year($1) BETWEEN 1000 AND 9999 THEN strftime($1, $2) WHEN $1 IS NOT NULL "
         "THEN error('a year of other than four digits in date_format()') END"
@@ -70,15 +56,16 @@ def _read(given: list[Typed], at: exp.Expr) -> exp.Expr:
     """Parse a text with a Java pattern as a timestamp without zone."""
     pattern = _pattern(given, at)
     out, regular = [], []
-    letters = [text for is_letters, text in _pieces(pattern, at) if is_letters]
-    if len(set(letters)) != len(letters) or "yyyy" not in letters:
+    known = {text: row for text, *row in columns("time_patterns.txt", "read by spark")}
+    used = [text for is_letters, text in _pieces(pattern, at) if is_letters]
+    if len(set(used)) != len(used) or "yyyy" not in used:
         raise unsupported(f"reading the pattern '{pattern}' in {DIALECT}", at)
     for is_letters, text in _pieces(pattern, at):
         if not is_letters:
             out.append(text.replace("%", "%%"))
             regular.append("".join(f"\\{c}" if not c.isalnum() and c != " " else c for c in text))
-        elif text in _READ:
-            word, shape = _READ[text]
+        elif text in known:
+            word, shape = known[text]
             out.append(word)
             regular.append(shape)
         else:
