@@ -36,39 +36,27 @@ def declared_columns(
     """
     import duckdb
 
-    wanted = _described(bound, plans, cursor, settings)
-    written = bound.tree
-    if bound.has_lists:
-        written = written.copy()
-        spread(written)
-    tree = qualified(written, bound.scans)
+    def run(sql: str, _: object) -> Described:
+        return describe(cursor, sql)
 
     def check(text: str, tables: Collection[str]) -> str:
         check_written(text, cursor, tables)
         return text
 
+    written = bound.tree
     try:
+        # The columns in the local engine, which binds the user's own text.
+        wanted = bind_sql(bound, _empty(plans), run, cursor, settings, None, BoundedCache())
+        if bound.has_lists:
+            written = written.copy()
+            spread(written)
+        tree = qualified(written, bound.scans)
         found = described_tree(tree, plans, cursor, check)
     except duckdb.Error as error:
         raise translate(error, ()) from error
     if list(map(str, wanted.types)) != list(map(str, found.types)):
         raise refuse("a statement with names that cannot be resolved")
     return tree, wanted.declared
-
-
-def _described(
-    bound: BoundQuery, plans: Sequence[ScanPlan], cursor: Any, settings: Settings
-) -> Described:
-    """The columns in the local engine, which binds the user's own text."""
-    import duckdb
-
-    def run(sql: str, _: object) -> Described:
-        return describe(cursor, sql)
-
-    try:
-        return bind_sql(bound, _empty(plans), run, cursor, settings, None, BoundedCache())
-    except duckdb.Error as error:
-        raise translate(error, ()) from error
 
 
 def _empty(plans: Sequence[ScanPlan]) -> dict[str, str]:

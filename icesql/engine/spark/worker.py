@@ -10,6 +10,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from icesql.engine.spark.error_transport import encode_error
@@ -63,11 +64,10 @@ def run(job: Callable[[], Batches], mark: str) -> Batches:
         raise worker_error(error, mark) from None
 
 
-class ScanJob:
+class ScanJob(Struct, frozen=True):
     """Reads one combined task as batches of ``spark_schema`` of its projection."""
 
-    def __init__(self, task: CombinedScanTask) -> None:
-        self.task = task
+    task: CombinedScanTask
 
     def over(self, files: tuple[FileScanTask, ...]) -> ScanJob:
         """The same job for other files."""

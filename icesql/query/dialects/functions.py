@@ -183,10 +183,17 @@ def resolve(
     return found[0] if len(found) == 1 else None
 
 
-def constants_of(rows: Sequence[Row]) -> list[str]:
-    """The constants that the rows accept, each once and without its other spellings."""
+def refused(
+    rows: Sequence[Row], types: Sequence[str], constants: Sequence[str | None]
+) -> tuple[list[str], str]:
+    """Arguments that no row accepts, as an error shows them; a hint if rows take only constants."""
     names = [each.names[0] for row in rows for each in row.takes if each.kind == _CONSTANT]
-    return [each for each in dict.fromkeys(names) if each != "*"]
+    listed = [each for each in dict.fromkeys(names) if each != "*"]
+    shown = [
+        type if text is None or not listed else f"'{text}'"
+        for type, text in zip(types, constants, strict=True)
+    ]
+    return shown, f"it takes {', '.join(listed)}" if listed else ""
 
 
 class _Binding(Struct):

@@ -12,6 +12,7 @@ import secrets
 from collections.abc import Generator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from msgspec import Struct
 from sqlglot import exp
 from sqlglot.errors import ErrorLevel
 
@@ -47,12 +48,13 @@ def _duckdb_text(node: exp.Expr) -> str:
     return str(node.sql(dialect="duckdb", unsupported_level=ErrorLevel.IGNORE))
 
 
-class Rest:
+class Rest(Struct, frozen=True):
     """SQL over the rows of one fragment, which it reads as table ``name``; returns ``columns``."""
 
-    def __init__(self, sql: str, name: str, schema: pa.Schema, columns: Sequence[ResultColumn]):
-        self._sql, self._name, self._schema = sql, name, schema
-        self._columns = tuple(columns)
+    sql: str
+    name: str
+    schema: pa.Schema
+    columns: tuple[ResultColumn, ...]
 
     def rows(
         self,
@@ -65,14 +67,14 @@ class Rest:
         import pyarrow as pa
 
         try:
-            table = pa.Table.from_batches(partials, self._schema)
+            table = pa.Table.from_batches(partials, self.schema)
         finally:
             partials.close()
         instance, cursor = pool.cursor((), query.settings)
         try:
-            register(cursor, self._name, table)
-            schema = arrow_schema(self._columns)
-            for batch in batches_of(cursor, self._sql, {}, query):
+            register(cursor, self.name, table)
+            schema = arrow_schema(self.columns)
+            for batch in batches_of(cursor, self.sql, {}, query):
                 yield cast_batch(batch, schema)
         except duckdb.Error as error:
             raise translate(error, ()) from error
@@ -111,4 +113,4 @@ def rest_of(
     if [declare(kind) for kind in kinds] != [column.type for column in columns]:
         return None
     casts = [declared_expression(f"q.c{at}", kind) for at, kind in enumerate(kinds)]
-    return Rest(selected(sql, casts), name, schema, columns)
+    return Rest(selected(sql, casts), name, schema, tuple(columns))

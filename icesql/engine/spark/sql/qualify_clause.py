@@ -82,7 +82,7 @@ class _Inner:
             if part not in (*_OUTSIDE, "expressions", "qualify"):
                 inner.set(part, value)
                 self.select.set(part, None)
-        return exp.Subquery(this=inner, alias=exp.TableAlias(this=exp.to_identifier(self.name)))
+        return inner.subquery(self.name, copy=False)
 
 
 def _outside(select: exp.Select, inner: _Inner, source: exp.Subquery) -> None:
@@ -138,8 +138,6 @@ def _distinct_on(select: exp.Select, on: exp.Expr) -> None:
     )
     numbered = exp.Select(expressions=[exp.Star(), named(number, "w")], from_=exp.From(this=source))
     select.set("distinct", None)
-    _outside(select, inner, exp.Subquery(
-        this=numbered, alias=exp.TableAlias(this=exp.to_identifier(inner.name))
-    ))  # fmt: skip
+    _outside(select, inner, numbered.subquery(inner.name, copy=False))
     first = exp.EQ(this=quoted_column("w", inner.name), expression=exp.Literal.number(1))
     select.set("where", exp.Where(this=first))

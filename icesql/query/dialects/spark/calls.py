@@ -12,8 +12,8 @@ from icesql.errors import similar_names
 from icesql.query.dialects import types as t
 from icesql.query.dialects.functions import (
     Match,
-    constants_of,
     functions,
+    refused,
     resolve,
     takes_count,
 )
@@ -82,14 +82,8 @@ def find(name: str, given: Sequence[Typed], at: exp.Expr) -> Match:
     constants = [constant(each.node) for each in given]
     match = resolve(rows, [each.type for each in given], constants, implicit)
     if match is None:
-        listed = constants_of(rows)
-        shown = [
-            str(each.type) if text is None or not listed else f"'{text}'"
-            for each, text in zip(given, constants, strict=True)
-        ]
-        hint = "cast the arguments to types that it takes"
-        if listed:
-            hint = f"it takes {', '.join(listed)}"
+        shown, hint = refused(rows, [str(each.type) for each in given], constants)
+        hint = hint or "cast the arguments to types that it takes"
         raise unsupported(f"{name.lower()}({', '.join(shown)}) in {DIALECT}", at, hint)
     return match
 

@@ -15,8 +15,8 @@ from icesql.query.dialects.aggregates import with_aggregates
 from icesql.query.dialects.functions import (
     Match,
     Row,
-    constants_of,
     functions,
+    refused,
     resolve,
     takes_count,
 )
@@ -253,12 +253,7 @@ class Translation(Queries):
         # If only one row fits, the engine checks the argument types.
         match = resolve(fitting, types, constants, converted, takes_unknown=True)
         if match is None:
-            listed = constants_of(fitting)
-            shown = [
-                word(type) if text is None or not listed else f"'{text}'"
-                for type, text in zip(types, constants, strict=True)
-            ]
-            hint = f"it takes {', '.join(listed)}" if listed else ""
+            shown, hint = refused(fitting, [*map(word, types)], constants)
             if word(t.UNKNOWN) in shown:
                 hint = "CAST what is unknown to its type"
             raise self.refuse(f"{name}({', '.join(shown)})", node, hint)
