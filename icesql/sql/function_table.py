@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
-from icesql.sql.grammar import lines
+from icesql.sql.grammar import lines, sections
 
 if TYPE_CHECKING:
     from sqlglot import exp
@@ -49,13 +49,11 @@ def _read(dialect: str) -> tuple[tuple[TableRow, ...], frozenset[str]]:
     """Return the rows, and the names of all functions, including those that code translates."""
     rows: list[TableRow] = []
     by_code: set[str] = set()
-    section = ""
-    for line in lines(f"{dialect}_functions.txt"):
-        if line.startswith("["):
-            section = line.strip("[]")
-        elif section == "code":
-            by_code.update(line.split())
-        else:
+    for section, listed in sections(f"{dialect}_functions.txt").items():
+        for line in listed:
+            if section == "code":
+                by_code.update(line.split())
+                continue
             parsed = _ROW.fullmatch(line)
             if parsed is None:
                 raise ValueError(f"not a row of the function table: {line}")

@@ -97,6 +97,11 @@ def columns(name: str, section: str) -> list[list[str]]:
     return [line.split("\t") for line in sections(name)[section]]
 
 
+def kinds_of_nodes(section: str) -> frozenset[str]:
+    """Return the keys of sqlglot's nodes that a section of ``nodes.txt`` lists."""
+    return frozenset(" ".join(sections("nodes.txt")[section]).split())
+
+
 def _read(name: str) -> str:
     return (folder() / name).read_text(encoding="utf-8")
 

@@ -25,33 +25,20 @@ from icesql.engine.spark.sql.kinds import (
     refuse,
     string,
 )
-from icesql.engine.spark.sql.operators import COMPARISONS, rewrite_operator
+from icesql.engine.spark.sql.operators import rewrite_operator
 from icesql.engine.spark.sql.output_names import bind_order, name_outputs
 from icesql.engine.spark.sql.qualify_clause import filter_windows
 from icesql.sql.function_table import function_key, function_keys
+from icesql.sql.grammar import kinds_of_nodes
 from icesql.sql.parser.releases.newest import prepare_to_write
 from icesql.sql.positions import unsupported
 
 if TYPE_CHECKING:
     from icesql.scan.table_scan import TableScan
 
-# Function nodes of sqlglot's tree that are not functions in SQL.
-_SYNTAX: Final = (
-    exp.Cast, exp.Case, exp.If, exp.Connector, exp.Exists, exp.Array, exp.Struct, exp.Interval,
-    exp.AtTimeZone, exp.Explode, exp.CurrentDate, exp.CurrentTimestamp, exp.Unnest, exp.Map,
-    exp.ToMap, exp.Coalesce, exp.ArrayConcat, exp.Bracket, exp.Like, exp.RegexpLike, exp.Concat,
-)  # fmt: skip
+_SYNTAX: Final = kinds_of_nodes("no functions")
 _CARRIED: Final = frozenset({"time", "timestamp_ns", "timestamptz_ns", "uuid"})
-# Allowed parents of a value that Spark stores as another type with the same equality and order.
-_CARRIED_MAY_STAND: Final = (
-    exp.Query, exp.From, exp.CTE, exp.With, exp.TableAlias, exp.Alias, exp.Paren, exp.Group,
-    exp.Ordered, *COMPARISONS, exp.Is, exp.In, exp.Between, exp.Count,
-    exp.Min, exp.Max, exp.Coalesce, exp.Nullif, exp.Distinct, exp.Tuple, exp.Case,
-    exp.If, exp.AnyValue, exp.First, exp.Last, exp.ArrayAgg, exp.Order, exp.Window, exp.Bracket,
-    exp.Lag, exp.Lead, exp.IgnoreNulls, exp.FirstValue, exp.LastValue, exp.Join, exp.Dot,
-    exp.Cast, exp.Column, exp.Explode, exp.Array, exp.ArgMax, exp.ArgMin, exp.Filter, exp.Add,
-    exp.Sub, exp.ArrayContains,
-)  # fmt: skip
+_CARRIED_MAY_STAND: Final = kinds_of_nodes("around carried values")
 
 
 def write_added(tree: exp.Expr, write: Callable[[exp.Expr], str]) -> exp.Expr:
@@ -238,7 +225,7 @@ def check_functions(tree: exp.Expr) -> None:
         _check_in(node)
         if (
             isinstance(node, exp.Func)
-            and not isinstance(node, _SYNTAX)
+            and node.key not in _SYNTAX
             and function_key(node) not in known
         ):
             raise unsupported(
@@ -322,7 +309,7 @@ def _check_carried(node: exp.Expr) -> None:
     if found not in _CARRIED or node.parent is None:
         return
     parent = node.parent
-    if isinstance(parent, _CARRIED_MAY_STAND):
+    if parent.key in _CARRIED_MAY_STAND:
         return
     if found == "uuid" and isinstance(parent, exp.Like | exp.ILike):
         # In Spark a UUID is a string.

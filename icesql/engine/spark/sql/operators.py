@@ -27,27 +27,13 @@ from icesql.engine.spark.sql.kinds import (
 )
 from icesql.engine.spark.sql.nanos import NANOS, compare, micros, nanoseconds
 from icesql.engine.spark.sql.numbers import decimal_of_double, single_precision
-from icesql.engine.spark.sql.table import row_of
+from icesql.engine.spark.sql.table import row_of, rows
 from icesql.engine.spark.sql.texts import number_of_text, time_of_text
 from icesql.engine.spark.sql.zones import at_time_zone, instant_of_local
 
-_INTEGERS: Final = {
-    "TINYINT": "TINYINT",
-    "SMALLINT": "SMALLINT",
-    "INT": "INT",
-    "BIGINT": "BIGINT",
-    "INT128": "DECIMAL(38,0)",
-}
 _UNSIGNED: Final = frozenset({"UTINYINT", "USMALLINT", "UINT", "UBIGINT", "UINT128"})
 # Text that is compared or combined with one of these kinds is converted to it.
-_FROM_TEXT: Final = {
-    "blob": "BLOB",
-    "time": "TIME",
-    "uuid": "UUID",
-    "timestamptz": "TIMESTAMPTZ",
-    "timestamp": "TIMESTAMP",
-    "date": "DATE",
-}
+_FROM_TEXT: Final = ("blob", "time", "uuid", "timestamptz", "timestamp", "date")
 _RANKS = (exp.RowNumber, exp.Rank, exp.DenseRank, exp.Ntile, exp.Lag, exp.Lead, exp.PercentRank,
           exp.CumeDist)  # fmt: skip
 COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ, exp.NullSafeNEQ)
@@ -147,7 +133,7 @@ def _read_texts(node: exp.Expr, values: Sequence[Any], timezone: str) -> None:
             named = isinstance(node, exp.Values | exp.SetOperation | exp.Nullif)
             if literal_text(each.unnest()) is None or (named and each is not node.expression):
                 raise refuse(f"text beside a {other}", "CAST it to that type")
-            target = exp.DataType.build(_FROM_TEXT[other], dialect="duckdb")
+            target = exp.DataType.build(other.upper(), dialect="duckdb")
             cast = exp.Cast(this=each.unnest().copy(), to=target)
             cast.type = target
             each.replace(_cast(cast, timezone))
@@ -359,25 +345,19 @@ def _cast(node: exp.Cast, timezone: str) -> exp.Expr:
 
 
 def _type_name(node: exp.DataType) -> str:
-    name = node.this.name if hasattr(node.this, "name") else str(node.this)
-    if name in _INTEGERS:
-        return _INTEGERS[name]
+    name, found = (
+        node.this.name if hasattr(node.this, "name") else str(node.this),
+        kind_of_type(node),
+    )
     if name in _UNSIGNED:
         raise refuse("a CAST to an unsigned integer")
-    match kind_of_type(node):
+    for each in (name, found):
+        if each in rows("types"):
+            return rows("types")[each][0][0]
+    match found:
         case "decimal":
             precision, scale = _decimal_parts(node)
             return f"DECIMAL({precision}, {scale})"
-        case "text" | "uuid":
-            return "STRING"
-        case "timestamp":
-            return "TIMESTAMP_NTZ"
-        case "timestamptz":
-            return "TIMESTAMP_LTZ"
-        case "blob":
-            return "BINARY"
-        case "time" | "timestamp_ns" | "timestamptz_ns":
-            return "BIGINT"
         case "list":
             return f"ARRAY<{_type_name(node.expressions[0])}>"
         case "map":
@@ -385,8 +365,8 @@ def _type_name(node: exp.DataType) -> str:
             return f"MAP<{_type_name(key)}, {_type_name(value)}>"
         case "unknown" | "interval" | "struct":
             raise refuse(f"a CAST to {node.sql(dialect='duckdb')}")
-        case kind_name:
-            return kind_name.upper()
+        case _:
+            return found.upper()
 
 
 def _decimal_parts(node: exp.DataType) -> tuple[int, int]:

@@ -25,7 +25,6 @@ from icesql.query.dialects.scope import Columns, Scope, names_of
 from icesql.query.dialects.templates import filled
 from icesql.query.dialects.trino_snowflake import operators
 from icesql.query.dialects.trino_snowflake.builders import BUILDERS
-from icesql.query.dialects.trino_snowflake.nan import COMPARISONS
 from icesql.query.dialects.trino_snowflake.types import (
     TIME,
     common,
@@ -34,23 +33,12 @@ from icesql.query.dialects.trino_snowflake.types import (
     word,
 )
 from icesql.query.dialects.types import SqlType
+from icesql.sql.grammar import kinds_of_nodes
 from icesql.sql.positions import unsupported
 from icesql.sql.remedies import meaning
 
 _WRAPPERS: Final = (exp.Filter, exp.IgnoreNulls, exp.RespectNulls, exp.WithinGroup, exp.Window)
-# Nodes that have the same meaning in DuckDB.
-_PLAIN: Final = (
-    *COMPARISONS, exp.And, exp.Or, exp.Not, exp.Paren, exp.Neg, exp.Add, exp.Sub, exp.Mul,
-    exp.Like, exp.Escape, exp.Between, exp.In, exp.Is,
-    exp.NullSafeEQ, exp.NullSafeNEQ, exp.Exists, exp.Any, exp.All, exp.Case, exp.If, exp.Interval,
-    exp.Column, exp.Identifier, exp.Dot, exp.Literal, exp.Null, exp.Boolean, exp.Star, exp.Alias,
-    exp.Tuple, exp.Subquery, exp.Window, exp.WindowSpec, exp.Ordered, exp.Order, exp.Filter,
-    exp.IgnoreNulls, exp.RespectNulls, exp.WithinGroup, exp.Distinct, exp.Lambda, exp.Array,
-    exp.DPipe, exp.Concat, exp.CurrentDate, exp.CurrentTimestamp, exp.Localtimestamp, exp.DataType,
-    exp.DataTypeParam, exp.Var, exp.Table, exp.TableAlias, exp.From, exp.Join, exp.Where,
-    exp.Group, exp.Having, exp.Qualify, exp.Limit, exp.Offset, exp.Fetch, exp.GroupingSets,
-    exp.Cube, exp.Rollup, exp.Unhex, exp.HexString,
-)  # fmt: skip
+_PLAIN: Final = kinds_of_nodes("same in DuckDB")
 
 
 def translate(
@@ -210,7 +198,7 @@ class Translation(Queries):
             raise self.refuse("a path into a value (v:a.b)", node)
         made = operators.rewritten(self, node)
         if made is node:
-            if not isinstance(node, _PLAIN):
+            if node.key not in _PLAIN:
                 if isinstance(node, exp.Func):
                     raise self.refuse(f"the function {node.sql_name().lower()}()", node)
                 raise self.refuse(node.key.upper(), node)
