@@ -19,54 +19,65 @@ LEAF_TASKS: Final = "spark.sql.leafNodeDefaultParallelism"
 BROADCAST_LIMIT: Final = "spark.sql.autoBroadcastJoinThreshold"
 # The limit for join sides that have already run, whose size is known.
 BROADCAST_LIMIT_OF_RUN: Final = "spark.sql.adaptive.autoBroadcastJoinThreshold"
-PINNED: Final[dict[str, str]] = {
-    "spark.sql.ansi.enabled": "true",
-    "spark.sql.caseSensitive": "false",
-    "spark.sql.timestampType": "TIMESTAMP_NTZ",
-    "spark.sql.parser.escapedStringLiterals": "false",
+
+
+def _settings(text: str) -> dict[str, str]:
+    """The settings of a text in the form of Spark's own ``spark-defaults.conf``."""
+    rows = (line.split() for line in text.splitlines())
+    return {row[0]: row[1] for row in rows if row and not row[0].startswith("#")}
+
+
+PINNED: Final = _settings(
+    """
+    spark.sql.ansi.enabled                          true
+    spark.sql.caseSensitive                         false
+    spark.sql.timestampType                         TIMESTAMP_NTZ
+    spark.sql.parser.escapedStringLiterals          false
     # Else ${env:HOME} in a text, even in a literal, is replaced by its value on the driver.
-    "spark.sql.variable.substitute": "false",
-    "spark.sql.storeAssignmentPolicy": "ANSI",
+    spark.sql.variable.substitute                   false
+    spark.sql.storeAssignmentPolicy                 ANSI
     # A result with too many digits is an error, and is never truncated.
-    "spark.sql.decimalOperations.allowPrecisionLoss": "false",
+    spark.sql.decimalOperations.allowPrecisionLoss  false
     # Filters with java.sql.Date would lose rows at the days that its calendar omits.
-    "spark.sql.datetime.java8API.enabled": "true",
-    "spark.sql.orderByOrdinal": "true",
-    "spark.sql.groupByOrdinal": "true",
-    "spark.sql.legacy.timeParserPolicy": "CORRECTED",
-    "spark.sql.mapKeyDedupPolicy": "LAST_WIN",
-    "spark.sql.parquet.fieldId.read.enabled": "true",
-    "spark.sql.parquet.fieldId.read.ignoreMissing": "false",
-    "spark.sql.files.ignoreCorruptFiles": "false",
-    "spark.sql.files.ignoreMissingFiles": "false",
-    "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
-    "spark.sql.execution.arrow.useLargeVarTypes": "false",
+    spark.sql.datetime.java8API.enabled             true
+    spark.sql.orderByOrdinal                        true
+    spark.sql.groupByOrdinal                        true
+    spark.sql.legacy.timeParserPolicy               CORRECTED
+    spark.sql.mapKeyDedupPolicy                     LAST_WIN
+    spark.sql.parquet.fieldId.read.enabled          true
+    spark.sql.parquet.fieldId.read.ignoreMissing    false
+    spark.sql.files.ignoreCorruptFiles              false
+    spark.sql.files.ignoreMissingFiles              false
+    spark.sql.execution.arrow.maxRecordsPerBatch    65536
+    spark.sql.execution.arrow.useLargeVarTypes      false
     # Each row of a scan is a task, so each row gets a Spark task of its own.
-    LEAF_TASKS: "100000",
+    spark.sql.leafNodeDefaultParallelism            100000
     # Above this size PySpark would send all rows as one partition.
-    "spark.sql.execution.arrow.localRelationThreshold": str(2**31 - 1),
+    spark.sql.execution.arrow.localRelationThreshold  2147483647
     # Spark estimates a scan of icesql by the size of its list of tasks, and would broadcast it:
     # scans that are small according to metadata get a hint instead.
-    BROADCAST_LIMIT: "-1",
-}
+    spark.sql.autoBroadcastJoinThreshold            -1
+    """
+)
 
 # The user's text in Spark's dialect has its meaning in Spark 4 with default settings.
-PINNED_FOR_TEXT: Final[dict[str, str]] = {
-    **PINNED,
-    "spark.sql.timestampType": "TIMESTAMP_LTZ",
-    "spark.sql.decimalOperations.allowPrecisionLoss": "true",
-    "spark.sql.mapKeyDedupPolicy": "EXCEPTION",
-    "spark.sql.ansi.enforceReservedKeywords": "false",
-    "spark.sql.ansi.doubleQuotedIdentifiers": "false",
-    "spark.sql.parser.quotedRegexColumnNames": "false",
-    "spark.sql.groupByAliases": "true",
-    "spark.sql.crossJoin.enabled": "true",
+PINNED_FOR_TEXT: Final = PINNED | _settings(
+    """
+    spark.sql.timestampType                         TIMESTAMP_LTZ
+    spark.sql.decimalOperations.allowPrecisionLoss  true
+    spark.sql.mapKeyDedupPolicy                     EXCEPTION
+    spark.sql.ansi.enforceReservedKeywords          false
+    spark.sql.ansi.doubleQuotedIdentifiers          false
+    spark.sql.parser.quotedRegexColumnNames         false
+    spark.sql.groupByAliases                        true
+    spark.sql.crossJoin.enabled                     true
     # A path is not a table.
-    "spark.sql.runSQLOnFiles": "false",
+    spark.sql.runSQLOnFiles                         false
     # The text of a plan is not truncated.
-    "spark.sql.debug.maxToStringFields": "1000000",
-    "spark.sql.maxPlanStringLength": "1000000000",
-}
+    spark.sql.debug.maxToStringFields               1000000
+    spark.sql.maxPlanStringLength                   1000000000
+    """
+)
 
 TIME_ZONE: Final = "spark.sql.session.timeZone"
 

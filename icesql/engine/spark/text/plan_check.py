@@ -73,25 +73,28 @@ def _plan(frame: Any) -> str:
 
 # The declared types of results of Spark's own text: Spark's schema is the contract.
 
-_KINDS: Final = {
-    "BooleanType": "boolean",
-    "ByteType": "tinyint",
-    "ShortType": "smallint",
-    "IntegerType": "integer",
-    "LongType": "bigint",
-    "FloatType": "float",
-    "DoubleType": "double",
-    "DateType": "date",
-    "TimeType": "time",
-    "TimestampType": "timestamptz",
-    "TimestampNTZType": "timestamp",
-    "StringType": "varchar",
-    "CharType": "varchar",
-    "VarcharType": "varchar",
-    "BinaryType": "blob",
-    "DayTimeIntervalType": "interval",
-    "NullType": "null",
-}
+_KINDS: Final = dict(
+    line.split()
+    for line in """
+    BooleanType boolean
+    ByteType tinyint
+    ShortType smallint
+    IntegerType integer
+    LongType bigint
+    FloatType float
+    DoubleType double
+    DateType date
+    TimeType time
+    TimestampType timestamptz
+    TimestampNTZType timestamp
+    StringType varchar
+    CharType varchar
+    VarcharType varchar
+    BinaryType blob
+    DayTimeIntervalType interval
+    NullType null
+    """.strip().splitlines()
+)
 
 
 def declared_columns(schema: Any, names: list[str]) -> tuple[ResultColumn, ...]:
