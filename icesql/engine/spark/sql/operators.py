@@ -336,7 +336,7 @@ def _cast(node: exp.Cast, timezone: str) -> exp.Expr:
             return spelled(str(_time_micros(text)), like=node)
         case "text", "date" | "timestamp" | "timestamptz":
             return time_of_text(inner, node, word, target)
-    row = row_of("cast", (source, target))
+    row = row_of("CAST", (source, target))
     assert row is not None
     template, like = row[0].replace("$CAST", word), row[1]
     if "$TYPE" in template:
@@ -345,10 +345,8 @@ def _cast(node: exp.Cast, timezone: str) -> exp.Expr:
 
 
 def _type_name(node: exp.DataType) -> str:
-    name, found = (
-        node.this.name if hasattr(node.this, "name") else str(node.this),
-        kind_of_type(node),
-    )
+    name = node.this.name if hasattr(node.this, "name") else str(node.this)
+    found = kind_of_type(node)
     if name in _UNSIGNED:
         raise refuse("a CAST to an unsigned integer")
     for each in (name, found):

@@ -8,9 +8,9 @@ only a task that ends its worker every time fails.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from itertools import islice
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -33,11 +33,9 @@ _END_SECONDS: Final = 10.0
 _LANES: Final = 3
 
 
-class TaskJob(Protocol):
-    """A picklable function that works in a worker; icesql is imported there by name."""
-
-    def __call__(self, query: QueryContext, attempt: int) -> bytes:
-        """The result as bytes; ``attempt`` differs between attempts. Raises icesql's errors."""
+# A picklable function that works in a worker; icesql is imported there by name. Its number differs
+# between attempts. It returns the result as bytes, and raises icesql's errors.
+TaskJob = Callable[[QueryContext, int], bytes]
 
 
 class TaskOutcome(Struct, frozen=True):
