@@ -14,11 +14,12 @@ from icesql.engine.spark.sql.kinds import (
     kind,
     kind_of_type,
     refuse,
+    row_of,
+    rows,
     spelled,
     string,
 )
 from icesql.engine.spark.sql.numbers import NUMBER_REWRITES
-from icesql.engine.spark.sql.table import row_of, rows
 from icesql.engine.spark.sql.texts import TEXT_REWRITES
 from icesql.engine.spark.sql.times import TIME_REWRITES, part_of
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from sqlglot import exp
 
 from icesql.errors import UnsupportedSqlError
+from icesql.sql.grammar import columns
 
 T = exp.DataType.Type
 Rewrite = Callable[[Any], "exp.Expr"]
@@ -167,3 +169,36 @@ def refuse(construct: str, hint: str = "run it with engine = 'local'") -> Unsupp
 def refuse_rows(construct: str) -> exp.Expression:
     """An expression that ends a query with ``refuse(construct)`` when a row computes it."""
     return Added(construct=construct)
+
+
+# Functions and casts whose spelling the kinds of their operands decide: ``grammar/on_spark.txt``.
+
+
+@functools.cache
+def rows(section: str) -> dict[str, list[list[str]]]:
+    """The columns of each row of a section behind its names, by name."""
+    found: dict[str, list[list[str]]] = {}
+    for names, *row in columns("on_spark.txt", section):
+        for name in names.split("|"):
+            found.setdefault(name, []).append(row)
+    return found
+
+
+def row_of(name: str, kinds: Sequence[str]) -> tuple[str, str] | None:
+    """The text and the type of the first row for operands of these kinds; None without a row.
+
+    Raises UnsupportedSqlError if the row refuses them.
+    """
+    for wanted, text, *last in rows("functions").get(name, ()):
+        known = wanted.split(",")
+        pairs = zip(known, kinds, strict=False)
+        if len(known) > len(kinds) or not all(
+            each == "*" or found in each.split("|") for each, found in pairs
+        ):
+            continue
+        if not text.startswith("!"):
+            return text, "".join(last)
+        for place, found in enumerate(kinds, 1):
+            text = text.replace(f"${place}", found)
+        raise refuse(text[1:], *last)
+    return None

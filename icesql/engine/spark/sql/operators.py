@@ -22,12 +22,13 @@ from icesql.engine.spark.sql.kinds import (
     literal_integer,
     literal_text,
     refuse,
+    row_of,
+    rows,
     spelled,
     string,
 )
 from icesql.engine.spark.sql.nanos import NANOS, compare, micros, nanoseconds
 from icesql.engine.spark.sql.numbers import decimal_of_double, single_precision
-from icesql.engine.spark.sql.table import row_of, rows
 from icesql.engine.spark.sql.texts import number_of_text, time_of_text
 from icesql.engine.spark.sql.zones import at_time_zone, instant_of_local
 

@@ -12,10 +12,10 @@ from icesql.engine.spark.sql.kinds import (
     literal_text,
     refuse,
     refuse_rows,
+    rows,
     spelled,
     string,
 )
-from icesql.engine.spark.sql.table import rows
 from icesql.user_pattern import read_pattern
 
 _WORD: Final = "[0-9A-Za-z_]"

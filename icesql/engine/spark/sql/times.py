@@ -12,10 +12,10 @@ from icesql.engine.spark.sql.kinds import (
     kind,
     literal_text,
     refuse,
+    rows,
     spelled,
     string,
 )
-from icesql.engine.spark.sql.table import rows
 from icesql.engine.spark.sql.zones import micros_of_naive
 
 _DAY_UNITS: Final = ("YEAR", "QUARTER", "MONTH", "WEEK", "DAY")

@@ -14,14 +14,7 @@ from icesql.query.dialects.templates import duckdb, filled
 from icesql.query.dialects.types import SqlType
 from icesql.sql.positions import unsupported
 
-_SYMBOLS: Final[dict[type[exp.Expr], str]] = {
-    exp.Add: "+",
-    exp.Sub: "-",
-    exp.Mul: "*",
-    exp.Div: "/",
-    exp.IntDiv: "div",
-    exp.Mod: "%",
-}
+_SYMBOLS: Final = {"add": "+", "sub": "-", "mul": "*", "div": "/", "intdiv": "div", "mod": "%"}
 _BY_ZERO: Final = "error('division by zero')"
 _SPANS: Final = ("interval day", t.TIME_SPAN.kind)
 # Kinds of types that DuckDB compares with each other as Spark does.
@@ -53,7 +46,7 @@ def as_decimal(value: Typed) -> SqlType:
 
 def arithmetic(node: exp.Binary, left: Typed, right: Typed) -> Typed:
     """``+ - * / div %`` of two typed operands. Raises UnsupportedSqlError at ``node``."""
-    symbol = _SYMBOLS[type(node)]
+    symbol = _SYMBOLS[node.key]
     kinds = (left.type.kind, right.type.kind)
     if any(kind in t.MOMENTS or kind in (t.MONTHS.kind, *_SPANS) for kind in kinds):
         return _with_times(node, symbol, left, right)

@@ -9,9 +9,11 @@ from sqlglot import exp
 from sqlglot.errors import ErrorLevel
 
 from icesql.iceberg.schema import Schema
+from icesql.query.dialects import types as t
 from icesql.query.dialects.queries import Queries
 from icesql.query.dialects.scope import Columns, Scope
 from icesql.query.dialects.spark.calls import DIALECT, check_parts, converted
+from icesql.query.dialects.spark.casts import cast
 from icesql.query.dialects.spark.expressions import Expressions
 from icesql.query.dialects.spark.generators import (
     is_generator,
@@ -21,12 +23,8 @@ from icesql.query.dialects.spark.generators import (
     table_function,
 )
 from icesql.query.dialects.spark.grouping import group_by
-from icesql.query.dialects.spark.set_operations import (
-    cast_output,
-    check_set_operation,
-    common_type,
-)
 from icesql.query.dialects.spark.windows import window
+from icesql.query.dialects.types import SqlType
 from icesql.sql.positions import unsupported
 
 _TABLE_PARTS: Final = frozenset({"this", "alias", "joins", "laterals"})
@@ -44,7 +42,7 @@ class SparkQueries(Queries):
 
     def set_operation(self, node: exp.SetOperation, parent: Scope | None) -> Columns | None:
         """Translate a set operation in place, however long its chain; return its columns."""
-        check_set_operation(node)
+        _check_set_operation(node)
         return super().set_operation(node, parent)
 
     def united(
@@ -58,10 +56,10 @@ class SparkQueries(Queries):
             raise unsupported(what, node)
         found = []
         for at, ((name, one), (_, other)) in enumerate(zip(left, right, strict=True)):
-            both = common_type(node, [one, other])
+            both = _common_type(node, [one, other])
             for side, kind in (("this", one), ("expression", other)):
                 if kind != both and "null" not in (kind.kind, both.kind):
-                    cast_output(node, node.args[side], at, kind, both)
+                    _cast_output(node, node.args[side], at, kind, both)
             found.append((name, both))
         return tuple(found)
 
@@ -113,7 +111,7 @@ class SparkQueries(Queries):
             rows.append(expressions.many(list(parts)))
         if len({len(row) for row in rows}) != 1:
             raise unsupported(f"VALUES of rows of different lengths in {DIALECT}", node)
-        kinds = [common_type(node, [row[at].type for row in rows]) for at in range(len(rows[0]))]
+        kinds = [_common_type(node, [row[at].type for row in rows]) for at in range(len(rows[0]))]
         made = [
             exp.Tuple(
                 expressions=[
@@ -224,6 +222,46 @@ class SparkQueries(Queries):
                 column.set(part, inner.copy())
             made.append(column)
         return made, tuple(zip(kind.names, kind.parts, strict=True))
+
+
+def _check_set_operation(node: exp.SetOperation) -> None:
+    """Refuse set operations that sqlglot parses differently from Spark."""
+    if node.args.get("by_name") or node.args.get("side") or node.args.get("on"):
+        raise unsupported(f"{node.key.upper()} BY NAME in {DIALECT}", node)
+    first = node
+    while type(first.this) is type(node) and not first.this.args.get("with_"):
+        first = first.this
+    if isinstance(node, exp.Intersect) and isinstance(first.this, exp.Union | exp.Except):
+        beside = first.this.key.upper()
+        raise unsupported(f"INTERSECT beside {beside} in {DIALECT}", node, "use parentheses")
+
+
+def _cast_output(
+    node: exp.SetOperation, query: exp.Expr, at: int, kind: SqlType, to: SqlType
+) -> None:
+    """Cast a column of one side of a set operation, unless DuckDB's common type is Spark's."""
+    numbers = {*t.INTEGRAL, "decimal", "double"}
+    if {kind.kind, to.kind} <= numbers:
+        return
+    query = query.unnest()
+    made: exp.Expr | None = None
+    if isinstance(query, exp.Select) and not any(each.is_star for each in query.expressions):
+        column = query.expressions[at]
+        made = cast(column.unalias().copy(), kind, to)
+    if made is None:
+        raise unsupported(f"{kind} beside {to} in {node.key.upper()} in {DIALECT}", node, "cast it")
+    column.replace(exp.alias_(made, column.alias_or_name, quoted=True, copy=False))
+
+
+def _common_type(node: exp.Expr, kinds: Sequence[SqlType]) -> SqlType:
+    """The common type of the values of one column. Raises UnsupportedSqlError at ``node``."""
+    found = t.NULL
+    for kind in kinds:
+        both = t.common(found, kind)
+        if both is None:
+            raise unsupported(f"{found} and {kind} in one column in {DIALECT}", node, "cast them")
+        found = both
+    return found
 
 
 def _check_having(node: exp.Select, scope: Scope) -> None:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Final
 
 from sqlglot import exp
 
+from icesql.query.dialects import time_patterns
 from icesql.query.dialects import types as t
 from icesql.query.dialects.templates import call, duckdb, expanded
-from icesql.query.dialects.trino_snowflake import formats
 from icesql.query.dialects.trino_snowflake.operators import cast
 from icesql.query.dialects.trino_snowflake.types import common, described, typed, word
 
@@ -48,12 +48,12 @@ def to_char(self: Translation, node: exp.Expr, given: Arguments) -> exp.Expr:
     if len(given) == 1:
         made = cast(self, node, given[0], exp.DataType.build("VARCHAR"))
         return made or expanded("CAST($1 AS VARCHAR)", given[0])
-    return _formatted(formats.from_snowflake)(self, node, given)
+    return _formatted(time_patterns.from_snowflake)(self, node, given)
 
 
 def parsed_date(self: Translation, node: exp.Expr, given: Arguments) -> exp.Expr:
     """``TO_DATE(text, 'YYYY-MM-DD')``."""
-    return expanded("CAST($1 AS DATE)", _parsed(formats.from_snowflake)(self, node, given))
+    return expanded("CAST($1 AS DATE)", _parsed(time_patterns.from_snowflake)(self, node, given))
 
 
 def _pattern(self: Translation, node: exp.Expr, value: exp.Expr, convert: Convert) -> str:
@@ -222,15 +222,15 @@ def to_decimal(self: Translation, node: exp.Expr, given: Arguments) -> exp.Expr:
 # The builders by their names in the function tables.
 BUILDERS: Final[dict[str, Builder]] = {
     "count": count,
-    "date_format": _formatted(formats.from_mysql),
-    "date_parse": _parsed(formats.from_mysql),
+    "date_format": _formatted(time_patterns.from_mysql),
+    "date_parse": _parsed(time_patterns.from_mysql),
     "decode": decode,
-    "format_datetime": _formatted(formats.from_joda),
+    "format_datetime": _formatted(time_patterns.from_joda),
     "joined": joined,
     "json_extract_scalar": json_extract_scalar,
     "listagg": listagg,
     "parsed_date": parsed_date,
-    "parsed_timestamp": _parsed(formats.from_snowflake),
+    "parsed_timestamp": _parsed(time_patterns.from_snowflake),
     "percentile": percentile,
     "regexp_replace": regexp_replace,
     "substr": substr,

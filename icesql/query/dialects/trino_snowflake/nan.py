@@ -17,10 +17,7 @@ from icesql.query.dialects.trino_snowflake.types import typed
 if TYPE_CHECKING:
     from icesql.query.dialects.trino_snowflake.translation import Translation
 
-_SIGNS: Final[dict[type[exp.Expr], str]] = {
-    exp.EQ: "=", exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">=",
-}  # fmt: skip
-COMPARISONS: Final = tuple(_SIGNS)
+SIGNS: Final = {"eq": "=", "neq": "<>", "lt": "<", "lte": "<=", "gt": ">", "gte": ">="}
 
 
 def compared(self: Translation, node: exp.Expr) -> exp.Expr:
@@ -32,7 +29,7 @@ def compared(self: Translation, node: exp.Expr) -> exp.Expr:
         text = "$1 BETWEEN $2 AND $3 AND (NOT isnan($3) OR $1 IS NULL)"
         return typed(expanded(text, *parts, exact=False), t.BOOLEAN)
     left, right = node.this, node.expression
-    sign = _SIGNS[type(node)]
+    sign = SIGNS[node.key]
     if sign in ("=", "<>"):
         if not (_may_be_nan(self, left) and _may_be_nan(self, right)):
             return node

@@ -10,7 +10,7 @@ from sqlglot import exp
 from icesql.query.dialects import types as t
 from icesql.query.dialects.functions import functions
 from icesql.query.dialects.templates import expanded
-from icesql.query.dialects.trino_snowflake.nan import COMPARISONS, compared
+from icesql.query.dialects.trino_snowflake.nan import SIGNS, compared
 from icesql.query.dialects.trino_snowflake.types import (
     ARRAY,
     DECIMAL,
@@ -46,7 +46,7 @@ def rewritten(self: Translation, node: exp.Expr) -> exp.Expr | None:
             return None
         case exp.Between() if self.dialect == "trino":
             return compared(self, node)
-        case _ if self.dialect == "trino" and isinstance(node, COMPARISONS):
+        case _ if self.dialect == "trino" and node.key in SIGNS:
             return compared(self, node)
         case exp.Trim():
             return _trim(self, node)
@@ -82,7 +82,7 @@ def rewritten(self: Translation, node: exp.Expr) -> exp.Expr | None:
 def _numbers(self: Translation, node: exp.Expr) -> set[str]:
     """The kinds of two operands. Refuses operands that are not numbers or NULL."""
     types = [self.type(node.this), self.type(node.expression)]
-    sign = _SIGNS[type(node)]
+    sign = "/" if isinstance(node, exp.Div) else "%"
     if t.UNKNOWN in types:
         raise self.refuse(f"{sign} of a value whose type is not known", node, "CAST it to its type")
     kinds = {each.kind for each in types} - {"null"}
@@ -90,9 +90,6 @@ def _numbers(self: Translation, node: exp.Expr) -> set[str]:
         words = sorted({word(each) for each in types if each != t.NULL})
         raise self.refuse(f" {sign} ".join(words), node)
     return kinds
-
-
-_SIGNS: Final[dict[type[exp.Expr], str]] = {exp.Div: "/", exp.Mod: "%"}
 
 
 def _divided(self: Translation, node: exp.Div | exp.Mod) -> exp.Expr | None:

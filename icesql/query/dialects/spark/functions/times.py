@@ -8,10 +8,10 @@ from typing import Final
 from sqlglot import exp
 
 from icesql.query.dialects import types as t
-from icesql.query.dialects.java_patterns import letters, pieces
 from icesql.query.dialects.spark.calls import DIALECT, Typed, by_duckdb, converted
 from icesql.query.dialects.spark.instants import first_instant
 from icesql.query.dialects.templates import duckdb
+from icesql.query.dialects.time_patterns import letters, pieces
 from icesql.sql.grammar import columns
 from icesql.sql.positions import unsupported
 

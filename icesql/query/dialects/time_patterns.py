@@ -1,4 +1,4 @@
-"""Convert date and time patterns to those of DuckDB's ``strftime`` and ``strptime``."""
+"""Patterns of times in DuckDB's ``strftime``: those of Java, MySQL and Snowflake."""
 
 from __future__ import annotations
 
@@ -6,7 +6,26 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from icesql.query.dialects.java_patterns import letters, pieces
+from icesql.sql.grammar import columns
+
+_PIECE: Final = re.compile(r"'((?:[^']|'')*)'|(([A-Za-z])\3*)|([^A-Za-z'])")
+
+
+def letters(*systems: str) -> dict[str, str]:
+    """DuckDB's specifiers by the letters of these sections of ``grammar/time_patterns.txt``."""
+    return {row[0]: row[1] for system in systems for row in columns("time_patterns.txt", system)}
+
+
+def pieces(pattern: str) -> list[tuple[bool, str]] | None:
+    """Split a pattern into letters (True) and plain text (False); None for an open quote."""
+    found = list(_PIECE.finditer(pattern))
+    if "".join(each[0] for each in found) != pattern:
+        return None
+    return [
+        (run is not None, run or other or quoted.replace("''", "'") or "'")
+        for quoted, run, _, other in (each.groups() for each in found)
+    ]
+
 
 _SNOWFLAKE: Final = letters("snowflake")
 _WORD: Final = re.compile(
