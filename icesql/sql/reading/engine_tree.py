@@ -11,6 +11,7 @@ import json
 import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import accumulate
 from typing import Any, Final
 
 import msgspec
@@ -31,24 +32,6 @@ NOWHERE: Final = 1 << 63
 _TOKENS: Final = r'"(?:[^"\\]++|\\.?)*+(?:"|\Z)|[{}\[\]]|[^\s,:{}\[\]"]+'
 
 
-class EngineNode(Struct, frozen=True):
-    """An expression, a table reference, a query or one of its modifiers.
-
-    ``value`` is its part of the JSON from ``json_serialize_sql``. ``start`` and ``end`` are its
-    span in characters of the text, None if DuckDB gives no offset. The span of an operator is often
-    that of the operator sign alone.
-    """
-
-    value: Node
-    start: int | None = None
-    end: int | None = None
-
-    @property
-    def kind(self) -> str:
-        """DuckDB's type: COLUMN_REF, FUNCTION, BASE_TABLE, TABLE_FUNCTION, SELECT_NODE …"""
-        return str(self.value["type"])
-
-
 class EngineTree(Struct, frozen=True):
     """The statements of ``text``: their query nodes as ``json_serialize_sql`` returns them."""
 
@@ -57,24 +40,31 @@ class EngineTree(Struct, frozen=True):
     # The byte offset of each character; empty if all characters are ASCII.
     starts: tuple[int, ...] = ()
 
-    def walk(self, top: Node | None = None) -> Iterator[EngineNode]:
-        """Yield the nodes of ``top``, or of all statements, each before the nodes inside it."""
+    def walk(self, top: Node | None = None) -> Iterator[Node]:
+        """Yield the nodes of ``top``, or of all statements, each before the nodes inside it.
+
+        A node is an expression, a table reference, a query or one of its modifiers; its ``type`` is
+        COLUMN_REF, FUNCTION, BASE_TABLE, TABLE_FUNCTION, SELECT_NODE …
+        """
         stack: list[Any] = [top] if top is not None else list(reversed(self.statements))
         while stack:
             each = stack.pop()
             if isinstance(each, dict):
                 if isinstance(each.get("type"), str):
-                    yield self.node(each)
+                    yield each
                 stack.extend(reversed([*each.values()]))
             elif isinstance(each, list):
                 stack.extend(reversed(each))
 
-    def node(self, value: Node) -> EngineNode:
-        """Return a node with its span."""
-        first, length = value.get("query_location"), value.get("query_location_length")
+    def span(self, node: Node) -> tuple[int, int] | None:
+        """Return the span of a node in characters of the text; None if DuckDB gives no offset.
+
+        The span of an operator is often that of the operator sign alone.
+        """
+        first, length = node.get("query_location"), node.get("query_location_length")
         if first is None or length is None or first >= NOWHERE:
-            return EngineNode(value)
-        return EngineNode(value, self.offset(first), self.offset(first + length))
+            return None
+        return self.offset(first), self.offset(first + length)
 
     def offset(self, byte: int) -> int:
         """Return the character offset for one of DuckDB's byte offsets."""
@@ -118,12 +108,7 @@ def starts_of(text: str) -> tuple[int, ...]:
     """Return the byte offset of each character in UTF-8; () if all characters are ASCII."""
     if text.isascii():
         return ()
-    places, byte = [], 0
-    for character in text:
-        places.append(byte)
-        code = ord(character)
-        byte += 1 + (code > 0x7F) + (code > 0x7FF) + (code > 0xFFFF)
-    return (*places, byte)
+    return tuple(accumulate((len(each.encode()) for each in text), initial=0))
 
 
 def _decode_deep(text: str) -> Any:
@@ -158,11 +143,11 @@ class ParsedText(Struct, frozen=True):
 
     def place(self, node: Node) -> tuple[int, int] | None:
         """Return the span of a node in the user's SQL; None if DuckDB gives no offset."""
-        found = self.tree.node(node)
-        if found.start is None or found.end is None:
+        span = self.tree.span(node)
+        if span is None:
             return None
-        last = max(found.end - 1, found.start)
-        return self.sources.original(found.start), self.sources.original(last) + 1
+        start, end = span
+        return self.sources.original(start), self.sources.original(max(end - 1, start)) + 1
 
 
 class Places:

@@ -129,14 +129,14 @@ def in_pieces(tree: EngineTree, chains: list[Node], place: Callable[[int], int])
     look through. Under AND only ``<>`` terms are in pieces: other terms are used to join and prune.
     """
     for node in chains:
-        found = tree.node(node)
-        if found.start is None or found.end is None:
+        span = tree.span(node)
+        if span is None:
             continue
-        word = _CONJUNCTIONS[found.kind]
-        breaks = list(_breaks(tree.text, found.start, found.end, word))
+        word = _CONJUNCTIONS[node["type"]]
+        breaks = list(_breaks(tree.text, *span, word))
         if len(breaks) != len(node["children"]) - 1:
             continue
-        begins = [found.start, *(each + len(word) for each in breaks)]
+        begins = [span[0], *(each + len(word) for each in breaks)]
         for first, last in _runs(node["children"], word):
             begin, end = place(begins[first]), place(breaks[last])
             yield Edit(begin, begin, SQL, " coalesce(")

@@ -58,7 +58,7 @@ class TextReading:
         self._found = {id(node): found for found, node in pairs}
         self._scopes = select_scopes(tree, schemas)
         self._types = ColumnTypes(self._scopes, schemas)
-        self._order = {id(each.value): at for at, each in enumerate(self._tree.walk())}
+        self._order = {id(each): at for at, each in enumerate(self._tree.walk())}
         self._changed: set[int] = set()
 
     def expressions(self) -> Iterator[tuple[Expression, exp.Expr, SelectScope]]:
@@ -144,11 +144,15 @@ class TextReading:
 
     def _start(self, found: Expression) -> int | None:
         """The start of the first part of an expression that the text contains."""
-        places = ((each.start, each.end) for each in self._tree.walk(found))
-        return min((a for a, b in places if a is not None and a != b), default=None)
+        return min((start for start, _ in self._spans(found)), default=None)
+
+    def _spans(self, found: Expression) -> Iterator[tuple[int, int]]:
+        """The spans of the parts of an expression that the text contains."""
+        spans = map(self._tree.span, self._tree.walk(found))
+        return (span for span in spans if span is not None and span[0] != span[1])
 
     def _is_changed(self, found: Expression) -> bool:
-        return any(id(each.value) in self._changed for each in self._tree.walk(found))
+        return any(id(each) in self._changed for each in self._tree.walk(found))
 
     def _change(self, found: Expression) -> Change:
         start, end = self._place(found)
@@ -159,7 +163,7 @@ class TextReading:
         start = self._start(found)
         if start is None:
             raise _too_much()
-        end = max(each.end or 0 for each in self._tree.walk(found) if each.end != each.start)
+        end = max(end for _, end in self._spans(found))
         return with_brackets(self._sql, start, end)
 
     def _names(self) -> Iterator[Change]:
@@ -172,7 +176,7 @@ class TextReading:
                 if found is None or found["alias"] or (is_named(node) and not is_rows):
                     continue
                 if self._is_changed(found):
-                    name = column_name(before[self._order[id(found)]].value, (), self._cursor)
+                    name = column_name(before[self._order[id(found)]], (), self._cursor)
                     if "place" not in node.meta:
                         raise _too_much()
                     found["alias"] = name

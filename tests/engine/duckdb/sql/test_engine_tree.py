@@ -22,8 +22,9 @@ def cursor() -> Iterator[Any]:
 
 
 def _texts(cursor: Any, sql: str) -> list[tuple[str, str]]:
-    found = parse(cursor, sql).walk()
-    return [(each.kind, sql[each.start : each.end]) for each in found if each.start is not None]
+    tree = parse(cursor, sql)
+    spans = [(each["type"], tree.span(each)) for each in tree.walk()]
+    return [(kind, sql[slice(*span)]) for kind, span in spans if span is not None]
 
 
 def test_nodes_come_with_the_text_that_they_were_read_from(cursor: Any) -> None:
@@ -52,11 +53,13 @@ def test_nodes_come_with_the_text_that_they_were_read_from(cursor: Any) -> None:
 )
 def test_places_are_characters(cursor: Any, sql: str) -> None:
     tree = parse(cursor, sql)
-    columns = [each for each in tree.walk() if each.kind == "COLUMN_REF"]
+    columns = [each for each in tree.walk() if each["type"] == "COLUMN_REF"]
     assert columns
     for each in columns:
-        written = sql[each.start : each.end].replace('"', "")
-        assert written == ".".join(each.value["column_names"])
+        span = tree.span(each)
+        assert span is not None
+        written = sql[slice(*span)].replace('"', "")
+        assert written == ".".join(each["column_names"])
 
 
 def test_one_text_may_hold_several_statements(cursor: Any) -> None:
@@ -83,7 +86,7 @@ def test_deep_chains_have_trees(cursor: Any, count: int) -> None:
     found: list[int] = []
 
     def run() -> None:
-        found.append(sum(each.kind == "VALUE_CONSTANT" for each in parse(cursor, sql).walk()))
+        found.append(sum(each["type"] == "VALUE_CONSTANT" for each in parse(cursor, sql).walk()))
 
     thread = threading.Thread(target=run)
     start(thread)
