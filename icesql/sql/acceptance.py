@@ -178,8 +178,6 @@ def check_tree(tree: exp.Expr, accepts: Accepts) -> None:
                 from icesql.sql.remedies import refusals
 
                 raise unsupported(_statement_name(node), node, refusals("statements")["CREATE"])
-            case _:
-                pass
 
 
 _OF_VARIANTS: Final = word_set(

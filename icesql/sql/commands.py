@@ -31,8 +31,9 @@ from icesql.sql.trees import exp, parts_of
 if TYPE_CHECKING:
     from icesql.sql.parse import Parse
 
-EXPLAIN_FORMATS = ("text", "json", "tree", "html")
+_EXPLAIN_FORMATS = ("text", "json", "tree", "html")
 _EXPLAIN_OPTIONS = ("FORMAT", "ANALYZE", "ENGINE")
+_NAMESPACES = ("SCHEMA", "NAMESPACE", "DATABASE")
 # Words that begin a query in parentheses.
 _IN_PARENTHESES = (*QUERY_WORDS, *TABLE_WORDS, "PIVOT", "UNPIVOT")
 
@@ -72,7 +73,7 @@ def read_command(tokens: Sequence[Token], parse: Parse) -> Statement:
         case "DIFF":
             return reader.diff_summary()
         case "USE":
-            reader.either("SCHEMA", "NAMESPACE", "DATABASE")
+            reader.either(*_NAMESPACES)
             parts = reader.name()
             reader.end()
             return Use(parts)
@@ -114,10 +115,9 @@ class Commands(TokenCursor):
                 raise unsupported(f"EXPLAIN {word}", self.here, "use EXPLAIN or EXPLAIN ANALYZE")
             else:
                 break
-        if format_name not in EXPLAIN_FORMATS:
-            hint = f"use {', '.join(EXPLAIN_FORMATS[:-1]).upper()} or {EXPLAIN_FORMATS[-1].upper()}"
+        if format_name not in _EXPLAIN_FORMATS:
             what = f"EXPLAIN (FORMAT {format_name.upper()})"
-            raise unsupported(what, self.tokens[0].start, hint)
+            raise unsupported(what, self.tokens[0].start, "use TEXT, JSON, TREE or HTML")
         rest = self.following("EXPLAIN", "a query")
         if self.index > 1 and rest[0].word in CHANGES_ROWS:
             what = f"EXPLAIN with options of {rest[0].word}"
@@ -155,10 +155,9 @@ class Commands(TokenCursor):
             self.take()
             what = "EXTENDED" if what == "FORMATTED" else what
             return Shown(what, self.table(f"DESCRIBE {what}"))
-        for word in ("NAMESPACE", "SCHEMA", "DATABASE"):
-            if self.peek() == word and self.peek(1) not in ("", ".", ";"):
-                hint = f"SHOW TABLES FROM {self.tokens[self.index + 1].text} lists its tables"
-                raise unsupported(f"DESCRIBE {word}", self.here, hint)
+        if what in _NAMESPACES and self.peek(1) not in ("", ".", ";"):
+            hint = f"SHOW TABLES FROM {self.tokens[self.index + 1].text} lists its tables"
+            raise unsupported(f"DESCRIBE {what}", self.here, hint)
         return Shown("DESCRIBE", self.table("DESCRIBE"))
 
     def _time_of_snapshots(self) -> SetSnapshotTime | ResetSetting:
@@ -223,12 +222,6 @@ class Commands(TokenCursor):
         """True if the next token is this keyword and not the name of a table: a name follows it."""
         follows = self.kind(self.index + 1) and self.peek(1) not in _AFTER_TABLE
         return self.peek() == word and bool(follows)
-
-    def like(self) -> str | None:
-        """Read the pattern of LIKE or ILIKE, both case-insensitive; None without one."""
-        if not self.either("LIKE", "ILIKE"):
-            return None
-        return self.text("a text")
 
     def _value(self, after: str) -> str:
         rest = self.following(after, "a value")

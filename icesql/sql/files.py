@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from typing import Final
 
-from icesql.quoting import quoted
 from icesql.sql.acceptance import function_name
 from icesql.sql.engine_functions import is_file_function
 from icesql.sql.positions import of_files, offset_of, syntax_error, unsupported
+from icesql.sql.references import rename_table
 from icesql.sql.statement import FileReference
 from icesql.sql.statement_words import FILES_HINT, FORMATS_HINT
 from icesql.sql.trees import exp
-from icesql.sql.user_text import TABLE, Edit
+from icesql.sql.user_text import Edit
 
 _SUFFIXES: Final = {
     ".parquet": "read_parquet", ".parq": "read_parquet",
@@ -63,17 +63,9 @@ def take_files(tree: exp.Expr, edits: list[Edit]) -> tuple[FileReference, ...]:
             continue
         reference = _reference(len(found), table, inner)
         found.append(reference)
-        alias = table.args.get("alias") or exp.TableAlias()
-        after = ""
-        if alias.this is None:
-            name = inner.meta.get("alias") or function_name(inner)
-            alias.set("this", exp.to_identifier(name, quoted=True))
-            after = f" AS {quoted(name)}"
-        start, stop = inner.meta.get("start"), inner.meta.get("stop")
-        if start is not None and stop is not None:
-            edits.append(Edit(start, stop, TABLE, reference.name, after=after))
-        table.set("this", exp.to_identifier(reference.name, quoted=True))
-        table.set("alias", alias)
+        alias = inner.meta.get("alias") or function_name(inner)
+        span = inner.meta.get("start"), inner.meta.get("stop")
+        rename_table(table, reference.name, alias, span, edits)
     return tuple(found)
 
 

@@ -55,7 +55,12 @@ class Parameters:
         Raises ProgrammingError for a missing value, UnsupportedSqlError where parameters are not
         allowed, DataError for a value that SQL cannot hold.
         """
-        found = [node for node in tree.dfs() if _is_parameter(node)]
+        found = [
+            node
+            for node in tree.dfs()
+            if isinstance(node, exp.Placeholder)
+            or (isinstance(node, exp.Parameter) and not isinstance(node.parent, exp.TableAlias))
+        ]
         if found and self._inside is not None:
             raise unsupported(f"a parameter in {self._inside}", found[0], "write the value")
         # The tree of FROM t SELECT ? has the clauses in another order than the text.
@@ -111,10 +116,6 @@ class Parameters:
             edits.append(Edit(start, end, kind, written, *around))
         return True
 
-    def reader(self) -> ParameterReader:
-        """Return the values from here on, for a caller that finds the parameters in the text."""
-        return ParameterReader(self, self.place)
-
     def finish(self) -> None:
         """Raise ProgrammingError for given values that no statement used."""
         match self.given:
@@ -126,9 +127,10 @@ class Parameters:
                 # none of them is used.
                 if spare and not self._used:
                     raise ProgrammingError(f"the statement has no parameter named {_listed(spare)}")
-            case values if len(values) > len(self._used):
+            case values if len(values) > (used := len(self._used)):
                 raise ProgrammingError(
-                    f"the statement has {_count(len(self._used))}, but {len(values)} "
+                    f"the statement has {used or 'no'} parameter{'s' * (used != 1)}, "
+                    f"but {len(values)} "
                     f"value{'s were' if len(values) != 1 else ' was'} given"
                 )
 
@@ -169,10 +171,13 @@ class Parameters:
 
 
 class ParameterReader:
-    """Returns the value of ``:name``, or of the next ``?``, without marking it as used."""
+    """Returns the value of ``:name``, or of the next ``?``, without marking it as used.
 
-    def __init__(self, parameters: Parameters, first: int) -> None:
-        self._parameters, self._read = parameters, first
+    For a caller that finds the parameters in the text; it begins where the parameters are now.
+    """
+
+    def __init__(self, parameters: Parameters) -> None:
+        self._parameters, self._read = parameters, parameters.place
 
     def __call__(self, name: str | None) -> Any:
         """Return the value. Raises ProgrammingError if the statement's parameters lack it."""
@@ -223,12 +228,6 @@ def write_literal(node: exp.Expr) -> str:
             return str(node.sql(dialect="duckdb"))
 
 
-def _is_parameter(node: exp.Expr) -> bool:
-    return isinstance(node, exp.Placeholder) or (
-        isinstance(node, exp.Parameter) and not isinstance(node.parent, exp.TableAlias)
-    )
-
-
 def _label(node: exp.Expr) -> int | str | None:
     """Return the 1-based position or the name; None for the next ``?``."""
     inner = node.this
@@ -236,10 +235,6 @@ def _label(node: exp.Expr) -> int | str | None:
         return None
     text = inner if isinstance(inner, str) else inner.name
     return int(text) if re.fullmatch(r"[0-9]+", text) else str(text)
-
-
-def _count(count: int) -> str:
-    return "no parameters" if count == 0 else f"{count} parameter{'s' * (count != 1)}"
 
 
 def _listed(names: Sequence[Any]) -> str:
@@ -312,8 +307,6 @@ def _literal(value: Any) -> exp.Expr:
             )
         case list() | tuple() | set() | frozenset():
             return exp.Array(expressions=[_literal(item) for item in value])
-        case _:
-            pass
     if _is_missing(value):
         return exp.Null()
     if type(value).__name__ in ("datetime64", "timedelta64"):

@@ -99,31 +99,30 @@ def parse(
     files. ``macros`` are those that the statements may call. Raises SqlSyntaxError,
     UnsupportedSqlError, ProgrammingError, DataError.
     """
-    read = partial(_parse_all, sql, dialect, parameters, files, copies, macros or {})
-    return read_in_time(lambda: _read(read, sql, dialect), len(sql))
+    read_all = partial(_parse_all, sql, dialect, parameters, files, copies, macros or {})
 
+    def read() -> list[Statement]:
+        with placing(sql):
+            try:
+                return with_deep_stack(read_all)
+            except RecursionError:
+                raise too_deep(None) from None
+            except (SqlSyntaxError, UnsupportedSqlError) as error:
+                from icesql.sql.remedies import add_remedy
 
-def _read(read: Callable[[], list[Statement]], sql: str, dialect: str | None) -> list[Statement]:
-    """Call ``read`` on a text; add remedies and positions to its errors."""
-    with placing(sql):
-        try:
-            return with_deep_stack(read)
-        except RecursionError:
-            raise too_deep(None) from None
-        except (SqlSyntaxError, UnsupportedSqlError) as error:
-            from icesql.sql.remedies import add_remedy
+                add_remedy(error, sql, own=reading(dialect).is_own)
+                raise
+            except (Error, OSError, ImportError, MemoryError):
+                raise
+            except (StopIteration, DecodeError, UnicodeError) as error:
+                # An odd character, after which DuckDB's offsets do not agree with the text.
+                raise SqlSyntaxError("the statement cannot be read as SQL") from error
+            except Exception as error:
+                raise InternalError(
+                    f"a bug in icesql: reading the statement raised {type(error).__name__}: {error}"
+                ) from error
 
-            add_remedy(error, sql, own=reading(dialect).is_own)
-            raise
-        except (Error, OSError, ImportError, MemoryError):
-            raise
-        except (StopIteration, DecodeError, UnicodeError) as error:
-            # An odd character, after which DuckDB's offsets do not agree with the text.
-            raise SqlSyntaxError("the statement cannot be read as SQL") from error
-        except Exception as error:
-            raise InternalError(
-                f"a bug in icesql: reading the statement raised {type(error).__name__}: {error}"
-            ) from error
+    return read_in_time(read, len(sql))
 
 
 def parses(sql: str) -> bool:
@@ -237,18 +236,25 @@ def _is_copy_from(tokens: Sequence[Token]) -> bool:
     return [each.kind for each in tokens[place + 1 : place + 2]] == [TEXT]
 
 
-def _explained_evolution(statement: Statement, at: Token) -> Explain:
-    """EXPLAIN of INSERT or MERGE WITH SCHEMA EVOLUTION. Raises UnsupportedSqlError for others."""
+def _explained(statement: Statement, at: Token) -> Statement:
+    """EXPLAIN of CALL or its like, or of INSERT or MERGE WITH SCHEMA EVOLUTION.
+
+    Raises UnsupportedSqlError for others.
+    """
     from icesql.sql.writes.merge.statement import Merge
+    from icesql.sql.writes.procedures.call import CallProcedure
     from icesql.sql.writes.statements import Insert
 
     match statement:
+        case CallProcedure():
+            return replace(statement, explain=True)
         case Insert(evolves=True):
             return Explain(statement.query, write=statement)
         case Merge(evolves=True):
             return Explain(statement.source, write=statement)
-        case _:
-            raise unsupported(at.word, at, EXPLAIN_HINT)
+    if at.word in EXPLAINED_WRITES:
+        raise unsupported("EXPLAIN of this statement", at, "EXPLAIN takes a query or CALL")
+    raise unsupported(at.word, at, EXPLAIN_HINT)
 
 
 def _refused(first: str, tokens: Sequence[Token]) -> UnsupportedSqlError:
@@ -448,28 +454,18 @@ class Parse:
         first = _first_word(tokens)
         if first in (*QUERY_WORDS, *TABLE_WORDS):
             return self.any_query(tokens)
-        if first in COMPARED:
-            if is_summary(tokens, 0):
-                from icesql.sql.commands import read_command
-
-                return read_command(tokens, self)
+        if first in COMPARED and not is_summary(tokens, 0):
             check_compared(tokens)
             return self.any_query(tokens)
         if first in PIVOT_WORDS and self.reader.is_own:
             return self.query(tokens)
-        if first == "EXPLAIN" and any(t.word in EXPLAINED_WRITES for t in tokens[1:2]):
-            from icesql.sql.writes.procedures.call import explained
-
-            return explained(self.statement(tokens[1:]), tokens[1])
-        if first == "EXPLAIN" and len(tokens) > 1 and _first_word(tokens[1:]) in CHANGES_ROWS:
-            return _explained_evolution(self.statement(tokens[1:]), tokens[1])
-        if first in COMMAND_WORDS and not _is_copy_from(tokens):
+        explained = tokens[1:] if first == "EXPLAIN" else ()
+        if explained and _first_word(explained) in (*EXPLAINED_WRITES, *CHANGES_ROWS):
+            return _explained(self.statement(explained), explained[0])
+        if first in (*COMMAND_WORDS, *COMPARED) and not _is_copy_from(tokens):
             from icesql.sql.commands import read_command
 
-            read = read_command(tokens, self)
-            if isinstance(read, Shown) and read.what == "FUNCTIONS":
-                return replace(read, name=self.translated)
-            return read
+            return read_command(tokens, self)
         if first in WRITE_WORDS:
             written = self._written(tokens)
             if written is not None:
@@ -510,17 +506,17 @@ class Parse:
         ):
             query = self.any_query(tokens[1:])
         else:
-            query = self._table_query(tokens, word)
+            query = self._table_query(tokens)
         return replace(query, about="SUMMARIZE") if word == "SUMMARIZE" else query
 
-    def _table_query(self, tokens: Sequence[Token], word: str) -> Query:
+    def _table_query(self, tokens: Sequence[Token]) -> Query:
         """Parse ``TABLE t`` or ``SUMMARIZE t`` as ``FROM t``; other words keep their offsets."""
         first = tokens[0]
         same = copy(self)
         same.sql = _put(self.sql, first.start, first.stop, "FROM")
         opening = Token(WORD, "FROM", first.start, first.start + 4, "FROM")
         query = same.query([opening, *tokens[1:]])
-        return _local_only(query, word, first, "write SELECT * FROM t")
+        return _local_only(query, first.word, first, "write SELECT * FROM t")
 
     def query(self, tokens: Sequence[Token]) -> Query:
         """Parse a SELECT, PIVOT, DIFF or BLAME."""

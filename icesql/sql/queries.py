@@ -17,6 +17,7 @@ from icesql.sql.constant import read_constant
 from icesql.sql.files import take_files
 from icesql.sql.function_table import SPARK
 from icesql.sql.lexer import TEXT, Token, check_commands_in_from, check_tokens, tokenize, too_deep
+from icesql.sql.parameters import ParameterReader
 from icesql.sql.parser.depth import SHALLOW, check_depth, nesting, place_nodes
 from icesql.sql.parser.literal_list import put_back, without_lists
 from icesql.sql.parser.travel.clauses import MISPLACED, cut_travels
@@ -106,7 +107,7 @@ def _spark_text(parse: Parse, tokens: Sequence[Token]) -> Any:
         tree = tree_of(parse, tokens, hidden=False)
         check_tree(tree, Accepts(parse.files, parse.views, calls=False))
         changes: list[Edit] = []
-        given = parse.values.reader()
+        given = ParameterReader(parse.values)
         tree = parse.values.bind(tree, [])
         references = take_references(tree, changes, parse.shown, seconds=parse.seconds)
         for each in references:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Set
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
@@ -13,7 +13,7 @@ from icesql.sql.acceptance import function_name, refuse_travel
 from icesql.sql.positions import offset_of, syntax_error, unsupported
 from icesql.sql.show_statements.in_from import PREFIX
 from icesql.sql.statement import INFORMATION_SCHEMA, Query, Shown, TableReference
-from icesql.sql.time_travel import TimeTravel, read_travel, travel_of
+from icesql.sql.time_travel import TimeTravel, travel_of
 from icesql.sql.trees import exp
 from icesql.sql.user_text import CUT, NAME, TABLE, Edit
 
@@ -59,52 +59,50 @@ def take_references(
     qualified: dict[int, list[_Qualified]] = {}
     references = []
     for index, table in enumerate(found):
-        clause = table.args.get("version")
+        clause, offset = table.args.get("version"), offset_of(table)
         travel, changes, schema = _travel(clause, seconds)
-        path: str | None = None
+        path = metadata = shown_statement = None
         parts: tuple[str, ...]
-        if not isinstance(table.this, exp.Func):
-            parts = tuple(part.name for part in table.parts)
-            if not all(parts):
-                raise syntax_error("a table name with an empty part", table)
-            alias = own.get(id(table), parts[-1])
-        else:
+        if isinstance(table.this, exp.Func):
             alias = function_name(table.this)
             path, given = _scan_path(table, alias)
             if travel is not None and given is not None:
                 raise unsupported("two versions of one table", table, "give one of them")
             travel = travel or given
             parts = (path.rstrip("/").rsplit("/", 1)[-1] or path,)
-        shown_statement = _shown(table, parts, shown or {})
-        if shown_statement is not None and (travel is not None or changes is not None):
-            raise unsupported("time travel on this table", table, "put it into the statement")
-        metadata = alias if path is not None and alias != "iceberg_scan" else None
+            metadata = None if alias == "iceberg_scan" else alias
+        else:
+            parts = tuple(part.name for part in table.parts)
+            if not all(parts):
+                raise syntax_error("a table name with an empty part", table)
+            alias = own.get(id(table), parts[-1])
+            shown_statement = _shown(table, parts, shown or {})
+            if shown_statement is not None and (travel is not None or changes is not None):
+                raise unsupported("time travel on this table", table, "put it into the statement")
         start, stop = _span(table)
+        if clause is not None and clause.meta.get("end", 0) > clause.meta["start"]:
+            edits.append(Edit(clause.meta["start"], clause.meta["end"], CUT))
+        given_alias = "" if table.alias else alias
+        if len(parts) > 1 and given_alias:
+            owner = table.find_ancestor(exp.Select)
+            lowered = tuple(part.lower() for part in parts)
+            qualified.setdefault(id(owner), []).append(_Qualified(lowered, alias))
         references.append(
             TableReference(
                 index,
                 parts,
                 path,
                 travel,
-                offset_of(table),
+                offset,
                 metadata,
                 changes,
                 shown_statement,
                 stop,
-                "" if table.alias else alias,
+                given_alias,
                 schema=schema,
             )
         )
-        if start is not None and stop is not None:
-            after = "" if table.alias else f" AS {quoted(alias)}"
-            edits.append(Edit(start, stop, TABLE, f"__scan_{index}", after=after))
-        if clause is not None and clause.meta.get("end", 0) > clause.meta["start"]:
-            edits.append(Edit(clause.meta["start"], clause.meta["end"], CUT))
-        if len(parts) > 1 and not table.alias:
-            owner = table.find_ancestor(exp.Select)
-            lowered = tuple(part.lower() for part in parts)
-            qualified.setdefault(id(owner), []).append(_Qualified(lowered, alias))
-        _rename(table, index, alias)
+        rename_table(table, f"__scan_{index}", alias, (start, stop), edits)
     if qualified:
         _rewrite_columns(tree, qualified, edits)
     return tuple(references)
@@ -114,8 +112,6 @@ def _shown(
     table: exp.Table, parts: tuple[str, ...], shown: Mapping[int, Shown | Query]
 ) -> Shown | Query | None:
     """Return the statement, or the table of information_schema, whose rows a name represents."""
-    if isinstance(table.this, exp.Func):
-        return None
     lowered = tuple(part.lower() for part in parts)
     if lowered[0].startswith(PREFIX) and len(parts) == 1:
         return shown.get(offset_of(table) or -1)
@@ -165,15 +161,18 @@ def _travel(
     if clause is None:
         return None, None, ""
     schema = str(clause.meta.get("schema", ""))
-    match clause.args.get("this"):
+    match clause.args["this"]:
         case "SCHEMA":
             return None, None, schema
         case "CHANGES":
             from icesql.sql.change_range import read_changes
 
             return None, read_changes(clause, seconds=seconds), schema
-        case _:
-            return read_travel(clause, seconds=seconds), None, schema
+        case kind:
+            value, offset = clause.args["expression"], clause.meta.get("start")
+            text = clause.meta.get("text", "")
+            travel = travel_of(kind, value, seconds=seconds, offset=offset, text=text)
+            return travel, None, schema
 
 
 def _scan_path(table: exp.Table, function: str) -> tuple[str, TimeTravel | None]:
@@ -213,16 +212,26 @@ def _span(table: exp.Table) -> tuple[int | None, int | None]:
     return table.parts[0].meta.get("start"), None if last is None else last + 1
 
 
-def _rename(table: exp.Table, index: int, alias: str) -> None:
-    given = cast("exp.TableAlias | None", table.args.get("alias"))
-    if given is None:
-        given = exp.TableAlias()
+def rename_table(
+    table: exp.Table,
+    name: str,
+    alias: str,
+    span: tuple[int | None, int | None],
+    edits: list[Edit],
+) -> None:
+    """Give a table its name in the engine, and the alias if it has none, in tree and text."""
+    given = table.args.get("alias") or exp.TableAlias()
+    after = ""
     if given.this is None:
         given.set("this", exp.to_identifier(alias, quoted=True))
-    for name in ("db", "catalog", "version"):
-        table.set(name, None)
-    table.set("this", exp.to_identifier(f"__scan_{index}", quoted=True))
+        after = f" AS {quoted(alias)}"
+    for part in ("db", "catalog", "version"):
+        table.set(part, None)
+    table.set("this", exp.to_identifier(name, quoted=True))
     table.set("alias", given)
+    start, stop = span
+    if start is not None and stop is not None:
+        edits.append(Edit(start, stop, TABLE, name, after=after))
 
 
 def _own_aliases(tree: exp.Expr, tables: Set[int]) -> dict[int, str]:
@@ -292,7 +301,6 @@ def _rewrite_columns(
     for column in list(tree.find_all(exp.Column)):
         if not column.args.get("db"):
             continue
-        names = [part for part in column.parts if not isinstance(part, exp.Star)]
         dots: list[exp.Dot] = []
         top: exp.Expr = column
         while isinstance(top.parent, exp.Dot) and top.parent.this is top:
@@ -300,14 +308,12 @@ def _rewrite_columns(
             if not isinstance(top.expression, exp.Identifier):
                 break
             dots.append(top)
-        names += [dot.expression for dot in dots]
+        names = [*column.parts, *(dot.expression for dot in dots)]
         match = _owner_of(column, [part.name.lower() for part in names], qualified)
         if match is None:
             continue
         alias, taken = match
-        rest: list[exp.Expr] = [part.copy() for part in column.parts[taken:]]
-        used = max(0, taken - len(column.parts))
-        rest += [dot.expression.copy() for dot in dots[used:]]
+        rest = [part.copy() for part in names[taken:]]
         if not rest:
             continue
         first, last = names[0].meta.get("start"), names[taken - 1].meta.get("end")

@@ -108,21 +108,14 @@ def is_time(text: str) -> bool:
     return _TIME.match(text) is not None
 
 
-def read_travel(clause: exp.Expr, *, seconds: bool) -> TimeTravel:
-    """Return the value of a parsed time-travel clause.
-
-    ``clause`` is a Version node as ``sql/parser/travel`` makes them, with parameters already bound.
-    Raises SqlSyntaxError, UnsupportedSqlError.
-    """
-    kind, value, offset = clause.args["this"], clause.args["expression"], clause.meta.get("start")
-    text = clause.meta.get("text", "")
-    return travel_of(kind, value, seconds=seconds, offset=offset, text=text)
-
-
 def travel_of(
     kind: str, value: exp.Expr, *, seconds: bool, offset: int | None, text: str = ""
 ) -> TimeTravel:
-    """Return the time travel of a kind by a value; ``text`` is the value as the user wrote it."""
+    """Return the time travel of a kind by a value; ``text`` is the value as the user wrote it.
+
+    The kinds are those of ``sql/parser/travel``, the parameters in the value are bound. Raises
+    SqlSyntaxError, UnsupportedSqlError.
+    """
     if kind == "BRANCH AT":
         return _branch_at(value, seconds, offset, text)
     if kind.endswith(" BEFORE"):
@@ -216,8 +209,6 @@ def _version(value: exp.Expr, kind: str, offset: int | None) -> TimeTravel:
                 return _version(exp.Literal.number(value.this.this), kind, offset)
             if value.to.is_type(*exp.DataType.TEXT_TYPES):
                 return _version(exp.Literal.string(value.this.this), kind, offset)
-        case _:
-            pass
     wanted = "a branch or tag name" if only_refs else "a snapshot id, a branch or a tag"
     raise syntax_error(
         f"{written_value(value)} is not {wanted}; a version must be a constant; quote names "

@@ -25,7 +25,10 @@ def compared_at(tokens: Sequence[Token]) -> list[int]:
         in_brackets = (
             index > 1 and tokens[index - 1].word == "(" and tokens[index - 2].word in _BEFORE
         )
-        if (index == 0 or in_brackets) and _is_query(tokens, index):
+        place = end_of_name(tokens, index + 1)
+        compares = [each.word for each in tokens[place : place + 1]] == ["BETWEEN"]
+        is_query = place > index + 1 and (compares or token.word == "BLAME")
+        if (index == 0 or in_brackets) and is_query:
             found.append(index)
     return found
 
@@ -44,12 +47,6 @@ def check_compared(tokens: Sequence[Token]) -> None:
     if word == "DIFF" and words.word(place) != "BETWEEN":
         what = "DIFF t BETWEEN a AND b compares two states"
         raise syntax_error(what, words.offset(place), ("BETWEEN",))
-
-
-def _is_query(tokens: Sequence[Token], index: int) -> bool:
-    place = end_of_name(tokens, index + 1)
-    compares = [each.word for each in tokens[place : place + 1]] == ["BETWEEN"]
-    return place > index + 1 and (compares or tokens[index].word == "BLAME")
 
 
 def end_of_name(tokens: Sequence[Token], index: int) -> int:

@@ -34,7 +34,11 @@ def statements_in_from(
     found: list[tuple[int, int, Shown | Query]] = []
     for first, last in _places(tokens):
         inner = tokens[first + 1 : last]
-        _check_places(tokens[:first], inner)
+        parameter = next((each for each in inner if each.word == "?"), None)
+        if parameter is not None and any(each.word == "?" for each in tokens[:first]):
+            # It would be counted before the earlier one.
+            what = f"a parameter in {inner[0].word} in FROM behind another one"
+            raise unsupported(what, parameter, "number them: $1, $2")
         statement = read(inner)
         is_about = isinstance(statement, Query) and bool(statement.about)
         if not isinstance(statement, Shown | Query) or is_about != isinstance(statement, Query):
@@ -44,16 +48,6 @@ def statements_in_from(
             raise unsupported("so many statements in FROM", tokens[first])
         found.append((first, last, statement))
     return found
-
-
-def _check_places(before: Sequence[Token], inner: Sequence[Token]) -> None:
-    """Refuse a ``?`` in the statement that would be counted before an earlier one."""
-    parameter = next((each for each in inner if each.word == "?"), None)
-    if parameter is None:
-        return
-    if any(each.word == "?" for each in before):
-        what = f"a parameter in {inner[0].word} in FROM behind another one"
-        raise unsupported(what, parameter, "number them: $1, $2")
 
 
 def _places(tokens: Sequence[Token]) -> Iterator[tuple[int, int]]:

@@ -48,14 +48,16 @@ def _names(reader: Commands, shown: Shown) -> Shown:
 
 
 def _like(reader: Commands, shown: Shown) -> Shown:
-    """Read ``[LIKE pattern]``."""
-    found = replace(shown, like=reader.like())
+    """Read ``[LIKE pattern]`` or ``[ILIKE pattern]``, both case-insensitive."""
+    if reader.either("LIKE", "ILIKE"):
+        shown = replace(shown, like=reader.text("a text"))
     reader.end()
-    return found
+    return shown
 
 
 def _functions(reader: Commands, shown: Shown) -> Shown:
     """Read ``[LIKE pattern]``, or the pattern alone, as in Spark."""
+    shown = replace(shown, name=reader.parse.translated)
     if len(reader.rest) == 1 and reader.rest[0].text.upper() != "LIKE":
         return replace(shown, like=reader.rest[0].text or None)
     return _like(reader, shown)

@@ -67,13 +67,6 @@ def read_call(words: TokenCursor) -> CallProcedure:
     return CallProcedure(name, arguments, at)
 
 
-def explained(statement: object, at: Token) -> CallProcedure:
-    """Read EXPLAIN of CALL or its like. Raises UnsupportedSqlError for another statement."""
-    if not isinstance(statement, CallProcedure):
-        raise unsupported("EXPLAIN of this statement", at, "EXPLAIN takes a query or CALL")
-    return replace(statement, explain=True)
-
-
 def read_arguments(words: TokenCursor) -> tuple[CallArgument, ...]:
     """Read the arguments in brackets, which may be empty."""
     if words.skip("( )"):
