@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -10,7 +9,7 @@ from msgspec.structs import replace
 
 from icesql.sql.constant import read_constant
 from icesql.sql.cursor import TokenCursor
-from icesql.sql.lexer import NUMBER, WORD, Token, words_at
+from icesql.sql.lexer import NUMBER, WORD, Tokens, words_at
 from icesql.sql.positions import offset_of, syntax_error, unsupported
 from icesql.sql.show_statements.differences import check_compared, compared_at
 from icesql.sql.statement import (
@@ -38,7 +37,7 @@ _NAMESPACES = ("SCHEMA", "NAMESPACE", "DATABASE")
 _IN_PARENTHESES = (*QUERY_WORDS, *TABLE_WORDS, "PIVOT", "UNPIVOT")
 
 
-def read_command(tokens: Sequence[Token], parse: Parse) -> Statement:
+def read_command(tokens: Tokens, parse: Parse) -> Statement:
     """Parse a statement that begins with one of COMMAND_WORDS.
 
     Raises SqlSyntaxError, UnsupportedSqlError.
@@ -247,7 +246,7 @@ class Commands(TokenCursor):
             raise syntax_error(f"{what} takes one table", reference.offset, ("a table",))
         return reference
 
-    def table_query(self, what: str, stop: int | None = None, given: Sequence[Token] = ()) -> Query:
+    def table_query(self, what: str, stop: int | None = None, given: Tokens = ()) -> Query:
         """Parse ``SELECT * FROM`` the one table that the tokens name. Raises SqlSyntaxError."""
         rest = given or self.tokens[self.index : stop]
         if not rest:
@@ -279,7 +278,7 @@ class Commands(TokenCursor):
 _AFTER_TABLE = (".", ";", "@", "VERSION", "TIMESTAMP", "FOR", "AT", "BEFORE")
 
 
-def _named(tokens: Sequence[Token]) -> TableReference | None:
+def _named(tokens: Tokens) -> TableReference | None:
     """Return the table if the tokens are only its name; None otherwise."""
     names = tokens[::2]
     if (

@@ -6,12 +6,11 @@ No parser is loaded to read one, and sqlglot's nodes only when it is put into a 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from typing import Final
 
 from msgspec import Struct
 
-from icesql.sql.lexer import NAME, NUMBER, TEXT, WORD, Token
+from icesql.sql.lexer import NAME, NUMBER, TEXT, WORD, Token, Tokens
 from icesql.sql.trees import exp
 
 _NUMBER: Final = r"(?:0|[1-9][0-9]{0,17})(?:\.[0-9]{1,18})?"
@@ -47,7 +46,7 @@ class Constant(Struct, frozen=True):
         return exp.Cast(this=text, to=to)
 
 
-def read_constant(tokens: Sequence[Token]) -> tuple[Constant, int] | None:
+def read_constant(tokens: Tokens) -> tuple[Constant, int] | None:
     """Return the constant at the start of the tokens, and its number of tokens.
 
     None for anything else, if an operator follows the literal, and in dialects other than the

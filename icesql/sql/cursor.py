@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar, cast
 
 from icesql.errors import Error
@@ -12,6 +12,7 @@ from icesql.sql.lexer import (
     TEXT,
     WORD,
     Token,
+    Tokens,
     closing,
     outer,
     phrase,
@@ -30,7 +31,7 @@ class TokenCursor:
     ``parse`` reads the queries in it; None for a text without queries.
     """
 
-    def __init__(self, tokens: Sequence[Token], sql: str, parse: Parse | None = None) -> None:
+    def __init__(self, tokens: Tokens, sql: str, parse: Parse | None = None) -> None:
         self.tokens, self.sql = tokens, sql
         self.parse = cast("Parse", parse)
         self.index = 0
@@ -51,11 +52,11 @@ class TokenCursor:
         return self.offset(self.index)
 
     @property
-    def rest(self) -> Sequence[Token]:
+    def rest(self) -> Tokens:
         """The remaining tokens."""
         return self.tokens[self.index :]
 
-    def following(self, what: str, *expected: str) -> Sequence[Token]:
+    def following(self, what: str, *expected: str) -> Tokens:
         """Return the remaining tokens. Raises SqlSyntaxError if none follows ``what``."""
         if self.token is None:
             raise syntax_error(f"nothing follows {what}", self.here, expected)
@@ -170,7 +171,7 @@ class TokenCursor:
         self.index += 1
         return int(token.text)
 
-    def until(self, *words: str) -> Sequence[Token]:
+    def until(self, *words: str) -> Tokens:
         """Read up to one of the words, a comma or a closing bracket, outside nested brackets."""
         start, self.index = self.index, outer(self.tokens, self.index, (*words, ","))
         return self.tokens[start : self.index]

@@ -133,6 +133,7 @@ class Token(Struct, frozen=True, gc=False):
         return Token(kind or kind_of(text), text, self.start, self.stop, word)
 
 
+Tokens = Sequence[Token]
 _QUOTED: Final = (TEXT, NAME, OTHER)
 
 
@@ -273,12 +274,12 @@ def end_of_comment(sql: str, start: int) -> int:
     raise syntax_error("unterminated comment", start)
 
 
-def closing(tokens: Sequence[Token], first: int) -> int:
+def closing(tokens: Tokens, first: int) -> int:
     """Return the index of the bracket that closes the one at ``first``; the end without one."""
     return outer(tokens, first + 1, ())
 
 
-def outer(tokens: Sequence[Token], first: int, words: Collection[str]) -> int:
+def outer(tokens: Tokens, first: int, words: Collection[str]) -> int:
     """Return the index of the first of ``words`` from ``first`` on, outside brackets.
 
     Without one, return the end of the brackets around ``first``, or of the text.
@@ -292,7 +293,7 @@ def outer(tokens: Sequence[Token], first: int, words: Collection[str]) -> int:
     return len(tokens)
 
 
-def before(tokens: Sequence[Token], last: int, words: Collection[str]) -> int:
+def before(tokens: Tokens, last: int, words: Collection[str]) -> int:
     """Return the index of the last of ``words`` up to ``last``, outside brackets; else -1."""
     depth = 0
     for index in range(last, -1, -1):
@@ -306,7 +307,7 @@ def before(tokens: Sequence[Token], last: int, words: Collection[str]) -> int:
     return -1
 
 
-def phrase(tokens: Sequence[Token], index: int) -> str:
+def phrase(tokens: Tokens, index: int) -> str:
     """Return the word at ``index``, with the BY of GROUP BY and its like."""
     words = [each.word for each in tokens[index : index + 2]]
     return " ".join(words) if words[1:] == ["BY"] else words[0]
@@ -338,7 +339,7 @@ _AFTER_NOT: Final = ENDS_CLAUSE | word_set("AND OR = <> < > <= >= END ELSE WHEN"
 _BEFORE_ITEM: Final = word_set("SELECT DISTINCT , ( [ { FROM BY")
 
 
-def ends_clause(tokens: Sequence[Token], index: int, words: Collection[str] = ENDS_CLAUSE) -> bool:
+def ends_clause(tokens: Tokens, index: int, words: Collection[str] = ENDS_CLAUSE) -> bool:
     """True if no operand can start at ``index``: a clause begins or ends there."""
     word = tokens[index].word if index < len(tokens) else ";"
     if word in ("GROUP", "ORDER"):
@@ -346,7 +347,7 @@ def ends_clause(tokens: Sequence[Token], index: int, words: Collection[str] = EN
     return word in words
 
 
-def check_tokens(tokens: Sequence[Token]) -> None:
+def check_tokens(tokens: Tokens) -> None:
     """Refuse incomplete clauses that sqlglot drops: an empty ON, USING, PARTITION BY, EXCLUDE.
 
     ``tokens`` are those of one statement. Raises SqlSyntaxError.
@@ -379,7 +380,7 @@ def check_tokens(tokens: Sequence[Token]) -> None:
 _COMMANDS_IN_FROM: Final = ("SHOW", "DESCRIBE", "DESC", "SUMMARIZE", "EXPLAIN")
 
 
-def check_commands_in_from(tokens: Sequence[Token]) -> None:
+def check_commands_in_from(tokens: Tokens) -> None:
     """Refuse ``FROM (SHOW TABLES)``, which sqlglot parses as a table with an alias.
 
     Also refuse ``FROM FROM t``, which it parses as a query. Raises UnsupportedSqlError,
@@ -401,7 +402,7 @@ def check_commands_in_from(tokens: Sequence[Token]) -> None:
             raise unsupported(f"{word} as a table", token, hint)
 
 
-def _nothing_follows(tokens: Sequence[Token], index: int, wanted: str) -> Exception:
+def _nothing_follows(tokens: Tokens, index: int, wanted: str) -> Exception:
     token = tokens[index]
     offset = tokens[index + 1].start if index + 1 < len(tokens) else token.stop
     shown = phrase(tokens, index - (token.word == "BY"))

@@ -30,6 +30,7 @@ from icesql.sql.lexer import (
     TEXT,
     WORD,
     Token,
+    Tokens,
     closing,
     promised_name,
     reading,
@@ -215,7 +216,7 @@ def query_tokens(sql: str, dialect: str | None) -> tuple[Token, Token | None, in
     return tokens[outer], second, tokens[-outer].start if outer else len(sql)
 
 
-def _first_word(tokens: Sequence[Token]) -> str:
+def _first_word(tokens: Tokens) -> str:
     """Return the word that decides the kind of a statement; MERGE for WITH … MERGE."""
     first = tokens[0].word
     if first == "WITH" and any(token.word == "MERGE" for token in tokens):
@@ -225,7 +226,7 @@ def _first_word(tokens: Sequence[Token]) -> str:
     return first
 
 
-def _is_copy_from(tokens: Sequence[Token]) -> bool:
+def _is_copy_from(tokens: Tokens) -> bool:
     """True for the tokens of COPY table … FROM 'file'."""
     if tokens[0].word != "COPY":
         return False
@@ -257,7 +258,7 @@ def _explained(statement: Statement, at: Token) -> Statement:
     raise unsupported(at.word, at, EXPLAIN_HINT)
 
 
-def _refused(first: str, tokens: Sequence[Token]) -> UnsupportedSqlError:
+def _refused(first: str, tokens: Tokens) -> UnsupportedSqlError:
     """Return the error for a statement of other systems, with what to write instead."""
     from icesql.sql.remedies import refusals
 
@@ -270,7 +271,7 @@ def _refused(first: str, tokens: Sequence[Token]) -> UnsupportedSqlError:
     return unsupported(first, tokens[0].start, (*made, refusals("statements")[first])[0])
 
 
-def _check_copy(tokens: Sequence[Token], *, files: bool, copies: bool) -> None:
+def _check_copy(tokens: Tokens, *, files: bool, copies: bool) -> None:
     """Refuse COPY of files that the connection may not read or write."""
     if _is_copy_from(tokens):
         if not files:
@@ -302,7 +303,7 @@ def split_statements(sql: str, *, dialect: str | None = None) -> list[tuple[int,
     return [(chunk[0].start, sql[chunk[0].start : chunk[-1].stop]) for chunk in chunks]
 
 
-def _split(tokens: Sequence[Token]) -> list[list[Token]]:
+def _split(tokens: Tokens) -> list[list[Token]]:
     chunks: list[list[Token]] = [[]]
     for token in tokens:
         if token.word == ";":
@@ -376,7 +377,7 @@ class Parse:
 
     # ------------------------------------------------------------ macros and other spellings
 
-    def read(self, tokens: Sequence[Token]) -> Statement:
+    def read(self, tokens: Tokens) -> Statement:
         """Parse a statement after replacing its calls of macros by their bodies."""
         word = tokens[0].word
         if word in ("CREATE", "DROP"):
@@ -402,7 +403,7 @@ class Parse:
                 return self._derived(*found, Parse._expanded)
         return self._expanded(tokens)
 
-    def check_macro(self, tokens: Sequence[Token], name: str, before: str) -> None:
+    def check_macro(self, tokens: Tokens, name: str, before: str) -> None:
         """Raise the errors of reading a query in which the macro ``name`` is not defined.
 
         ``before`` are words in front of it.
@@ -412,7 +413,7 @@ class Parse:
         if not isinstance(alone._expanded(tokens, before), Query):
             raise unsupported(f"{tokens[0].word} in a macro", tokens[0], "it has a query")
 
-    def _expanded(self, tokens: Sequence[Token], before: str = "") -> Statement:
+    def _expanded(self, tokens: Tokens, before: str = "") -> Statement:
         """Parse a statement after macro expansion; ``before`` are words in front of it."""
         found, macros = None, self.macros
         words = {token.text.lower() for token in tokens}
@@ -429,9 +430,7 @@ class Parse:
             return self.statement([*opening, *tokens])
         return self._derived(*found, Parse.statement)
 
-    def _derived(
-        self, text: str, sources: Sources, read: Callable[[Parse, Sequence[Token]], Read]
-    ) -> Read:
+    def _derived(self, text: str, sources: Sources, read: Callable[[Parse, Tokens], Read]) -> Read:
         """Parse a text that was made from the current one; errors get offsets in the original."""
         sources = replace(sources, under=self.sources)
         with sources.placing():
@@ -439,7 +438,7 @@ class Parse:
             same.sources = sources
             return read(same, tokens)
 
-    def tree_of(self, sql: str, tokens: Sequence[Token]) -> exp.Expr:
+    def tree_of(self, sql: str, tokens: Tokens) -> exp.Expr:
         """Return the tree of a query of a text, with calls of macros among its functions."""
         from icesql.sql.queries import tree_of
 
@@ -449,7 +448,7 @@ class Parse:
 
     # ------------------------------------------------------------ statements and queries
 
-    def statement(self, tokens: Sequence[Token]) -> Statement:
+    def statement(self, tokens: Tokens) -> Statement:
         """Parse the tokens of one statement. Raises the same errors as ``parse``."""
         first = _first_word(tokens)
         if first in (*QUERY_WORDS, *TABLE_WORDS):
@@ -478,7 +477,7 @@ class Parse:
 
         raise no_statement(tokens)
 
-    def _written(self, tokens: Sequence[Token]) -> Statement | None:
+    def _written(self, tokens: Tokens) -> Statement | None:
         """Read a statement that changes tables or creates temporary ones; None for others."""
         if tokens[0].word in ("CREATE", "DROP"):
             from icesql.sql.created.create import is_temporary, read_created
@@ -492,7 +491,7 @@ class Parse:
             check_names(written, self.sql)
         return written
 
-    def any_query(self, tokens: Sequence[Token]) -> Query:
+    def any_query(self, tokens: Tokens) -> Query:
         """Parse a query, SUMMARIZE of a query or table, or ``TABLE t``."""
         first = tokens[0]
         word = first.word
@@ -509,7 +508,7 @@ class Parse:
             query = self._table_query(tokens)
         return replace(query, about="SUMMARIZE") if word == "SUMMARIZE" else query
 
-    def _table_query(self, tokens: Sequence[Token]) -> Query:
+    def _table_query(self, tokens: Tokens) -> Query:
         """Parse ``TABLE t`` or ``SUMMARIZE t`` as ``FROM t``; other words keep their offsets."""
         first = tokens[0]
         same = copy(self)
@@ -518,7 +517,7 @@ class Parse:
         query = same.query([opening, *tokens[1:]])
         return _local_only(query, first.word, first, "write SELECT * FROM t")
 
-    def query(self, tokens: Sequence[Token]) -> Query:
+    def query(self, tokens: Tokens) -> Query:
         """Parse a SELECT, PIVOT, DIFF or BLAME."""
         places = compared_at(tokens)
         if not places:
@@ -531,7 +530,7 @@ class Parse:
         query = replace(query, text=self.sql[tokens[0].start : tokens[-1].stop])
         return _local_only(query, tokens[places[0]].word, tokens[0], "SET engine = local")
 
-    def _shown_query(self, tokens: Sequence[Token]) -> Query:
+    def _shown_query(self, tokens: Tokens) -> Query:
         found = statements_in_from(tokens, self._in_from)
         if not found:
             return self._plain_query(tokens)
@@ -543,14 +542,14 @@ class Parse:
             rest[first : last + 1] = [Token(WORD, name, start, start + len(name), name.upper())]
         return same._plain_query(rest)
 
-    def _in_from(self, tokens: Sequence[Token]) -> Statement:
+    def _in_from(self, tokens: Tokens) -> Statement:
         """Parse a statement in FROM; refuse a query's parameters, which would be counted early."""
         words = [token.word for token in tokens[:2]]
         if words[0] != "SUMMARIZE" and words[1] not in QUERY_WORDS:
             return self.statement(tokens)
         return self.alone(f"{words[0]} in FROM").statement(tokens)
 
-    def _plain_query(self, tokens: Sequence[Token]) -> Query:
+    def _plain_query(self, tokens: Tokens) -> Query:
         from icesql.sql.queries import plain_query
 
         return plain_query(self, tokens)
@@ -562,7 +561,7 @@ class Parse:
 _NAME: Final = re.compile(r"(?!.*--)[\w .$@:\-]+")
 
 
-def double_quoted(sql: str, tokens: Sequence[Token]) -> str:
+def double_quoted(sql: str, tokens: Tokens) -> str:
     """Return ``sql`` with double quotes for backticks; offsets do not change."""
     # Backticks are signs in dialects with only double quotes, and names in the default dialect.
     ticks = [each.start for each in tokens if each.word == "`"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from copy import copy
 from functools import cache, partial
 from itertools import pairwise
@@ -16,7 +15,14 @@ from icesql.sql.acceptance import Accepts, check_spark_functions, check_tree, ha
 from icesql.sql.constant import read_constant
 from icesql.sql.files import take_files
 from icesql.sql.function_table import SPARK
-from icesql.sql.lexer import TEXT, Token, check_commands_in_from, check_tokens, tokenize, too_deep
+from icesql.sql.lexer import (
+    TEXT,
+    Tokens,
+    check_commands_in_from,
+    check_tokens,
+    tokenize,
+    too_deep,
+)
 from icesql.sql.parameters import ParameterReader
 from icesql.sql.parser.depth import SHALLOW, check_depth, nesting, place_nodes
 from icesql.sql.parser.literal_list import put_back, without_lists
@@ -37,7 +43,7 @@ _FEW_TOKENS = 200
 _ZONE_HINT = "write the zone into the text: TIMESTAMP '2026-01-31 12:00:00 Europe/Vienna'"
 
 
-def plain_query(parse: Parse, tokens: Sequence[Token]) -> Query:
+def plain_query(parse: Parse, tokens: Tokens) -> Query:
     """Parse the tokens of a query that contains no other statement."""
     own, given = parse.reader.is_own, (parse.values.given, parse.values.place)
     if not own:
@@ -98,7 +104,7 @@ def plain_query(parse: Parse, tokens: Sequence[Token]) -> Query:
     )
 
 
-def _spark_text(parse: Parse, tokens: Sequence[Token]) -> Any:
+def _spark_text(parse: Parse, tokens: Tokens) -> Any:
     """Return the statement for the Spark engine, or the error that prevents running it there."""
     from icesql.sql.spark_text.spark_text import spark_text
 
@@ -130,7 +136,7 @@ def _spark_text(parse: Parse, tokens: Sequence[Token]) -> Any:
     return found
 
 
-def tree_of(parse: Parse, tokens: Sequence[Token], *, hidden: bool = True) -> exp.Expr:
+def tree_of(parse: Parse, tokens: Tokens, *, hidden: bool = True) -> exp.Expr:
     """Return the tree of a query.
 
     ``hidden``: a call of a dialect with a function table stays a name and its arguments.
@@ -140,13 +146,11 @@ def tree_of(parse: Parse, tokens: Sequence[Token], *, hidden: bool = True) -> ex
     return _sqlglot_tree(parse, tokens, hidden=hidden)
 
 
-def _engine_tree(
-    parse: Parse, tokens: Sequence[Token], accepts: Accepts
-) -> tuple[exp.Expr, ParsedText]:
+def _engine_tree(parse: Parse, tokens: Tokens, accepts: Accepts) -> tuple[exp.Expr, ParsedText]:
     """Return the tree from DuckDB's parser, and the parsed text."""
     sql = parse.sql
 
-    def operand(value: Sequence[Token]) -> tuple[exp.Expr | None, int]:
+    def operand(value: Tokens) -> tuple[exp.Expr | None, int]:
         found = read_constant(value)
         if found is not None:
             node, last = found[0].node(), value[found[1] - 1]
@@ -185,7 +189,7 @@ def _engine_tree(
     return _selected(tree), ParsedText(engine_tree, text.sources)
 
 
-def _sqlglot_tree(parse: Parse, tokens: Sequence[Token], *, hidden: bool = True) -> exp.Expr:
+def _sqlglot_tree(parse: Parse, tokens: Tokens, *, hidden: bool = True) -> exp.Expr:
     """Return sqlglot's tree for a query in another dialect."""
     from icesql.sql.parser.dialect import parse_operand, parse_tokens, subscript_base
     from icesql.sql.parser.own_calls import show_calls
@@ -195,7 +199,7 @@ def _sqlglot_tree(parse: Parse, tokens: Sequence[Token], *, hidden: bool = True)
     sql, reader = parse.sql, parse.reader
     dialect = parse.translated if hidden else ""
 
-    def operand(value: Sequence[Token]) -> tuple[exp.Expr | None, int]:
+    def operand(value: Tokens) -> tuple[exp.Expr | None, int]:
         # Except for Spark, sqlglot interprets the functions of a time-travel clause.
         found, count = parse_operand(value, sql, reader, SPARK if dialect == SPARK else None)
         if found is not None and dialect:
@@ -244,7 +248,7 @@ def _selected(tree: exp.Expr) -> exp.Expr:
     return exp.select("*").from_(tree, copy=False) if isinstance(tree, exp.Values) else tree
 
 
-def _put_back(parse: Parse, tree: exp.Expr, tokens: Sequence[Token]) -> None:
+def _put_back(parse: Parse, tree: exp.Expr, tokens: Tokens) -> None:
     first, last = tokens[0].start, tokens[-1].stop
     own = [start for start in parse.lists if first <= start < last]
     if own and put_back(tree, parse.lists) != len(own):

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from icesql.errors import SqlSyntaxError, UnsupportedSqlError, similar_names
-from icesql.sql.lexer import WORD, Token, before, check_tokens, ends_clause
+from icesql.sql.lexer import WORD, Token, Tokens, before, check_tokens, ends_clause
 from icesql.sql.parser.depth import too_many_terms
 from icesql.sql.positions import syntax_error, unsupported
 from icesql.sql.statement_words import (
@@ -42,7 +42,7 @@ _NEAR: Final = 3
 _QUERY_LISTED: Final = ["IN", "(", "SELECT"]
 
 
-def no_statement(tokens: Sequence[Token]) -> SqlSyntaxError | UnsupportedSqlError:
+def no_statement(tokens: Tokens) -> SqlSyntaxError | UnsupportedSqlError:
     """Return the error for tokens whose first word begins no statement."""
     first, word = tokens[0], tokens[0].text.upper()
     if word in _SHELL_WORDS:
@@ -58,7 +58,7 @@ def no_statement(tokens: Sequence[Token]) -> SqlSyntaxError | UnsupportedSqlErro
 
 def mistake(
     reason: SqlSyntaxError | UnsupportedSqlError,
-    tokens: Sequence[Token],
+    tokens: Tokens,
     sql: str,
     is_cut_off: Callable[[], bool],
 ) -> SqlSyntaxError | UnsupportedSqlError:
@@ -90,7 +90,7 @@ def mistake(
 
 
 def _statement(
-    reason: SqlSyntaxError | UnsupportedSqlError, tokens: Sequence[Token]
+    reason: SqlSyntaxError | UnsupportedSqlError, tokens: Tokens
 ) -> SqlSyntaxError | UnsupportedSqlError:
     """Return the error for a whole statement that DuckDB's parser refuses without an offset."""
     words = [token.word for token in tokens]
@@ -112,9 +112,7 @@ def _statement(
     return reason if words[0] in QUERY_WORDS else unsupported(words[0], tokens[0])
 
 
-def _refused_clause(
-    token: Token | None, index: int, tokens: Sequence[Token]
-) -> UnsupportedSqlError | None:
+def _refused_clause(token: Token | None, index: int, tokens: Tokens) -> UnsupportedSqlError | None:
     """Return the error for a clause of other systems that DuckDB's parser does not know."""
     words = [each.word for each in tokens[max(index - 2, 0) : index + 3]]
     here = words[min(index, 2) :]
@@ -145,7 +143,7 @@ def _unlisted(column: Token) -> UnsupportedSqlError:
     return unsupported("PIVOT without a list of values", column, LISTED)
 
 
-def _join_without_condition(index: int, tokens: Sequence[Token]) -> SqlSyntaxError | None:
+def _join_without_condition(index: int, tokens: Tokens) -> SqlSyntaxError | None:
     """Return the error for a JOIN that another clause follows instead of a condition."""
     following = tokens[index] if index < len(tokens) else None
     if not (ends_clause(tokens, index) or (following and following.word in _JOIN_WORDS)):
@@ -160,7 +158,7 @@ def _join_without_condition(index: int, tokens: Sequence[Token]) -> SqlSyntaxErr
 
 
 def parse_error(
-    error: ParseError, tokens: Sequence[Token], sql: str
+    error: ParseError, tokens: Tokens, sql: str
 ) -> SqlSyntaxError | UnsupportedSqlError:
     """Return sqlglot's error as icesql's, at the unexpected token."""
     details: dict[str, Any] = dict(error.errors[0]) if error.errors else {}
@@ -179,7 +177,7 @@ def parse_error(
 def _unexpected(
     token: Token | None,
     offset: int,
-    tokens: Sequence[Token],
+    tokens: Tokens,
     sql: str,
     wanted: tuple[str, ...] = (),
 ) -> SqlSyntaxError:
@@ -201,7 +199,7 @@ def _unexpected(
     return syntax_error(problem, offset, expected[:_MOST_EXPECTED])
 
 
-def _travel(token: Token | None, tokens: Sequence[Token]) -> SqlSyntaxError | None:
+def _travel(token: Token | None, tokens: Tokens) -> SqlSyntaxError | None:
     """Return the error for FOR and AS OF that do not begin a time-travel clause."""
     if token is None or not token.word or token not in tokens:
         return None
@@ -217,7 +215,7 @@ def _travel(token: Token | None, tokens: Sequence[Token]) -> SqlSyntaxError | No
     return None
 
 
-def _arguments(description: str, offset: int, tokens: Sequence[Token]) -> SqlSyntaxError | None:
+def _arguments(description: str, offset: int, tokens: Tokens) -> SqlSyntaxError | None:
     """Return the error for a call with too few or too many arguments, at its name."""
     too_many = description.startswith("The number of provided arguments")
     if not too_many and not _misses_argument(description):
@@ -245,7 +243,7 @@ def _misses_argument(description: str) -> bool:
     )
 
 
-def _misspelt_keyword(tokens: Sequence[Token], offset: int, sql: str) -> SqlSyntaxError | None:
+def _misspelt_keyword(tokens: Tokens, offset: int, sql: str) -> SqlSyntaxError | None:
     """Return the error for a word before ``offset`` that was read as a name, nearly a keyword."""
     before = [token for token in tokens if token.stop <= offset]
     if len(before) < 2 or before[-1].kind != WORD or not before[-1].is_name:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
@@ -12,7 +11,7 @@ from icesql.errors import Error
 from icesql.quoting import quoted
 from icesql.sql.cursor import TokenCursor
 from icesql.sql.keywords import word_set
-from icesql.sql.lexer import Token
+from icesql.sql.lexer import Tokens
 from icesql.sql.macros.macro import TEMPORARY
 from icesql.sql.parameters import Parameters
 from icesql.sql.positions import syntax_error, unsupported
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
 SCHEMA: Final = "temp"
 
 
-def is_temporary(tokens: Sequence[Token]) -> bool:
+def is_temporary(tokens: Tokens) -> bool:
     """True if a CREATE makes a view or table of the session, or a DROP removes such a view."""
     words = " ".join(token.word for token in tokens[:5])
     if re.match(r"DROP VIEW\b", words):
@@ -33,13 +32,13 @@ def is_temporary(tokens: Sequence[Token]) -> bool:
     return re.match(r"CREATE (OR REPLACE )?TEMP(ORARY)? (VIEW|TABLE)\b", words) is not None
 
 
-def _is_dotted(tokens: Sequence[Token]) -> bool:
+def _is_dotted(tokens: Tokens) -> bool:
     """True if the name is that of a view of a catalog: in a namespace other than temp."""
     name = tokens[2:] if [each.word for each in tokens[:2]] == ["IF", "EXISTS"] else tokens
     return len(name) > 2 and name[1].text == "." and name[0].text.lower() != SCHEMA
 
 
-def read_created(tokens: Sequence[Token], parse: Parse) -> Statement:
+def read_created(tokens: Tokens, parse: Parse) -> Statement:
     """Read the statement of tokens that ``is_temporary`` accepts.
 
     Raises SqlSyntaxError, UnsupportedSqlError, and the errors of reading its query.

@@ -11,11 +11,10 @@ is used as a parameter and as an alias) the macro is refused, so that no paramet
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from icesql.sql.cursor import TokenCursor
-from icesql.sql.lexer import Token, word_at
+from icesql.sql.lexer import Token, Tokens, word_at
 from icesql.sql.macros.expand import ends_operand
 from icesql.sql.macros.macro import (
     TEMPORARY,
@@ -36,7 +35,7 @@ _NO_VALUE: Final = ("?", "$")
 _CHOOSE: Final = "choose another name for the parameter"
 
 
-def read_macro(tokens: Sequence[Token], parse: Parse) -> CreateMacro | DropMacro:
+def read_macro(tokens: Tokens, parse: Parse) -> CreateMacro | DropMacro:
     """Read the statement of tokens that ``is_macro_word`` accepts.
 
     Raises SqlSyntaxError, UnsupportedSqlError, and the errors of reading its body.
@@ -149,7 +148,7 @@ class _Reader(TokenCursor):
         return self.written(first, self.index)
 
     def _analysed(
-        self, name: str, parameters: tuple[Parameter, ...], tokens: Sequence[Token], kind: str
+        self, name: str, parameters: tuple[Parameter, ...], tokens: Tokens, kind: str
     ) -> Body:
         """Read the body in these tokens. Raises UnsupportedSqlError for an ambiguous parameter."""
         for token in tokens:
@@ -203,7 +202,7 @@ def _check_columns(tree: exp.Expr, known: set[str]) -> None:
             raise unsupported(what, column, "give the macro a parameter for it")
 
 
-def _places(tokens: Sequence[Token], names: set[str]) -> list[Token]:
+def _places(tokens: Tokens, names: set[str]) -> list[Token]:
     """Return the tokens that are parameters used as an expression."""
     found = []
     for index, token in enumerate(tokens):

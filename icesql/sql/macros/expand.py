@@ -23,6 +23,7 @@ from icesql.sql.lexer import (
     OPENING,
     TEXT,
     Token,
+    Tokens,
     before,
     closing,
     outer,
@@ -66,7 +67,7 @@ class _Part(Struct, frozen=True):
     """
 
     sql: str
-    tokens: Sequence[Token]
+    tokens: Tokens
     source: int = -1
     given: Mapping[int, Sequence[Segment]] = {}
     above: tuple[str, ...] = ()
@@ -74,7 +75,7 @@ class _Part(Struct, frozen=True):
 
 def expand(
     sql: str,
-    tokens: Sequence[Token],
+    tokens: Tokens,
     macros: Macros,
     parse: Parse,
     before: str = "",
@@ -221,7 +222,7 @@ class _Expansion:
                 raise unsupported(f"{'.'.join(names)} in the arguments", self._at, hint)
 
     def _names(
-        self, sql: str, tokens: Sequence[Token], calls: Sequence[tuple[int, int]]
+        self, sql: str, tokens: Tokens, calls: Sequence[tuple[int, int]]
     ) -> list[tuple[int, str]]:
         """Return the ends of columns that a call would rename, and their names with the call."""
         found: list[tuple[int, str]] = []
@@ -273,7 +274,7 @@ def ends_operand(token: Token, *signs: str) -> bool:
     )
 
 
-def _is_key(tokens: Sequence[Token], index: int) -> bool:
+def _is_key(tokens: Tokens, index: int) -> bool:
     """True if the expression at a token may be a whole item of ORDER BY or GROUP BY."""
     depth = 0
     for each in range(index - 1, -1, -1):
@@ -286,7 +287,7 @@ def _is_key(tokens: Sequence[Token], index: int) -> bool:
     return False
 
 
-def _call_at(tokens: Sequence[Token], index: int, macros: Macros) -> _Call | None:
+def _call_at(tokens: Tokens, index: int, macros: Macros) -> _Call | None:
     """Return the call of a macro that begins at a token; None if there is none."""
     first = index
     dotted = [each.word for each in tokens[index + 1 : index + 2]] == ["."]
@@ -308,7 +309,7 @@ def _call_at(tokens: Sequence[Token], index: int, macros: Macros) -> _Call | Non
     return _Call(macro, first, last, arguments)
 
 
-def _split(tokens: Sequence[Token], opened: int) -> tuple[tuple[tuple[int, int], ...], int]:
+def _split(tokens: Tokens, opened: int) -> tuple[tuple[tuple[int, int], ...], int]:
     """Return the first and last token of each argument, and the closing parenthesis."""
     found: list[tuple[int, int]] = []
     first, last = opened + 1, closing(tokens, opened)
@@ -323,7 +324,7 @@ def _split(tokens: Sequence[Token], opened: int) -> tuple[tuple[tuple[int, int],
     return tuple(found), last
 
 
-def _is_in_from(tokens: Sequence[Token], index: int) -> bool:
+def _is_in_from(tokens: Tokens, index: int) -> bool:
     """True if the token is at a place for tables in FROM."""
     word = tokens[index - 1].word if index else ""
     if word != ",":

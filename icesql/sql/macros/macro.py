@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
@@ -12,7 +12,7 @@ from icesql.errors import ProgrammingError, similar_names
 from icesql.sql.statement import MacroStatement
 
 if TYPE_CHECKING:
-    from icesql.sql.lexer import Token
+    from icesql.sql.lexer import Tokens
 
 Macros = dict[str, "Macro"]
 WORDS: Final = ("MACRO", "FUNCTION")
@@ -85,7 +85,7 @@ class DropMacro(MacroStatement, frozen=True):
     is_table: bool | None = None
 
 
-def is_macro_word(tokens: Sequence[Token]) -> bool:
+def is_macro_word(tokens: Tokens) -> bool:
     """True if a CREATE or DROP statement is about a macro."""
     return re.match(_MACRO, " ".join(each.word for each in tokens[:5])) is not None
 

@@ -9,11 +9,10 @@ FLATTEN is the function on lists: its columns are index, value, this, path and k
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Final
 
 from icesql.sql.cursor import TokenCursor
-from icesql.sql.lexer import Token, before
+from icesql.sql.lexer import Tokens, before
 from icesql.sql.positions import syntax_error, unsupported
 from icesql.sql.sources import Sources, spliced
 
@@ -23,7 +22,7 @@ _ARGUMENTS: Final = ("input", "outer")
 _Edit = tuple[int, int, str]
 
 
-def other_spellings(sql: str, tokens: Sequence[Token]) -> tuple[str, Sources] | None:
+def other_spellings(sql: str, tokens: Tokens) -> tuple[str, Sources] | None:
     """Return the text of a statement in DuckDB's spelling, and its sources; None if unchanged.
 
     Raises SqlSyntaxError, UnsupportedSqlError for syntax without an equivalent.

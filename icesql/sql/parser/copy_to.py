@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
@@ -11,7 +10,7 @@ from icesql.errors import ProgrammingError, UnsupportedSqlError, near_or_all
 from icesql.file_format import FileFormat, compressed_by_ending, format_of_path, named_format
 from icesql.sql.commands import Commands
 from icesql.sql.cursor import TokenCursor
-from icesql.sql.lexer import CLOSING, OPENING, TEXT, Token, closing
+from icesql.sql.lexer import CLOSING, OPENING, TEXT, Token, Tokens, closing
 from icesql.sql.positions import syntax_error, unsupported
 from icesql.sql.statement import Copy
 
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
 _ENDINGS: Final = ("csv", "tsv", "json", "jsonl", "parquet", "arrow")
 
 
-def read_copy(tokens: Sequence[Token], parse: Parse) -> Copy:
+def read_copy(tokens: Tokens, parse: Parse) -> Copy:
     """Read the COPY statement in ``tokens``, the first of which is COPY.
 
     Raises SqlSyntaxError, UnsupportedSqlError, and ProgrammingError for the value of an option.
@@ -47,7 +46,7 @@ def _is_call(token: Token) -> bool:
     return token.text.lower().startswith("iceberg_")
 
 
-def _to(tokens: Sequence[Token]) -> int:
+def _to(tokens: Tokens) -> int:
     """Return the index of the last TO outside brackets that precedes a string literal."""
     depth, found, other = 0, None, None
     for place, token in enumerate(tokens):
@@ -72,7 +71,7 @@ def _to(tokens: Sequence[Token]) -> int:
     raise syntax_error("COPY names no file", tokens[-1].stop, ("TO 'file'",))
 
 
-def _options(path: str, tokens: Sequence[Token], end: int) -> tuple[FileFormat, bool]:
+def _options(path: str, tokens: Tokens, end: int) -> tuple[FileFormat, bool]:
     given = list(tokens)
     if given and given[0].word == "WITH":
         given = given[1:]
@@ -110,7 +109,7 @@ def _format(path: str, name: Any, at: int) -> FileFormat:
     return compressed_by_ending(named_format(name), path)
 
 
-def _pairs(tokens: Sequence[Token]) -> list[tuple[str, Any, int]]:
+def _pairs(tokens: Tokens) -> list[tuple[str, Any, int]]:
     """Return name, value and offset of each option."""
     pairs: list[tuple[str, Any, int]] = []
     words = TokenCursor(tokens, "")
@@ -124,7 +123,7 @@ def _pairs(tokens: Sequence[Token]) -> list[tuple[str, Any, int]]:
     return pairs
 
 
-def _value(name: Token, tokens: Sequence[Token]) -> Any:
+def _value(name: Token, tokens: Tokens) -> Any:
     match list(tokens):
         case []:
             return True

@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from icesql.errors import SqlSyntaxError
 from icesql.sql.keywords import word_set
-from icesql.sql.lexer import CLOSING, MOST_LEVELS, OPENING, Token, too_deep
+from icesql.sql.lexer import CLOSING, MOST_LEVELS, OPENING, Token, Tokens, too_deep
 from icesql.sql.positions import offset_of, syntax_error
 from icesql.sql.trees import exp
 
@@ -34,7 +34,7 @@ _SHORTER: Final = (
 )
 
 
-def nesting(tokens: Sequence[Token]) -> tuple[int, int]:
+def nesting(tokens: Tokens) -> tuple[int, int]:
     """Return the depth of nested brackets and CASE, or of repeated prefixes such as NOT NOT, and
     the offset of the deepest bracket.
 
@@ -57,7 +57,7 @@ def nesting(tokens: Sequence[Token]) -> tuple[int, int]:
     return max(deepest, most), offset
 
 
-def too_many_terms(tokens: Sequence[Token]) -> SqlSyntaxError:
+def too_many_terms(tokens: Tokens) -> SqlSyntaxError:
     """Return the error for an expression that DuckDB's parser reports as too deep."""
     problem = f"an expression of more than {MOST_TERMS} parts; {_SHORTER}"
     return syntax_error(problem, nesting(tokens)[1])
@@ -119,7 +119,7 @@ class _List(Struct):
     end: int = 0
 
 
-def place_nodes(tree: exp.Expr, tokens: Sequence[Token]) -> None:
+def place_nodes(tree: exp.Expr, tokens: Tokens) -> None:
     """Record in ``tree`` where the columns of select lists begin and end.
 
     The ``meta`` of a column gets ``place``. The first column that a star excludes gets ``place``
@@ -169,7 +169,7 @@ def _depth(select: exp.Select) -> int:
     return depth
 
 
-def select_columns(tokens: Sequence[Token]) -> list[tuple[int, int, int]]:
+def select_columns(tokens: Tokens) -> list[tuple[int, int, int]]:
     """Return start, end and depth of each item of the select lists."""
     found: list[tuple[int, int, int]] = []
     open_lists: list[_List | None] = [None]
@@ -219,7 +219,7 @@ def _extend(current: _List | None, token: Token) -> None:
     current.end = max(current.end, token.stop)
 
 
-def _place_left_out(star: exp.Star, tokens: Sequence[Token], starts: Sequence[int]) -> None:
+def _place_left_out(star: exp.Star, tokens: Tokens, starts: Sequence[int]) -> None:
     """Record the place of the columns in ``* EXCLUDE (a, b)`` or ``* EXCLUDE a``."""
     start = star.meta.get("start")
     if start is None:

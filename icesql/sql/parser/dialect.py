@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any, Final, cast
 
@@ -22,6 +21,7 @@ from sqlglot.tokens import Token, TokenType
 from icesql.sql.lexer import CLOSING, NAME, NUMBER, OPENING, OTHER, TEXT, WORD, kind_of, pieces
 from icesql.sql.lexer import Dialect as OwnDialect
 from icesql.sql.lexer import Token as OwnToken
+from icesql.sql.lexer import Tokens as OwnTokens
 from icesql.sql.parser.releases.newest import as_newest, respelt
 from icesql.sql.positions import syntax_error
 
@@ -81,7 +81,7 @@ def parse_text(sql: str, dialect: OwnDialect, hidden: str | None = None) -> list
 
 
 def parse_tokens(
-    tokens: Sequence[OwnToken], sql: str, dialect: OwnDialect, hidden: str | None = None
+    tokens: OwnTokens, sql: str, dialect: OwnDialect, hidden: str | None = None
 ) -> list[exp.Expr | None]:
     """Parse tokens into sqlglot's trees. Raises ParseError, with "icesql_offset" in its details.
 
@@ -93,7 +93,7 @@ def parse_tokens(
     return trees
 
 
-def _check_closed(tokens: Sequence[OwnToken]) -> None:
+def _check_closed(tokens: OwnTokens) -> None:
     """Raise SqlSyntaxError for an unclosed bracket: sqlglot accepts CAST without it."""
     opened = []
     for token in tokens:
@@ -139,7 +139,7 @@ def _with_hidden(tokens: list[Token], reader: Any, hidden: str | None) -> list[T
 
 
 def parse_operand(
-    tokens: Sequence[OwnToken], sql: str, dialect: OwnDialect, hidden: str | None = None
+    tokens: OwnTokens, sql: str, dialect: OwnDialect, hidden: str | None = None
 ) -> tuple[exp.Expr | None, int]:
     """Return the operand at the start of ``tokens``, and its number of tokens.
 
@@ -186,7 +186,7 @@ def _whole_spans(tokens: list[Token]) -> list[Token]:
     return found
 
 
-def _given(tokens: Sequence[OwnToken], sql: str, reader: Any) -> list[Token]:
+def _given(tokens: OwnTokens, sql: str, reader: Any) -> list[Token]:
     """Convert icesql's tokens to sqlglot's: those that it came from, or new ones."""
     made: list[Token] = []
     keywords, signs = reader.tokenizer_class.KEYWORDS, reader.tokenizer_class.SINGLE_TOKENS

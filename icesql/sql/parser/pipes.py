@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from icesql.sql.lexer import NUMBER, Token, phrase
+from icesql.sql.lexer import NUMBER, Token, Tokens, phrase
 from icesql.sql.positions import unsupported
 
 _SETS: Final = ("UNION", "EXCEPT", "INTERSECT")
@@ -21,7 +21,7 @@ _OF_SETS: Final = ("ALL", "DISTINCT", "BY", "NAME")
 _HINT: Final = "put the steps before it in parentheses"
 
 
-def in_steps(tokens: Sequence[Token]) -> Sequence[Token]:
+def in_steps(tokens: Tokens) -> Tokens:
     """Return the tokens, with ``FROM (…)`` around each query that steps follow.
 
     Raises UnsupportedSqlError for a step that sqlglot's parser would apply in another order.
@@ -50,7 +50,7 @@ def in_steps(tokens: Sequence[Token]) -> Sequence[Token]:
     return found
 
 
-def _chains(tokens: Sequence[Token]) -> Iterator[tuple[int, list[int], int]]:
+def _chains(tokens: Tokens) -> Iterator[tuple[int, list[int], int]]:
     """For each pipe query: the index of its first token, its pipes, and its end."""
     stack: list[tuple[int, list[int]]] = [(0, [])]
     for index, token in enumerate(tokens):
@@ -67,7 +67,7 @@ def _chains(tokens: Sequence[Token]) -> Iterator[tuple[int, list[int], int]]:
             yield first, pipes, len(tokens)
 
 
-def _outer(tokens: Sequence[Token]) -> Iterator[Token]:
+def _outer(tokens: Tokens) -> Iterator[Token]:
     """The tokens outside parentheses."""
     depth = 0
     for token in tokens:
@@ -77,7 +77,7 @@ def _outer(tokens: Sequence[Token]) -> Iterator[Token]:
         depth += token.word == "("
 
 
-def _check(steps: Sequence[Sequence[Token]]) -> None:
+def _check(steps: Sequence[Tokens]) -> None:
     is_filtered = False
     for number, step in enumerate(steps):
         if not step:
@@ -96,7 +96,7 @@ def _check(steps: Sequence[Sequence[Token]]) -> None:
         is_filtered = word == "WHERE" or (is_filtered and word not in _OWN_QUERY)
 
 
-def _check_groups(step: Sequence[Token]) -> None:
+def _check_groups(step: Tokens) -> None:
     is_group = False
     for before, token, after in zip(step, step[1:], [*step[2:], None], strict=False):
         is_group = is_group or before.word == "GROUP"

@@ -14,7 +14,7 @@ from sqlglot import exp
 
 from icesql.sql.files import read_file
 from icesql.sql.keywords import word_set
-from icesql.sql.lexer import ENDS_CLAUSE, TEXT, Token
+from icesql.sql.lexer import ENDS_CLAUSE, TEXT, Token, Tokens
 from icesql.sql.positions import offset_of
 
 _AMOUNT: Final = r"(?<![0-9])[0-9]++(?:\.[0-9]++)?+\s*+[A-Za-z]"
@@ -33,7 +33,7 @@ class Rewriting(Struct, frozen=True):
     """The tokens for sqlglot, and the original ones for ``mend``."""
 
     tokens: list[Token]
-    given: Sequence[Token]
+    given: Tokens
     intervals: list[str]
 
     def mend(self, tree: exp.Expr, *, files: bool) -> None:
@@ -58,7 +58,7 @@ class Rewriting(Struct, frozen=True):
             read_file(table, name.name, files=files and len(table.parts) == 1)
 
 
-def rewrite_tokens(tokens: Sequence[Token], sql: str) -> Rewriting:
+def rewrite_tokens(tokens: Tokens, sql: str) -> Rewriting:
     """Rewrite the tokens of a dialect other than DuckDB's."""
     made: list[Token] = []
     intervals: list[str] = []
@@ -89,7 +89,7 @@ def rewrite_tokens(tokens: Sequence[Token], sql: str) -> Rewriting:
     return Rewriting(made, tokens, intervals)
 
 
-def _is_typed_literal(tokens: Sequence[Token], index: int) -> bool:
+def _is_typed_literal(tokens: Tokens, index: int) -> bool:
     following = tokens[index + 1 : index + 3]
     return [each.kind for each in following[:1]] == [TEXT] and following[-1].word == "::"
 

@@ -8,7 +8,7 @@ tables by offset.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 
 from msgspec import Struct
 from sqlglot import exp
@@ -17,7 +17,7 @@ from icesql.errors import SqlSyntaxError, UnsupportedSqlError
 from icesql.sql.acceptance import Accepts, check_calls
 from icesql.sql.files import read_file
 from icesql.sql.keywords import RESERVED
-from icesql.sql.lexer import CLOSING, NAME, NUMBER, OPENING, TEXT, WORD, Token
+from icesql.sql.lexer import CLOSING, NAME, NUMBER, OPENING, TEXT, WORD, Token, Tokens
 from icesql.sql.parser.travel.clauses import Travels
 from icesql.sql.positions import syntax_error
 from icesql.sql.reading.engine_tree import EngineTree, read_tree
@@ -34,7 +34,7 @@ class EngineText(Struct, frozen=True):
 
     text: str
     sources: Sources
-    stars: Mapping[int, Sequence[Token]]
+    stars: Mapping[int, Tokens]
 
 
 class NotParsed(Exception):
@@ -92,7 +92,7 @@ def _parsed(text: EngineText) -> EngineTree:
     return engine_tree
 
 
-def engine_text(tokens: Sequence[Token], sql: str, travels: Travels) -> EngineText:
+def engine_text(tokens: Tokens, sql: str, travels: Travels) -> EngineText:
     """Compose the text of the tokens for DuckDB's parser.
 
     ``sql`` has one name in place of each long list of literals. Words that are not in the SQL, such
@@ -121,7 +121,7 @@ def engine_text(tokens: Sequence[Token], sql: str, travels: Travels) -> EngineTe
 
 
 def _cuts(
-    tokens: Sequence[Token], travels: Travels, stars: Mapping[int, Sequence[Token]]
+    tokens: Tokens, travels: Travels, stars: Mapping[int, Tokens]
 ) -> list[tuple[int, tuple[int, str]]]:
     """Replacements of words, in order: start, end and new words of each."""
     spans = ((each.meta["start"], each.meta["end"]) for each in travels.clauses.values())
@@ -142,7 +142,7 @@ def _cuts(
     return sorted([*cuts.items(), *_interval_brackets(tokens)])
 
 
-def _interval_brackets(tokens: Sequence[Token]) -> Iterator[tuple[int, tuple[int, str]]]:
+def _interval_brackets(tokens: Tokens) -> Iterator[tuple[int, tuple[int, str]]]:
     """Brackets around the parameter in ``INTERVAL ? DAY``, where DuckDB takes only a literal."""
     for before, token, after in zip(tokens, tokens[1:], tokens[2:], strict=False):
         if before.word == "INTERVAL" and token.word in ("?", "$", ":"):
@@ -151,9 +151,9 @@ def _interval_brackets(tokens: Sequence[Token]) -> Iterator[tuple[int, tuple[int
             yield stop, (stop, ")")
 
 
-def _long_stars(tokens: Sequence[Token]) -> dict[int, Sequence[Token]]:
+def _long_stars(tokens: Tokens) -> dict[int, Tokens]:
     """The names before ``t.*`` in ``ns.t.*``, by the offset of ``t``."""
-    found: dict[int, Sequence[Token]] = {}
+    found: dict[int, Tokens] = {}
     for index in range(2, len(tokens)):
         if tokens[index].word != "*" or not _is_dot(tokens[index - 1]):
             continue
@@ -171,7 +171,7 @@ def _is_dot(token: Token) -> bool:
 
 
 def _runs(
-    tokens: Sequence[Token], sql: str, kept: Collection[tuple[int, str]]
+    tokens: Tokens, sql: str, kept: Collection[tuple[int, str]]
 ) -> Iterator[tuple[Token | None, Token]]:
     """Yield the first and last token of each part of the tokens that is in the SQL in this order;
     for a word that is not in the SQL, None and the word.
@@ -206,7 +206,7 @@ def _is_in(sql: str, token: Token) -> bool:
     return bool(written) and (token.kind != WORD or written.upper() == token.word)
 
 
-def parameter_colons(tokens: Sequence[Token]) -> list[int]:
+def parameter_colons(tokens: Tokens) -> list[int]:
     """Return the offsets of the colons of named parameters (``:name``)."""
     found, in_subscript = [], [False]
     for index, token in enumerate(tokens):
@@ -234,7 +234,7 @@ def parameter_colons(tokens: Sequence[Token]) -> list[int]:
     return found
 
 
-def _name_namespace(column: exp.Expr | None, stars: Mapping[int, Sequence[Token]]) -> None:
+def _name_namespace(column: exp.Expr | None, stars: Mapping[int, Tokens]) -> None:
     """Add the names before ``t`` in ``ns.t.*`` to the column node."""
     if not isinstance(column, exp.Column) or column.args.get("table") is None:
         return

@@ -9,14 +9,14 @@ from collections.abc import Sequence
 from typing import Final
 
 from icesql.sql.cursor import TokenCursor
-from icesql.sql.lexer import WORD, Token, is_name
+from icesql.sql.lexer import WORD, Token, Tokens, is_name
 from icesql.sql.positions import syntax_error
 
 COMPARED: Final = ("DIFF", "BLAME")
 _BEFORE: Final = ("FROM", "JOIN", ",", "(", "AS")
 
 
-def compared_at(tokens: Sequence[Token]) -> list[int]:
+def compared_at(tokens: Tokens) -> list[int]:
     """Return the indexes at which DIFF and BLAME begin a query."""
     found = []
     for index, token in enumerate(tokens[:-1]):
@@ -33,13 +33,13 @@ def compared_at(tokens: Sequence[Token]) -> list[int]:
     return found
 
 
-def is_summary(tokens: Sequence[Token], index: int) -> bool:
+def is_summary(tokens: Tokens, index: int) -> bool:
     """True if ``DIFF SUMMARY t`` begins at ``index``, not DIFF of a table named summary."""
     words = [each.word for each in tokens[index : index + 3]]
     return words[:2] == ["DIFF", "SUMMARY"] and words[2:] != ["BETWEEN"]
 
 
-def check_compared(tokens: Sequence[Token]) -> None:
+def check_compared(tokens: Tokens) -> None:
     """Raise SqlSyntaxError for tokens that start with DIFF or BLAME but are not such a query."""
     words, word, place = TokenCursor(tokens, ""), tokens[0].word, end_of_name(tokens, 1)
     if place == 1:
@@ -49,7 +49,7 @@ def check_compared(tokens: Sequence[Token]) -> None:
         raise syntax_error(what, words.offset(place), ("BETWEEN",))
 
 
-def end_of_name(tokens: Sequence[Token], index: int) -> int:
+def end_of_name(tokens: Tokens, index: int) -> int:
     """Return the end of the table's name, or of a call with its path, that begins at ``index``."""
     if index >= len(tokens) or not is_name(tokens[index]):
         return index
@@ -62,7 +62,7 @@ def end_of_name(tokens: Sequence[Token], index: int) -> int:
     return index
 
 
-def read_as_from(tokens: Sequence[Token], places: Sequence[int]) -> list[Token]:
+def read_as_from(tokens: Tokens, places: Sequence[int]) -> list[Token]:
     """Return the tokens with FROM inserted before each DIFF and BLAME, at the same offset."""
     made: list[Token] = []
     for index, token in enumerate(tokens):

@@ -5,13 +5,13 @@ A name of the same length replaces each, so that all other words keep their offs
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Final
 
 from msgspec import Struct
 
 from icesql.sql.keywords import word_set
-from icesql.sql.lexer import CLOSING, OPENING, Token, closing, outer
+from icesql.sql.lexer import CLOSING, OPENING, Tokens, closing, outer
 from icesql.sql.positions import unsupported
 from icesql.sql.show_statements.differences import is_summary
 from icesql.sql.sources import Sources, spliced
@@ -25,7 +25,7 @@ _BEFORE: Final = ("FROM", "JOIN", ",", "(")
 
 
 def statements_in_from(
-    tokens: Sequence[Token], read: Callable[[Sequence[Token]], Statement]
+    tokens: Tokens, read: Callable[[Tokens], Statement]
 ) -> list[tuple[int, int, Shown | Query]]:
     """Return the statements in brackets in FROM, each with the indexes of its brackets.
 
@@ -50,7 +50,7 @@ def statements_in_from(
     return found
 
 
-def _places(tokens: Sequence[Token]) -> Iterator[tuple[int, int]]:
+def _places(tokens: Tokens) -> Iterator[tuple[int, int]]:
     """Yield the indexes of the brackets of each statement."""
     end = 0
     for index in range(2, len(tokens) - 1):
@@ -108,7 +108,7 @@ class Unread(Struct, frozen=True):
     is_recursive: bool
 
 
-def marked(sql: str, tokens: Sequence[Token]) -> tuple[str, Sources] | None:
+def marked(sql: str, tokens: Tokens) -> tuple[str, Sources] | None:
     """Return a statement's text with a placeholder list for each PIVOT without one; None if none.
 
     A text that is stored, a view or a macro, gets no placeholders.
@@ -127,7 +127,7 @@ def marked(sql: str, tokens: Sequence[Token]) -> tuple[str, Sources] | None:
     return spliced(sql, tokens[0].start, tokens[-1].stop, edits) if edits else None
 
 
-def first_unread(tokens: Sequence[Token]) -> Unread | None:
+def first_unread(tokens: Tokens) -> Unread | None:
     """Return the first placeholder whose own source contains no other one; None if none."""
     pivots = [*_pivots(tokens)]
     # First and last token of ``(item) IN ('…')``, by the offset of the placeholder string.
@@ -153,7 +153,7 @@ def first_unread(tokens: Sequence[Token]) -> Unread | None:
 
 
 def _pivots(
-    tokens: Sequence[Token],
+    tokens: Tokens,
 ) -> Iterator[tuple[int, tuple[int, int], list[tuple[int, int]]]]:
     """Yield each ``PIVOT source ON items``: its index, and the spans of source and items."""
     for index, token in enumerate(tokens[:-2]):
@@ -175,7 +175,7 @@ def _pivots(
         yield index, (begin, on - 1), items
 
 
-def _queries_before(tokens: Sequence[Token], place: int) -> tuple[list[tuple[int, int]], bool]:
+def _queries_before(tokens: Tokens, place: int) -> tuple[list[tuple[int, int]], bool]:
     """Return the spans of the CTEs in scope at ``place``, and whether a WITH is RECURSIVE."""
     found: dict[str, tuple[int, int]] = {}
     is_recursive = False

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from datetime import date, datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
 
-from icesql.sql.lexer import TEXT, Token, word_at
+from icesql.sql.lexer import TEXT, Token, Tokens, word_at
 from icesql.sql.positions import syntax_error, unsupported
 from icesql.sql.statement import Deallocate, Execute, Prepare
 from icesql.sql.statement_words import QUERY_WORDS, TABLE_WORDS
@@ -21,7 +20,7 @@ _PREPARED: Final = (*QUERY_WORDS, *TABLE_WORDS, "EXPLAIN", "DIFF", "BLAME")
 _CONSTANT: Final = "give it constants: 3, 'a', true, NULL, DATE '2026-01-31'"
 
 
-def read_prepared(tokens: Sequence[Token], parse: Parse) -> Prepare | Execute | Deallocate:
+def read_prepared(tokens: Tokens, parse: Parse) -> Prepare | Execute | Deallocate:
     """Read a statement that begins with one of ``WORDS``.
 
     Raises SqlSyntaxError, UnsupportedSqlError.

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import functools
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from icesql.errors import similar_names
 from icesql.sql.function_table import SPARK
 from icesql.sql.grammar import lines
-from icesql.sql.lexer import NAME, WORD, Token
+from icesql.sql.lexer import NAME, WORD, Token, Tokens
 from icesql.sql.positions import unsupported
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def classes() -> dict[str, str]:
     return found
 
 
-def check_calls(tokens: Sequence[Token], tree: exp.Expr) -> None:
+def check_calls(tokens: Tokens, tree: exp.Expr) -> None:
     """Raise UnsupportedSqlError for a call among ``tokens`` that is not allowed in a query.
 
     ``tree`` is their tree: ``name (a, b)`` may be an alias with names for columns.
@@ -69,14 +69,14 @@ def check_calls(tokens: Sequence[Token], tree: exp.Expr) -> None:
         raise unsupported(f"the function {name}()", each.start, reason)
 
 
-def _calls(found: Sequence[Token]) -> Iterator[tuple[Token, bool]]:
+def _calls(found: Tokens) -> Iterator[tuple[Token, bool]]:
     """Yield each name before a parenthesis, and whether another name qualifies it."""
     for at, each in enumerate(found[:-1]):
         if each.kind in (NAME, WORD) and found[at + 1].word == "(":
             yield each, at > 0 and found[at - 1].word == "."
 
 
-def check_bare_words(tokens: Sequence[Token], columns: frozenset[str]) -> None:
+def check_bare_words(tokens: Tokens, columns: frozenset[str]) -> None:
     """Raise UnsupportedSqlError for a bare word that is a call, unless a column has its name."""
     for at, each in enumerate(tokens):
         name = each.text.lower()

@@ -22,6 +22,7 @@ from icesql.sql.lexer import (
     TEXT,
     WORD,
     Token,
+    Tokens,
     closing,
     pieces,
     tokens_in,
@@ -102,8 +103,8 @@ class SparkText(Struct, frozen=True):
 
 def spark_text(
     sql: str,
-    tokens: Sequence[Token],
-    tokenize: Callable[[str], Sequence[Token]],
+    tokens: Tokens,
+    tokenize: Callable[[str], Tokens],
     tree: exp.Expression,
     references: Sequence[TableReference],
     changes: Sequence[Edit],
@@ -171,20 +172,20 @@ def spark_tokens(sql: str, start: int, stop: int) -> list[Token]:
     return found
 
 
-def _check_comments(comment: int, tokens: Sequence[Token], without: Sequence[Token]) -> None:
+def _check_comments(comment: int, tokens: Tokens, without: Tokens) -> None:
     """Refuse comments that end elsewhere in Spark, which continues one after a final backslash."""
     before = [(each.word, each.start, each.text) for each in tokens]
     if before != [(each.word, each.start, each.text) for each in without]:
         raise unsupported("a comment that Spark reads in another way", comment)
 
 
-def _check_scripts(own: Sequence[Token]) -> None:
+def _check_scripts(own: Tokens) -> None:
     for before, after in pairwise(own):
         if before.word == "USING" and after.kind == TEXT:
             raise unsupported("a script (TRANSFORM … USING)", before.start)
 
 
-def _tables(own: Sequence[Token], references: Sequence[TableReference]) -> Iterator[Edit]:
+def _tables(own: Tokens, references: Sequence[TableReference]) -> Iterator[Edit]:
     by_start = {each.start: at for at, each in enumerate(own)}
     for reference in references:
         at = by_start.get(-1 if reference.offset is None else reference.offset)
@@ -206,7 +207,7 @@ def _tables(own: Sequence[Token], references: Sequence[TableReference]) -> Itera
         yield Edit(own[at].start, own[end].stop, TABLE, str(reference.index), after=after)
 
 
-def _changed(own: Sequence[Token], changes: Sequence[Edit], kind: str) -> Iterator[Edit]:
+def _changed(own: Tokens, changes: Sequence[Edit], kind: str) -> Iterator[Edit]:
     """Yield the edits of a kind, whose spans must be those of tokens."""
     starts, stops = {each.start for each in own}, {each.stop for each in own}
     for each in changes:
@@ -217,7 +218,7 @@ def _changed(own: Sequence[Token], changes: Sequence[Edit], kind: str) -> Iterat
             yield each
 
 
-def _parameters(own: Sequence[Token], value: Callable[[str | None], Any]) -> Iterator[Edit]:
+def _parameters(own: Tokens, value: Callable[[str | None], Any]) -> Iterator[Edit]:
     for at, each in enumerate(own):
         before = own[at - 1] if at else None
         listed = before is not None and before.word == "IN"
@@ -232,7 +233,7 @@ def _parameters(own: Sequence[Token], value: Callable[[str | None], Any]) -> Ite
                 yield Edit(each.start, own[at + 1].stop, SQL, written)
 
 
-def _clocks(own: Sequence[Token]) -> Iterator[Edit]:
+def _clocks(own: Tokens) -> Iterator[Edit]:
     for at, each in enumerate(own):
         called = [token.word for token in own[at + 1 : at + 3]] == ["(", ")"]
         bare = each.word in _BARE_CLOCKS and not (at and own[at - 1].word == "AS")
@@ -243,7 +244,7 @@ def _clocks(own: Sequence[Token]) -> Iterator[Edit]:
             yield Edit(each.start, stop, CLOCK, each.text.lower())
 
 
-def _doubled(own: Sequence[Token], sql: str) -> Iterator[Edit]:
+def _doubled(own: Tokens, sql: str) -> Iterator[Edit]:
     """Rewrite doubled quotes in a string, which Spark 3.5 does not support, with a backslash."""
     for each in own:
         quote, inner = sql[each.start], sql[each.start + 1 : each.stop - 1]

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from icesql.sql.cursor import TokenCursor
 from icesql.sql.keywords import word_set
-from icesql.sql.lexer import Token
+from icesql.sql.lexer import Tokens
 from icesql.sql.positions import syntax_error, unsupported
 from icesql.sql.sources import spliced
 from icesql.sql.statement import Query
@@ -75,7 +73,7 @@ def _last_name(words: TokenCursor, table: TableName) -> str:
     return words.sql[last.start : last.stop]
 
 
-def _condition(words: TokenCursor) -> Sequence[Token]:
+def _condition(words: TokenCursor) -> Tokens:
     """Return the tokens before the query, which begins outside brackets and CASE."""
     start, depth = words.index, 0
     while (token := words.token) is not None:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, Literal
 
 from msgspec.structs import replace
 
 from icesql.sql.cursor import TokenCursor
-from icesql.sql.lexer import Token
+from icesql.sql.lexer import Tokens
 from icesql.sql.positions import unsupported
 from icesql.sql.reserved import check_name
 from icesql.sql.statement import TransactionControl, Write
@@ -58,7 +57,7 @@ def read_transaction(words: TokenCursor, first: str) -> TransactionControl | Non
     return TransactionControl(_VERBS.get(first, "begin"))
 
 
-def read_write(tokens: Sequence[Token], parse: Parse) -> Write | None:
+def read_write(tokens: Tokens, parse: Parse) -> Write | None:
     """Read the statement; None for one of another kind that begins with the same word.
 
     Raises SqlSyntaxError and UnsupportedSqlError.

@@ -7,14 +7,14 @@ its alias. The tree then shows whether the name at this offset belongs to a tabl
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, Final
 
 from msgspec import Struct
 
 from icesql.errors import UnsupportedSqlError
 from icesql.sql.keywords import word_set
-from icesql.sql.lexer import Token
+from icesql.sql.lexer import Token, Tokens
 from icesql.sql.positions import unsupported
 from icesql.sql.trees import exp
 
@@ -24,7 +24,7 @@ STARTS: Final = word_set(
     "TABLE_CHANGES TABLE APPENDS VERSIONS SETTINGS DIFF BLAME"
 )
 
-ReadValue = Callable[[Sequence[Token]], tuple[Any, int]]
+ReadValue = Callable[[Tokens], tuple[Any, int]]
 
 
 class Travels(Struct, frozen=True):
@@ -57,7 +57,7 @@ MISPLACED: Final = "a time-travel clause at this place"
 TWO: Final = "two time-travel clauses on one table"
 
 
-def cut_travels(tokens: Sequence[Token], sql: str, read_value: ReadValue) -> Travels:
+def cut_travels(tokens: Tokens, sql: str, read_value: ReadValue) -> Travels:
     """Cut the clauses out of the tokens of one statement.
 
     ``read_value`` reads the operand at the start of tokens and returns its number of tokens.

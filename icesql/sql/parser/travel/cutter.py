@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Final
 
 from icesql.sql.cursor import TokenCursor
@@ -11,6 +10,7 @@ from icesql.sql.lexer import (
     NUMBER,
     TEXT,
     Token,
+    Tokens,
     before,
     closing,
     ends_clause,
@@ -41,7 +41,7 @@ _BEFORE_TABLES: Final = ("FROM", "JOIN", ",")
 class TravelCutter(TokenCursor):
     """``run`` puts the remaining tokens into ``kept``; ``clauses`` are by the names before them."""
 
-    def __init__(self, tokens: Sequence[Token], sql: str, read_value: ReadValue) -> None:
+    def __init__(self, tokens: Tokens, sql: str, read_value: ReadValue) -> None:
         super().__init__(tokens, sql)
         self._read_value = read_value
         self.kept: list[Token] = []
@@ -313,7 +313,7 @@ class TravelCutter(TokenCursor):
 QUERY: Final = "query"
 
 
-def query_at(tokens: Sequence[Token], sql: str, first: int) -> tuple[exp.Expr, int] | None:
+def query_at(tokens: Tokens, sql: str, first: int) -> tuple[exp.Expr, int] | None:
     """Return the node for the query in brackets that begins at ``first``, and its end.
 
     None if there is no query. Raises UnsupportedSqlError for one with parameters.
@@ -336,7 +336,7 @@ def query_at(tokens: Sequence[Token], sql: str, first: int) -> tuple[exp.Expr, i
     return node, end + 1
 
 
-def _check(tokens: Sequence[Token], index: int) -> None:
+def _check(tokens: Tokens, index: int) -> None:
     token = tokens[index]
     if token.word in ("?", "$"):
         hint = "write the value into the query"

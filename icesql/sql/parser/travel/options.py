@@ -6,11 +6,10 @@ Flink's hint is rewritten to Spark's clause before; see ``show_statements.advice
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from typing import Final
 
 from icesql.sql.cursor import TokenCursor
-from icesql.sql.lexer import NUMBER, TEXT, Token
+from icesql.sql.lexer import NUMBER, TEXT, Token, Tokens
 from icesql.sql.positions import syntax_error, unsupported
 from icesql.sql.trees import exp
 
@@ -57,7 +56,7 @@ def read_options(words: TokenCursor) -> tuple[str, exp.Expr, int] | None:
     return found
 
 
-def _equals(tokens: Sequence[Token], start: int) -> int | None:
+def _equals(tokens: Tokens, start: int) -> int | None:
     """Return the index of the ``=`` after an option's name: a text, or words with dashes."""
     for index in range(start, min(start + 6, len(tokens))):
         token = tokens[index]

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
 from typing import Final
 
 from icesql.sql.keywords import word_set
-from icesql.sql.lexer import CLOSING, OPENING, Token, phrase
+from icesql.sql.lexer import CLOSING, OPENING, Token, Tokens, phrase
 from icesql.sql.positions import syntax_error, unsupported
 from icesql.sql.statement import Query
 from icesql.sql.trees import exp, parts_of
@@ -22,7 +22,7 @@ RETURNING: Final = (
 _PLAIN: Final = frozenset({"expressions", "from_", "where"})
 
 
-def refuse_endings(tokens: Sequence[Token]) -> None:
+def refuse_endings(tokens: Tokens) -> None:
     """Raise UnsupportedSqlError for ON CONFLICT and RETURNING outside brackets."""
     for place, word in plain_words(tokens):
         token = tokens[place]
@@ -33,7 +33,7 @@ def refuse_endings(tokens: Sequence[Token]) -> None:
             raise unsupported("RETURNING", token, RETURNING)
 
 
-def plain_words(tokens: Sequence[Token]) -> Iterator[tuple[int, str]]:
+def plain_words(tokens: Tokens) -> Iterator[tuple[int, str]]:
     """Yield the index and word of each token outside brackets and outside CASE … END.
 
     Stops at an unmatched closing bracket.
@@ -52,12 +52,12 @@ def plain_words(tokens: Sequence[Token]) -> Iterator[tuple[int, str]]:
             yield index, word
 
 
-def before_word(tokens: Sequence[Token], *stops: str) -> int:
+def before_word(tokens: Tokens, *stops: str) -> int:
     """Return the number of tokens before the first of these words outside brackets and CASE."""
     return next((index for index, word in plain_words(tokens) if word in stops), len(tokens))
 
 
-def alias_of(tokens: Sequence[Token], expected: str) -> Token | None:
+def alias_of(tokens: Tokens, expected: str) -> Token | None:
     """Return the alias between a table and what follows it. Raises SqlSyntaxError."""
     given = [token for token in tokens if token.word != "AS"]
     if len(given) > 1:
@@ -65,9 +65,7 @@ def alias_of(tokens: Sequence[Token], expected: str) -> Token | None:
     return given[0] if given else None
 
 
-def check_condition(
-    rows: Query, tokens: Sequence[Token], word: str, more: Collection[str] = ()
-) -> None:
+def check_condition(rows: Query, tokens: Tokens, word: str, more: Collection[str] = ()) -> None:
     """Refuse clauses that may follow WHERE in a query: a UNION would select more rows.
 
     ``word`` is the statement's first word, ``tokens`` are those of the condition, ``more`` the

@@ -8,7 +8,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from icesql.sql.cursor import TokenCursor
-from icesql.sql.lexer import Token, phrase, word_at
+from icesql.sql.lexer import Token, Tokens, phrase, word_at
 from icesql.sql.positions import syntax_error, unsupported
 from icesql.sql.statement import Query
 from icesql.sql.trees import exp
@@ -69,7 +69,7 @@ def read_update(words: TokenCursor) -> Update:
     return Update(table, tuple(each for each, _ in assigned), query, written)
 
 
-def _read_assignment(words: TokenCursor) -> tuple[ColumnValue, Sequence[Token]]:
+def _read_assignment(words: TokenCursor) -> tuple[ColumnValue, Tokens]:
     """Read ``column = value``; also return the tokens of the value."""
     if words.peek() == "(":
         raise unsupported("SET (a, b) = …", words.here, "write SET a = …, b = …")
@@ -89,7 +89,7 @@ def _read_assignment(words: TokenCursor) -> tuple[ColumnValue, Sequence[Token]]:
     return ColumnValue(path, at, default), value
 
 
-def _selected(at: Token, values: Sequence[Sequence[Token]]) -> Iterator[Token]:
+def _selected(at: Token, values: Sequence[Tokens]) -> Iterator[Token]:
     """Yield SELECT and the values, each in brackets, so that it is one value without an alias."""
     yield word_at("SELECT", at.start)
     for number, value in enumerate(values):
@@ -103,7 +103,7 @@ def _selected(at: Token, values: Sequence[Sequence[Token]]) -> Iterator[Token]:
         yield word_at(")", value[-1].stop)
 
 
-def _check_values(query: Query, assigned: Sequence[tuple[ColumnValue, Sequence[Token]]]) -> None:
+def _check_values(query: Query, assigned: Sequence[tuple[ColumnValue, Tokens]]) -> None:
     """Refuse assignments that are not one value for each column, computed from one row."""
     values = query.tree.expressions
     if len(values) != len(assigned):

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Final
 
 from icesql.sql.cursor import TokenCursor
-from icesql.sql.lexer import Token
+from icesql.sql.lexer import Tokens
 from icesql.sql.positions import syntax_error, unsupported
 from icesql.sql.writes.changes.conditions import before_word, plain_words
 from icesql.sql.writes.merge.composed import Span
@@ -21,12 +20,12 @@ from icesql.sql.writes.merge.statement import (
 _MOST: Final = 64
 
 
-def span_of(tokens: Sequence[Token]) -> Span:
+def span_of(tokens: Tokens) -> Span:
     """Return the offsets of the first character and of the end of some tokens."""
     return tokens[0].start, tokens[-1].stop
 
 
-def until(words: TokenCursor, *stops: str) -> Sequence[Token]:
+def until(words: TokenCursor, *stops: str) -> Tokens:
     """Read up to one of these words outside brackets and CASE."""
     rest = words.rest
     count = before_word(rest, *stops)
@@ -34,7 +33,7 @@ def until(words: TokenCursor, *stops: str) -> Sequence[Token]:
     return rest[:count]
 
 
-def read_clauses(tokens: Sequence[Token], sql: str) -> tuple[MergeClause, ...]:
+def read_clauses(tokens: Tokens, sql: str) -> tuple[MergeClause, ...]:
     """Read the clauses of a statement; the first token is the first WHEN.
 
     Raises SqlSyntaxError and UnsupportedSqlError.

@@ -6,13 +6,13 @@ both, and a name that both have would be ambiguous in it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Final
 
 from msgspec import Struct
 from sqlglot import exp
 
-from icesql.sql.lexer import TEXT, Token
+from icesql.sql.lexer import TEXT, Tokens
 from icesql.sql.positions import first_offset, syntax_error, unsupported
 from icesql.sql.sources import Composed
 from icesql.sql.writes.merge.composed import Span
@@ -41,7 +41,7 @@ class Sides(Struct, frozen=True):
     source_parts: tuple[str, ...] = ()
 
 
-def written_name(name: str, tokens: Sequence[Token], sql: str) -> str:
+def written_name(name: str, tokens: Tokens, sql: str) -> str:
     """Return a name as the statement writes it, with its quotes."""
     for token in reversed(tokens):
         if token.text == name and token.kind != TEXT:

@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from icesql.errors import AmbiguousTableError
 from icesql.sql.cursor import TokenCursor
-from icesql.sql.lexer import Token
+from icesql.sql.lexer import Tokens
 from icesql.sql.positions import syntax_error, unsupported
 from icesql.sql.statement import Query
 from icesql.sql.trees import parts_of
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 SOURCE: Final = "__merge_source"
 
 
-def merge_at(tokens: Sequence[Token]) -> int | None:
+def merge_at(tokens: Tokens) -> int | None:
     """Return the index of MERGE in a statement, which may begin with WITH; None without MERGE."""
     first = tokens[0].word
     if first != "WITH":
@@ -49,7 +49,7 @@ def merge_at(tokens: Sequence[Token]) -> int | None:
     return None
 
 
-def read_merge(tokens: Sequence[Token], parse: Parse) -> Merge:
+def read_merge(tokens: Tokens, parse: Parse) -> Merge:
     """Read the statement. Raises SqlSyntaxError and UnsupportedSqlError."""
     at = merge_at(tokens)
     assert at is not None
@@ -134,7 +134,7 @@ def read_merge(tokens: Sequence[Token], parse: Parse) -> Merge:
     )
 
 
-def _target(words: TokenCursor) -> tuple[TableName, Sequence[Token]]:
+def _target(words: TokenCursor) -> tuple[TableName, Tokens]:
     """Return the table, and all its tokens; the last one is its alias, if it has one."""
     start = words.index
     table = read_target(words)
@@ -144,7 +144,7 @@ def _target(words: TokenCursor) -> tuple[TableName, Sequence[Token]]:
     return table, words.tokens[start : words.index]
 
 
-def _on(words: TokenCursor) -> tuple[Sequence[Token], bool]:
+def _on(words: TokenCursor) -> tuple[Tokens, bool]:
     uses_columns = words.skip("USING")
     if not uses_columns:
         words.need("ON")
@@ -165,7 +165,7 @@ def _parts(clauses: Sequence[MergeClause]) -> list[Part]:
     return found
 
 
-def _check_source(source: Query, tokens: Sequence[Token]) -> None:
+def _check_source(source: Query, tokens: Tokens) -> None:
     """Refuse clauses after the source, which must be one table or a query in brackets."""
     tree = source.tree
     if isinstance(tree, exp.Select) and parts_of(tree) <= {"expressions", "from_", "with_"}:
@@ -182,7 +182,7 @@ def _item(tree: exp.Expr) -> exp.Expr:
     return item
 
 
-def _joined(tree: exp.Expr, count: int, on: Sequence[Token]) -> tuple[exp.Expr, exp.Join]:
+def _joined(tree: exp.Expr, count: int, on: Tokens) -> tuple[exp.Expr, exp.Join]:
     """Return the table and the join with the source; refuse a query with any other part."""
     item = _item(tree)
     joins = [*(item.args.get("joins") or ()), *(tree.args.get("joins") or ())]

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Final, TypeAlias, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from icesql.sql.cursor import TokenCursor
-from icesql.sql.lexer import CLOSING, NUMBER, OPENING, TEXT, Token, word_at
+from icesql.sql.lexer import CLOSING, NUMBER, OPENING, TEXT, Token, Tokens, word_at
 from icesql.sql.positions import syntax_error, unsupported
 from icesql.sql.statement import Query, Write
 from icesql.sql.trees import exp, parts_of
@@ -158,7 +158,7 @@ def _entry(words: TokenCursor) -> tuple[Value, Value]:
 
 def constant_query(
     words: TokenCursor,
-    tokens: Sequence[Token],
+    tokens: Tokens,
     what: str = "a value that is no constant",
     hint: str = "write a literal",
 ) -> Query:
