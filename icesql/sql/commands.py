@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from icesql.sql.constant import read_constant
 from icesql.sql.cursor import TokenCursor
-from icesql.sql.lexer import NUMBER, WORD, Tokens, words_at
+from icesql.sql.lexer import NUMBER, WORD, Tokens, span_of, words_at
 from icesql.sql.positions import offset_of, syntax_error, unsupported
 from icesql.sql.show_statements.differences import check_compared, compared_at
 from icesql.sql.statement import (
@@ -290,5 +290,5 @@ def _named(tokens: Tokens) -> TableReference | None:
     parts = tuple(each.text for each in names)
     if any(each.startswith("__") or each.lower() == "information_schema" for each in parts):
         return None
-    start, stop = tokens[0].start, tokens[-1].stop
+    start, stop = span_of(tokens)
     return TableReference(0, parts, offset=start, end=stop, given_alias=parts[-1])

@@ -134,6 +134,8 @@ class Token(Struct, frozen=True, gc=False):
 
 
 Tokens = Sequence[Token]
+# The start and the end of a part: offsets in a text, or indexes of tokens.
+Span = tuple[int, int]
 _QUOTED: Final = (TEXT, NAME, OTHER)
 
 
@@ -272,6 +274,11 @@ def end_of_comment(sql: str, start: int) -> int:
         if depth == 0:
             return found.end()
     raise syntax_error("unterminated comment", start)
+
+
+def span_of(tokens: Tokens) -> Span:
+    """Return the offsets of the first character and of the end of some tokens."""
+    return tokens[0].start, tokens[-1].stop
 
 
 def closing(tokens: Tokens, first: int) -> int:

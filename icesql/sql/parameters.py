@@ -16,6 +16,7 @@ from icesql import quoting
 from icesql.context import Variables
 from icesql.errors import DataError, ProgrammingError
 from icesql.interval import Interval
+from icesql.sql.lexer import Span
 from icesql.sql.parser.literal_list import SHORTEST, base_value, hold, list_of
 from icesql.sql.positions import unsupported
 from icesql.sql.trees import exp
@@ -195,7 +196,7 @@ class ParameterReader:
             raise ProgrammingError("Spark does not accept a parameter here")
 
 
-def _place_of(node: exp.Expr) -> tuple[int, int] | None:
+def _place_of(node: exp.Expr) -> Span | None:
     """Return the span of a parameter in the SQL."""
     if "start" in node.meta and "stop" in node.meta:
         return int(node.meta["start"]), int(node.meta["stop"])

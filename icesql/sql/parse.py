@@ -34,6 +34,7 @@ from icesql.sql.lexer import (
     closing,
     promised_name,
     reading,
+    span_of,
     tokenize,
     too_deep,
     with_plain_blanks,
@@ -160,7 +161,7 @@ def _parse_all(
     for chunk in _split(tokens):
         if chunk[0].word == "COPY":
             _check_copy(chunk, files=files, copies=copies)
-        first, last = chunk[0].start, chunk[-1].stop
+        first, last = span_of(chunk)
         made.notes = tuple(note for place, note in notes.items() if first <= place < last)
         statement = made.read(chunk)
         statements.append(statement)
@@ -300,7 +301,7 @@ def split_statements(sql: str, *, dialect: str | None = None) -> list[tuple[int,
     """
     with placing(sql):
         chunks = _split(tokenize(sql, reading(dialect)))
-    return [(chunk[0].start, sql[chunk[0].start : chunk[-1].stop]) for chunk in chunks]
+    return [(chunk[0].start, sql[slice(*span_of(chunk))]) for chunk in chunks]
 
 
 def _split(tokens: Tokens) -> list[list[Token]]:
@@ -527,7 +528,7 @@ class Parse:
             token = tokens[place]
             same.sql = _put(same.sql, token.start, token.stop, "FROM")
         query = same._shown_query(read_as_from(tokens, places))
-        query = replace(query, text=self.sql[tokens[0].start : tokens[-1].stop])
+        query = replace(query, text=self.sql[slice(*span_of(tokens))])
         return _local_only(query, tokens[places[0]].word, tokens[0], "SET engine = local")
 
     def _shown_query(self, tokens: Tokens) -> Query:

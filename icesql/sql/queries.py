@@ -20,6 +20,7 @@ from icesql.sql.lexer import (
     Tokens,
     check_commands_in_from,
     check_tokens,
+    span_of,
     tokenize,
     too_deep,
 )
@@ -69,7 +70,7 @@ def plain_query(parse: Parse, tokens: Tokens) -> Query:
         later = copy(parse)
         later.values = copy(parse.values)
         spark = cache(lambda: _spark_text(later, tokens))
-    first, last = tokens[0].start, tokens[-1].stop
+    first, last = span_of(tokens)
     edits = [
         Edit(each.start, each.end, LIST, each.values.sql, each.before, each.after)
         for each in parse.lists.values()
@@ -249,7 +250,7 @@ def _selected(tree: exp.Expr) -> exp.Expr:
 
 
 def _put_back(parse: Parse, tree: exp.Expr, tokens: Tokens) -> None:
-    first, last = tokens[0].start, tokens[-1].stop
+    first, last = span_of(tokens)
     own = [start for start in parse.lists if first <= start < last]
     if own and put_back(tree, parse.lists) != len(own):
         raise unsupported("a long list of literals at this place", own[0])

@@ -9,6 +9,10 @@ from contextlib import AbstractContextManager, contextmanager
 from msgspec import Struct
 
 from icesql.errors import Error, position
+from icesql.sql.lexer import Span
+
+# A replacement: start, end, and the text that replaces the characters between them.
+Change = tuple[int, int, str]
 
 
 class Piece(Struct, frozen=True):
@@ -36,7 +40,7 @@ class Sources(Struct, frozen=True):
     word: str = "view"
     under: Sources | None = None
 
-    def find(self, offset: int) -> tuple[int, int]:
+    def find(self, offset: int) -> Span:
         """Return the source of an offset and the offset in it."""
         index = 0
         if len(self.pieces) > 1:
@@ -147,9 +151,7 @@ def joined(
     return text, Sources(tuple(pieces), tuple(views), word, under)
 
 
-def spliced(
-    sql: str, start: int, stop: int, edits: Iterable[tuple[int, int, str]]
-) -> tuple[str, Sources]:
+def spliced(sql: str, start: int, stop: int, edits: Iterable[Change]) -> tuple[str, Sources]:
     """Return ``sql`` from ``start`` to ``stop`` with some spans replaced, and its sources.
 
     ``edits`` are (start, end, words) in offsets of ``sql``, which do not overlap.

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, cast
 from msgspec import Struct
 from msgspec.structs import replace
 
+from icesql.sql.lexer import Span
 from icesql.sql.reading.engine_tree import engine_node
 from icesql.sql.trees import exp
 
@@ -64,7 +65,7 @@ class UserText(Struct, frozen=True):
     text: str
     start: int
     edits: tuple[Edit, ...] = ()
-    columns: tuple[tuple[int, int], ...] = ()
+    columns: tuple[Span, ...] = ()
     read: ParsedText | None = None
     column_nodes: Mapping[int, Node] = {}
 
@@ -102,7 +103,7 @@ def _order(edit: Edit) -> tuple[int, bool, int]:
 
 def nameless_columns(
     tree: exp.Expr,
-) -> tuple[tuple[tuple[int, int], ...], dict[int, Node]]:
+) -> tuple[tuple[Span, ...], dict[int, Node]]:
     """Return the spans of the columns in the select lists of ``tree`` that are named after their
     expressions, and their nodes in DuckDB's tree by the ends of the spans.
     """
@@ -111,7 +112,7 @@ def nameless_columns(
         for node in select.expressions:
             place = node.meta.get("place")
             if place is not None and (node.meta.get("is_ours") or not is_named(node)):
-                found.append(cast("tuple[int, int]", place))
+                found.append(cast("Span", place))
                 read = engine_node(node.unalias())
                 if read is not None:
                     nodes[found[-1][1]] = read.value

@@ -36,9 +36,15 @@ from icesql.modify.merge.values import (
 )
 from icesql.modify.rows.assignments import Places
 from icesql.query.views.expansion import quoted_name
+from icesql.sql.lexer import Span
 from icesql.sql.sources import Composed
-from icesql.sql.writes.merge.composed import Composer, Span
-from icesql.sql.writes.merge.statement import BY_SOURCE, MATCHED, NOT_MATCHED, Merge
+from icesql.sql.writes.merge.statement import (
+    BY_SOURCE,
+    MATCHED,
+    NOT_MATCHED,
+    Composer,
+    Merge,
+)
 
 # The rows that a query covers: all, those of parts of the table, or unmatched source rows.
 Part = Literal["all", "table", "source"]

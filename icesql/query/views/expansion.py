@@ -22,7 +22,7 @@ from icesql.sql.lexer import promised_name
 from icesql.sql.parse import parse_expanded, query_tokens
 from icesql.sql.positions import unsupported
 from icesql.sql.show_statements.in_from import PREFIX
-from icesql.sql.sources import Segment, Sources, edited, joined
+from icesql.sql.sources import Change, Segment, Sources, edited, joined
 from icesql.sql.statement import Place, Query, Shown, TableReference
 from icesql.sql.user_text import NAME
 
@@ -95,11 +95,9 @@ class _Expansion:
             raise ProgrammingError(f"the views of this statement have over {_LONGEST:,} characters")
         return made
 
-    def _edits(
-        self, query: Query, place: Place | None, above: tuple[str, ...]
-    ) -> list[tuple[int, int, str]]:
+    def _edits(self, query: Query, place: Place | None, above: tuple[str, ...]) -> list[Change]:
         """The edits that replace the names of views."""
-        edits: list[tuple[int, int, str]] = []
+        edits: list[Change] = []
         found = False
         for reference in query.references:
             start, end = reference.offset, reference.end

@@ -22,11 +22,13 @@ from icesql.sql.lexer import (
     NUMBER,
     OPENING,
     TEXT,
+    Span,
     Token,
     Tokens,
     before,
     closing,
     outer,
+    span_of,
     tokenize,
     word_at,
 )
@@ -56,7 +58,7 @@ class _Call(Struct, frozen=True):
     macro: Macro
     first: int
     last: int
-    arguments: tuple[tuple[int, int], ...]
+    arguments: tuple[Span, ...]
 
 
 class _Part(Struct, frozen=True):
@@ -103,7 +105,7 @@ class _Expansion:
         """Return the segments of a text without calls and parameters."""
         sql, tokens, source, given = text.sql, text.tokens, text.source, text.given
         edits: list[tuple[int, int, Sequence[Segment]]] = []
-        calls: list[tuple[int, int]] = []
+        calls: list[Span] = []
         index = 0
         while index < len(tokens):
             token = tokens[index]
@@ -122,7 +124,7 @@ class _Expansion:
             (end, end, [Segment(f" AS {quoted(name)}", source, end)])
             for end, name in self._names(sql, tokens, calls)
         ]
-        begin, stop = (tokens[0].start, tokens[-1].stop) if tokens else (0, 0)
+        begin, stop = span_of(tokens) if tokens else (0, 0)
         made = edited(sql[begin:stop], begin, edits, source)
         if sum(len(each.words) for each in made) > _LONGEST:
             raise ProgrammingError(
@@ -221,9 +223,7 @@ class _Expansion:
                 hint = "the macro has a table of this name; give yours another alias"
                 raise unsupported(f"{'.'.join(names)} in the arguments", self._at, hint)
 
-    def _names(
-        self, sql: str, tokens: Tokens, calls: Sequence[tuple[int, int]]
-    ) -> list[tuple[int, str]]:
+    def _names(self, sql: str, tokens: Tokens, calls: Sequence[Span]) -> list[tuple[int, str]]:
         """Return the ends of columns that a call would rename, and their names with the call."""
         found: list[tuple[int, str]] = []
         for start, end, _ in select_columns(tokens) if calls else ():
@@ -309,9 +309,9 @@ def _call_at(tokens: Tokens, index: int, macros: Macros) -> _Call | None:
     return _Call(macro, first, last, arguments)
 
 
-def _split(tokens: Tokens, opened: int) -> tuple[tuple[tuple[int, int], ...], int]:
+def _split(tokens: Tokens, opened: int) -> tuple[tuple[Span, ...], int]:
     """Return the first and last token of each argument, and the closing parenthesis."""
-    found: list[tuple[int, int]] = []
+    found: list[Span] = []
     first, last = opened + 1, closing(tokens, opened)
     if last == len(tokens):
         raise syntax_error("the arguments do not end", tokens[opened], (")",))

@@ -12,14 +12,12 @@ from __future__ import annotations
 from typing import Final
 
 from icesql.sql.cursor import TokenCursor
-from icesql.sql.lexer import Tokens, before
+from icesql.sql.lexer import Tokens, before, span_of
 from icesql.sql.positions import syntax_error, unsupported
-from icesql.sql.sources import Sources, spliced
+from icesql.sql.sources import Change, Sources, spliced
 
 _GROUPS: Final = ("ROLLUP", "CUBE")
 _ARGUMENTS: Final = ("input", "outer")
-# (start, end, words), in offsets of the text.
-_Edit = tuple[int, int, str]
 
 
 def other_spellings(sql: str, tokens: Tokens) -> tuple[str, Sources] | None:
@@ -27,7 +25,7 @@ def other_spellings(sql: str, tokens: Tokens) -> tuple[str, Sources] | None:
 
     Raises SqlSyntaxError, UnsupportedSqlError for syntax without an equivalent.
     """
-    edits: list[_Edit] = []
+    edits: list[Change] = []
     words = TokenCursor(tokens, sql)
     for index, token in enumerate(tokens):
         word = token.word
@@ -46,10 +44,10 @@ def other_spellings(sql: str, tokens: Tokens) -> tuple[str, Sources] | None:
         if start < last:
             raise unsupported("one of these forms inside of another", start, "write a subquery")
         last = end
-    return spliced(sql, tokens[0].start, tokens[-1].stop, edits)
+    return spliced(sql, *span_of(tokens), edits)
 
 
-def _grouped(words: TokenCursor, index: int) -> list[_Edit]:
+def _grouped(words: TokenCursor, index: int) -> list[Change]:
     """Rewrite ``WITH ROLLUP`` at ``index``, after the keys of a GROUP BY."""
     tokens = words.tokens
     first = before(tokens, index - 1, ("GROUP",)) + 1
@@ -65,7 +63,7 @@ def _grouped(words: TokenCursor, index: int) -> list[_Edit]:
     return [(start, start, f"{kind} ("), (end, tokens[index + 1].stop, ")")]
 
 
-def _flattened(words: TokenCursor, first: int, name: int) -> list[_Edit]:
+def _flattened(words: TokenCursor, first: int, name: int) -> list[Change]:
     """Rewrite the call of FLATTEN that begins at ``first``, with its name at ``name``."""
     tokens, words.index = words.tokens, name + 1
     given, last = _arguments(words), words.index - 1

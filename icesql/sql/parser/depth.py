@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from icesql.errors import SqlSyntaxError
 from icesql.sql.keywords import word_set
-from icesql.sql.lexer import CLOSING, MOST_LEVELS, OPENING, Token, Tokens, too_deep
+from icesql.sql.lexer import CLOSING, MOST_LEVELS, OPENING, Span, Token, Tokens, too_deep
 from icesql.sql.positions import offset_of, syntax_error
 from icesql.sql.trees import exp
 
@@ -34,7 +34,7 @@ _SHORTER: Final = (
 )
 
 
-def nesting(tokens: Tokens) -> tuple[int, int]:
+def nesting(tokens: Tokens) -> Span:
     """Return the depth of nested brackets and CASE, or of repeated prefixes such as NOT NOT, and
     the offset of the deepest bracket.
 
@@ -145,7 +145,7 @@ def place_nodes(tree: exp.Expr, tokens: Tokens) -> None:
                 node.meta["place"] = items[last]
 
 
-_Items = tuple[list[int], list[tuple[int, int]], list[int]]
+_Items = tuple[list[int], list[Span], list[int]]
 
 
 def _by_depth(columns: Sequence[tuple[int, int, int]]) -> dict[int, _Items]:

@@ -19,7 +19,7 @@ from msgspec import Struct
 
 from icesql.errors import UnsupportedSqlError
 from icesql.sql.acceptance import Accepts
-from icesql.sql.lexer import WORD, Token, tokens_in, with_plain_blanks
+from icesql.sql.lexer import WORD, Span, Token, tokens_in, with_plain_blanks
 from icesql.sql.positions import syntax_error, unsupported
 from icesql.sql.reading.door import Serialize, makes_spaces_plain, serialize, serialized
 from icesql.sql.sources import Sources
@@ -56,7 +56,7 @@ class EngineTree(Struct, frozen=True):
             elif isinstance(each, list):
                 stack.extend(reversed(each))
 
-    def span(self, node: Node) -> tuple[int, int] | None:
+    def span(self, node: Node) -> Span | None:
         """Return the span of a node in characters of the text; None if DuckDB gives no offset.
 
         The span of an operator is often that of the operator sign alone.
@@ -141,7 +141,7 @@ class ParsedText(Struct, frozen=True):
     tree: EngineTree
     sources: Sources
 
-    def place(self, node: Node) -> tuple[int, int] | None:
+    def place(self, node: Node) -> Span | None:
         """Return the span of a node in the user's SQL; None if DuckDB gives no offset."""
         span = self.tree.span(node)
         if span is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, TypeAlias
 
 from icesql.sql.acceptance import Accepts
-from icesql.sql.lexer import CLOSING, OPENING, tokens_in
+from icesql.sql.lexer import CLOSING, OPENING, Span, tokens_in
 from icesql.sql.parser.depth import place_nodes
 from icesql.sql.reading.engine_tree import EngineTree
 from icesql.sql.reading.queries import QueryReader
@@ -36,7 +36,7 @@ def read_linked(tree: EngineTree) -> tuple[exp.Expr, list[Pair]]:
     return made, reader.pairs
 
 
-def with_brackets(text: str, start: int, end: int) -> tuple[int, int]:
+def with_brackets(text: str, start: int, end: int) -> Span:
     """Extend a span to include both brackets of each pair. Raises ValueError if one is missing."""
     depth = least = 0
     for token in tokens_in(text, start, end):

@@ -11,10 +11,10 @@ from typing import Final
 from msgspec import Struct
 
 from icesql.sql.keywords import word_set
-from icesql.sql.lexer import CLOSING, OPENING, Tokens, closing, outer
+from icesql.sql.lexer import CLOSING, OPENING, Span, Tokens, closing, outer, span_of
 from icesql.sql.positions import unsupported
 from icesql.sql.show_statements.differences import is_summary
-from icesql.sql.sources import Sources, spliced
+from icesql.sql.sources import Change, Sources, spliced
 from icesql.sql.statement import Query, Shown, Statement
 from icesql.sql.statement_words import ROWS_WORDS
 
@@ -50,7 +50,7 @@ def statements_in_from(
     return found
 
 
-def _places(tokens: Tokens) -> Iterator[tuple[int, int]]:
+def _places(tokens: Tokens) -> Iterator[Span]:
     """Yield the indexes of the brackets of each statement."""
     end = 0
     for index in range(2, len(tokens) - 1):
@@ -101,10 +101,10 @@ class Unread(Struct, frozen=True):
 
     start: int
     end: int
-    pivot: tuple[int, int]
-    item: tuple[int, int]
-    source: tuple[int, int]
-    queries: tuple[tuple[int, int], ...]
+    pivot: Span
+    item: Span
+    source: Span
+    queries: tuple[Span, ...]
     is_recursive: bool
 
 
@@ -118,13 +118,13 @@ def marked(sql: str, tokens: Tokens) -> tuple[str, Sources] | None:
         words[0] == "CREATE" and any(each in words for each in _KEPT)
     ):
         return None
-    edits: list[tuple[int, int, str]] = []
+    edits: list[Change] = []
     for _, _, items in _pivots(tokens):
         for first, last in items:
             if outer(tokens, first, ("IN",)) > last:
                 start, end = tokens[first].start, tokens[last].stop
                 edits += [(start, start, "("), (end, end, f") IN {UNREAD}")]
-    return spliced(sql, tokens[0].start, tokens[-1].stop, edits) if edits else None
+    return spliced(sql, *span_of(tokens), edits) if edits else None
 
 
 def first_unread(tokens: Tokens) -> Unread | None:
@@ -154,7 +154,7 @@ def first_unread(tokens: Tokens) -> Unread | None:
 
 def _pivots(
     tokens: Tokens,
-) -> Iterator[tuple[int, tuple[int, int], list[tuple[int, int]]]]:
+) -> Iterator[tuple[int, Span, list[Span]]]:
     """Yield each ``PIVOT source ON items``: its index, and the spans of source and items."""
     for index, token in enumerate(tokens[:-2]):
         if token.word not in _PIVOTS or (index and tokens[index - 1].text == "."):
@@ -175,9 +175,9 @@ def _pivots(
         yield index, (begin, on - 1), items
 
 
-def _queries_before(tokens: Tokens, place: int) -> tuple[list[tuple[int, int]], bool]:
+def _queries_before(tokens: Tokens, place: int) -> tuple[list[Span], bool]:
     """Return the spans of the CTEs in scope at ``place``, and whether a WITH is RECURSIVE."""
-    found: dict[str, tuple[int, int]] = {}
+    found: dict[str, Span] = {}
     is_recursive = False
     # The first token in each bracket around the place, from outside in.
     begins = [0]

@@ -6,7 +6,7 @@ from datetime import date, datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
 
-from icesql.sql.lexer import TEXT, Token, Tokens, word_at
+from icesql.sql.lexer import TEXT, Token, Tokens, span_of, word_at
 from icesql.sql.positions import syntax_error, unsupported
 from icesql.sql.statement import Deallocate, Execute, Prepare
 from icesql.sql.statement_words import QUERY_WORDS, TABLE_WORDS
@@ -50,7 +50,7 @@ def _prepare(name: str, rest: list[Token], sql: str, end: int) -> Prepare:
         raise syntax_error(f"PREPARE {name} has no query", end, ("a query",))
     if body[0].word not in _PREPARED:
         raise unsupported(f"PREPARE of {body[0].text.upper()}", body[0], "prepare a query")
-    return Prepare(name, sql[body[0].start : body[-1].stop])
+    return Prepare(name, sql[slice(*span_of(body))])
 
 
 def _values(rest: list[Token], parse: Parse) -> tuple[Any, ...]:

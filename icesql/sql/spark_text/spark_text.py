@@ -25,6 +25,7 @@ from icesql.sql.lexer import (
     Tokens,
     closing,
     pieces,
+    span_of,
     tokens_in,
 )
 from icesql.sql.positions import syntax_error, unsupported
@@ -116,7 +117,7 @@ def spark_text(
     ``parameters`` returns the value of the named parameter, or with None of the next one. Raises
     UnsupportedSqlError, SqlSyntaxError.
     """
-    start, stop = tokens[0].start, tokens[-1].stop
+    start, stop = span_of(tokens)
     every = spark_tokens(sql, start, stop)
     found = list(pieces(sql, start, stop, "spark"))
     text = "".join(

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from icesql.quoting import literal
 from icesql.sql.cursor import TokenCursor
-from icesql.sql.lexer import NUMBER, TEXT, Token, word_at, words_at
+from icesql.sql.lexer import NUMBER, TEXT, Token, span_of, word_at, words_at
 from icesql.sql.parser.travel.phrases import PHRASES
 from icesql.sql.positions import syntax_error, unsupported
 from icesql.sql.sources import spliced
@@ -119,7 +119,7 @@ def read_insert(words: TokenCursor) -> Insert:
         raise unsupported("DEFAULT with SCHEMA EVOLUTION", words.here, "leave the column out")
     if defaults:
         edits = [(each.start, each.stop, "NULL") for each in defaults.values()]
-        query = words.parse.composed(*spliced(words.sql, tokens[0].start, tokens[-1].stop, edits))
+        query = words.parse.composed(*spliced(words.sql, *span_of(tokens), edits))
     else:
         query = words.parse.any_query(tokens)
     return Insert(

@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Final
 
 from icesql.sql.cursor import TokenCursor
-from icesql.sql.lexer import Tokens
+from icesql.sql.lexer import Span, Tokens, span_of
 from icesql.sql.positions import syntax_error, unsupported
 from icesql.sql.writes.changes.conditions import before_word, plain_words
-from icesql.sql.writes.merge.composed import Span
 from icesql.sql.writes.merge.statement import (
     BY_SOURCE,
     MATCHED,
@@ -18,11 +17,6 @@ from icesql.sql.writes.merge.statement import (
 )
 
 _MOST: Final = 64
-
-
-def span_of(tokens: Tokens) -> Span:
-    """Return the offsets of the first character and of the end of some tokens."""
-    return tokens[0].start, tokens[-1].stop
 
 
 def until(words: TokenCursor, *stops: str) -> Tokens:

@@ -12,10 +12,9 @@ from typing import Final
 from msgspec import Struct
 from sqlglot import exp
 
-from icesql.sql.lexer import TEXT, Tokens
+from icesql.sql.lexer import TEXT, Span, Tokens
 from icesql.sql.positions import first_offset, syntax_error, unsupported
-from icesql.sql.sources import Composed
-from icesql.sql.writes.merge.composed import Span
+from icesql.sql.sources import Change, Composed
 from icesql.sql.writes.merge.statement import BY_SOURCE, NOT_MATCHED
 
 _OF_SEVERAL: Final = (exp.AggFunc, exp.Window, exp.UDTF, exp.Explode, exp.Star)
@@ -57,9 +56,7 @@ def check_part(node: exp.Expr | None, where: str) -> None:
             raise unsupported(f"{what} in MERGE … {where}", each, "compute it in the source")
 
 
-def part_edits(
-    node: exp.Expr, part: Part, sides: Sides, text: Composed
-) -> Iterator[tuple[int, int, str]]:
+def part_edits(node: exp.Expr, part: Part, sides: Sides, text: Composed) -> Iterator[Change]:
     """Yield the edits of an expression's words, with offsets in the statement.
 
     Raises SqlSyntaxError for a column of the side that the clause does not see.

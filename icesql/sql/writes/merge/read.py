@@ -9,13 +9,13 @@ from sqlglot import exp
 
 from icesql.errors import AmbiguousTableError
 from icesql.sql.cursor import TokenCursor
-from icesql.sql.lexer import Tokens
+from icesql.sql.lexer import Span, Tokens, span_of
 from icesql.sql.positions import syntax_error, unsupported
+from icesql.sql.sources import Change
 from icesql.sql.statement import Query
 from icesql.sql.trees import parts_of
 from icesql.sql.writes.changes.conditions import plain_words
-from icesql.sql.writes.merge.clauses import read_clauses, span_of, until
-from icesql.sql.writes.merge.composed import Composer, Span
+from icesql.sql.writes.merge.clauses import read_clauses, until
 from icesql.sql.writes.merge.names import (
     Part,
     Sides,
@@ -25,7 +25,7 @@ from icesql.sql.writes.merge.names import (
     taken_path,
     written_name,
 )
-from icesql.sql.writes.merge.statement import JoinKey, Merge, MergeClause
+from icesql.sql.writes.merge.statement import Composer, JoinKey, Merge, MergeClause
 from icesql.sql.writes.rows import read_evolution, read_target
 from icesql.sql.writes.statements import TableName
 
@@ -101,7 +101,7 @@ def read_merge(tokens: Tokens, parse: Parse) -> Merge:
             raise AmbiguousTableError(named, offset=item.this.meta.get("start"))
         _check_names(skeleton, source)
     sides = Sides(name, written_name(name, target, sql), named, source_word, _plain_name(source))
-    edits: list[tuple[int, int, str]] = []
+    edits: list[Change] = []
     used: list[tuple[str, int]] = []
     taken: list[tuple[Span, tuple[str, ...]]] = []
     for part, node in zip(

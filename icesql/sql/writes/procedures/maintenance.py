@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from icesql.errors import SqlSyntaxError
 from icesql.sql.cursor import TokenCursor
+from icesql.sql.lexer import span_of
 from icesql.sql.positions import syntax_error, unsupported
 from icesql.sql.statement import Query
 from icesql.sql.writes.definitions import read_name
@@ -170,7 +171,7 @@ def _where(words: TokenCursor) -> str:
     tokens = words.until("ZORDER")
     if not tokens:
         raise words.unexpected("a condition")
-    return words.sql[tokens[0].start : tokens[-1].stop]
+    return words.sql[slice(*span_of(tokens))]
 
 
 def _zorder(words: TokenCursor) -> str:
