@@ -24,7 +24,7 @@ def show(
     where it makes no difference, CatalogError, and the errors of reading manifests.
     """
     request = ShowRequest(statement, session, query)
-    rows = _answer(statement.what)[1](request)
+    rows = list(_answer(statement.what)[1](request))
     return *_wide(columns_of(statement), rows), request.notes
 
 

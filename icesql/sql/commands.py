@@ -159,7 +159,7 @@ class Commands(TokenCursor):
             raise unsupported(f"DESCRIBE {what}", self.here, hint)
         return Shown("DESCRIBE", self.table("DESCRIBE"))
 
-    def _time_of_snapshots(self) -> SetSnapshotTime | ResetSetting:
+    def _time_of_snapshots(self) -> Statement:
         """Read the time after ``SET SNAPSHOT TIME =``; DEFAULT resets it."""
         rest = self.following("SET SNAPSHOT TIME =", "a time")
         if len(rest) == 1 and rest[0].word in ("DEFAULT", "NONE", "NULL"):
@@ -171,7 +171,7 @@ class Commands(TokenCursor):
         assert travel is not None
         return SetSnapshotTime(travel)
 
-    def set(self) -> SetSetting | SetSnapshotTime | ResetSetting | SetVariable:
+    def set(self) -> Statement:
         """Read SET of a setting or a variable."""
         self.skip("SESSION")
         if self.is_word("VARIABLE") and self.peek(1) not in ("=", "TO"):

@@ -165,15 +165,11 @@ def _value(settings: Settings, name: str, access: Access) -> str | None:
     return setting_text(value)
 
 
-def all_tables(request: ShowRequest) -> Rows:
+def all_tables(request: ShowRequest) -> Iterator[tuple[Any, ...]]:
     """SHOW ALL TABLES of every catalog, with a note for another catalog that fails.
 
     Unreadable tables are left out. Raises CatalogError for the connection's own catalog.
     """
-    return list(_all_tables(request))
-
-
-def _all_tables(request: ShowRequest) -> Iterator[tuple[Any, ...]]:
     for each in request.session.temporary.all:
         if isinstance(each, TemporaryTable):
             columns = [name for name, _, _ in each.columns]

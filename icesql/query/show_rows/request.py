@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from msgspec import Struct
@@ -104,4 +104,4 @@ class ShowRequest(Struct):
 
 
 # The names and kinds of columns with commas between, and the function that makes the rows.
-Answer: TypeAlias = tuple[str, Callable[[ShowRequest], Rows]]
+Answer: TypeAlias = tuple[str, Callable[[ShowRequest], Iterable[tuple[Any, ...]]]]

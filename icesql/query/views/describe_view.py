@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from msgspec import Struct
-
 from icesql.query.like import is_like
 from icesql.query.show_rows.request import Rows
 from icesql.query.views.temporary import TemporaryTable, View
@@ -17,29 +15,6 @@ from icesql.storage.credentials import redact_urls
 if TYPE_CHECKING:
     from icesql.catalog.view import StoredView
     from icesql.sql.statement import Shown
-
-
-class _Column(Struct, frozen=True):
-    name: str
-    kind: str
-    is_null: bool = True
-    field_id: int | None = None
-    comment: str | None = None
-
-
-class _Made(Struct, frozen=True):
-    """A view or a temporary table.
-
-    ``about`` are the lines of DESCRIBE EXTENDED after its columns, ``sql`` the statement that
-    creates it, and ``properties`` those of its metadata; None without one.
-    """
-
-    called: str
-    columns: Sequence[_Column]
-    about: Mapping[str, str]
-    sql: str | None
-    properties: Mapping[str, str] | None
-    hint: str
 
 
 def shown(
@@ -57,8 +32,8 @@ def shown(
     }
     sql = created(made) if isinstance(made, View) else None
     hint = "it has no snapshots, partitions or properties"
-    fields = [_Column(name, kind) for name, kind in columns]
-    return _rows(statement, _Made(called, fields, about, sql, None, hint))
+    described: Rows = [(name, kind, True, None, None, None) for name, kind in columns]
+    return _rows(statement, called, described, about, sql, None, hint)
 
 
 def shown_stored(statement: Shown, view: StoredView, dialect: str | None) -> Rows:
@@ -67,9 +42,10 @@ def shown_stored(statement: Shown, view: StoredView, dialect: str | None) -> Row
     Raises UnsupportedSqlError for statements that need a table, and for time travel.
     """
     metadata, text = view.metadata, definition(view, dialect)
-    fields = [
-        _Column(each.name, str(each.type), not each.required, each.field_id, each.doc)
-        for each in metadata.schema.fields
+    fields = metadata.schema.fields
+    described: Rows = [
+        (each.name, str(each.type), not each.required, each.field_id, None, each.doc)
+        for each in fields
     ]
     held = ", ".join(each.dialect for each in metadata.representations)
     about = {
@@ -86,40 +62,51 @@ def shown_stored(statement: Shown, view: StoredView, dialect: str | None) -> Row
     sql = f"CREATE VIEW {view.name} ({names}) AS {text}"
     hint = "it has no snapshots and no partitions"
     called = f"the view {view.name}"
-    return _rows(statement, _Made(called, fields, about, sql, metadata.properties, hint))
+    return _rows(statement, called, described, about, sql, metadata.properties, hint)
 
 
-def _rows(statement: Shown, made: _Made) -> Rows:
+def _rows(
+    statement: Shown,
+    called: str,
+    described: Rows,
+    about: Mapping[str, str],
+    sql: str | None,
+    properties: Mapping[str, str] | None,
+    hint: str,
+) -> Rows:
+    """The rows of a statement about a view or a temporary table.
+
+    ``described`` are those of DESCRIBE, ``about`` the lines of DESCRIBE EXTENDED after the columns,
+    ``sql`` is the statement that creates it, and ``properties`` are those of its metadata; None
+    without one.
+    """
     reference = statement.reference
     assert reference is not None
     if reference.travel is not None or reference.changes is not None:
-        raise unsupported(f"time travel on {made.called}", reference.offset)
+        raise unsupported(f"time travel on {called}", reference.offset)
     # The columns are those of ``query.show.ANSWERS`` for the same statement about a table.
     match statement.what:
         case "DESCRIBE":
-            return [
-                (each.name, each.kind, each.is_null, each.field_id, None, each.comment)
-                for each in made.columns
-            ]
+            return described
         case "COLUMNS":
             like = "%" if statement.like is None else statement.like.lower()
             return [
-                (each.name, each.kind, None, each.comment)
-                for each in made.columns
-                if is_like(each.name.lower(), like)
+                (name, kind, None, comment)
+                for name, kind, *_, comment in described
+                if is_like(name.lower(), like)
             ]
         case "EXTENDED":
             return [
-                *((each.name, each.kind, each.comment) for each in made.columns),
+                *((name, kind, comment) for name, kind, *_, comment in described),
                 ("", "", ""),
-                *((name, value, "") for name, value in made.about.items()),
+                *((name, value, "") for name, value in about.items()),
             ]
-        case "CREATE VIEW" | "CREATE TABLE" if made.sql is not None:
-            return [(made.sql,)]
-        case "TBLPROPERTIES" if made.properties is not None:
-            return sorted((key, redact_urls(value)) for key, value in made.properties.items())
+        case "CREATE VIEW" | "CREATE TABLE" if sql is not None:
+            return [(sql,)]
+        case "TBLPROPERTIES" if properties is not None:
+            return sorted((key, redact_urls(value)) for key, value in properties.items())
         case _:
-            raise unsupported(f"{statement.label} of {made.called}", reference.offset, made.hint)
+            raise unsupported(f"{statement.label} of {called}", reference.offset, hint)
 
 
 def definition(view: StoredView, dialect: str | None) -> str:

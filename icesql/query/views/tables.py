@@ -23,19 +23,15 @@ def with_tables(query: Query, find: Callable[[TableReference], TemporaryTable | 
 
     Raises UnsupportedSqlError for time travel on a temporary table.
     """
-    found = {
-        reference.index: table
-        for reference in query.references
-        if (table := find(reference)) is not None
-    }
-    if not found:
+    found = [find(reference) for reference in query.references]
+    if not any(found):
         return query
     names: dict[str, str] = {}
     left: list[TableReference] = []
     held: list[TemporaryTable] = []
     first = None
-    for reference in query.references:
-        old, table = f"__scan_{reference.index}", found.get(reference.index)
+    for reference, table in zip(query.references, found, strict=True):
+        old = f"__scan_{reference.index}"
         if table is not None and (reference.travel is not None or reference.changes is not None):
             what = f"time travel on the temporary table {reference.name}"
             raise unsupported(what, reference.offset, "it has no snapshots")

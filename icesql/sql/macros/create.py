@@ -26,6 +26,7 @@ from icesql.sql.macros.macro import (
     Parameter,
 )
 from icesql.sql.positions import syntax_error, unsupported
+from icesql.sql.statement import MacroStatement
 from icesql.sql.trees import exp, parts_of
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ _NO_VALUE: Final = ("?", "$")
 _CHOOSE: Final = "choose another name for the parameter"
 
 
-def read_macro(tokens: Tokens, parse: Parse) -> CreateMacro | DropMacro:
+def read_macro(tokens: Tokens, parse: Parse) -> MacroStatement:
     """Read the statement of tokens that ``is_macro_word`` accepts.
 
     Raises SqlSyntaxError, UnsupportedSqlError, and the errors of reading its body.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from icesql.sql.lexer import TEXT, Token, Tokens, span_of, word_at
 from icesql.sql.positions import syntax_error, unsupported
-from icesql.sql.statement import Deallocate, Execute, Prepare
+from icesql.sql.statement import Deallocate, Execute, Prepare, Prepared
 from icesql.sql.statement_words import QUERY_WORDS, TABLE_WORDS
 from icesql.sql.trees import exp, parts_of
 
@@ -20,7 +20,7 @@ _PREPARED: Final = (*QUERY_WORDS, *TABLE_WORDS, "EXPLAIN", "DIFF", "BLAME")
 _CONSTANT: Final = "give it constants: 3, 'a', true, NULL, DATE '2026-01-31'"
 
 
-def read_prepared(tokens: Tokens, parse: Parse) -> Prepare | Execute | Deallocate:
+def read_prepared(tokens: Tokens, parse: Parse) -> Prepared:
     """Read a statement that begins with one of ``WORDS``.
 
     Raises SqlSyntaxError, UnsupportedSqlError.

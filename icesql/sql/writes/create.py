@@ -11,6 +11,7 @@ from icesql.errors import Error, similar_names
 from icesql.sql.cursor import TokenCursor
 from icesql.sql.lexer import reading, tokenize
 from icesql.sql.positions import syntax_error, unsupported
+from icesql.sql.statement import Write
 from icesql.sql.statement_words import QUERY_WORDS
 from icesql.sql.writes.definitions import (
     read_column,
@@ -36,9 +37,7 @@ Term = TypeVar("Term", PartitionTerm, SortTerm)
 NAMESPACES: Final = ("SCHEMA", "NAMESPACE", "DATABASE")
 
 
-def read_create(
-    words: TokenCursor, *, replaces: bool = False
-) -> CreateTable | CreateNamespace | None:
+def read_create(words: TokenCursor, *, replaces: bool = False) -> Write | None:
     """Read the statement after CREATE; None if it creates neither a table nor a namespace.
 
     ``replaces``: the first word was REPLACE.
@@ -300,7 +299,7 @@ def _create_namespace(words: TokenCursor) -> CreateNamespace:
     return CreateNamespace(parts, unless, tuple(properties))
 
 
-def read_drop(words: TokenCursor) -> DropTable | DropNamespace | None:
+def read_drop(words: TokenCursor) -> Write | None:
     """Read the statement after DROP; None if it drops neither a table nor a namespace."""
     namespace = words.peek() in NAMESPACES
     if not namespace and words.peek() != "TABLE":

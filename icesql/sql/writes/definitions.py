@@ -12,6 +12,7 @@ from icesql.sql.writes.procedures.call import constant_query
 from icesql.sql.writes.statements import (
     ColumnDefinition,
     PartitionTerm,
+    Properties,
     SortTerm,
     TableName,
     TypeName,
@@ -214,7 +215,7 @@ def read_keys(words: TokenCursor) -> tuple[str, ...]:
     return tuple(words.bracketed(TokenCursor.text))
 
 
-def read_properties(words: TokenCursor) -> tuple[tuple[str, str], ...]:
+def read_properties(words: TokenCursor) -> Properties:
     """Read ``('key' = 'value', …)``."""
     return tuple(words.bracketed(read_property))
 

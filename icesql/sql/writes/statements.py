@@ -6,6 +6,8 @@ from msgspec import Struct
 
 from icesql.sql.statement import FileReference, Query, Write
 
+Properties = tuple[tuple[str, str], ...]
+
 
 class TypeName(Struct, frozen=True):
     """A type as written: name in upper case, numeric or text arguments, and nested types."""
@@ -73,7 +75,7 @@ class CreateTable(Write, frozen=True):
     columns: tuple[ColumnDefinition, ...] = ()
     partitioning: tuple[PartitionTerm, ...] = ()
     ordering: tuple[SortTerm, ...] = ()
-    properties: tuple[tuple[str, str], ...] = ()
+    properties: Properties = ()
     location: str | None = None
     query: Query | None = None
     if_not_exists: bool = False
@@ -87,7 +89,7 @@ class CreateNamespace(Write, frozen=True):
 
     parts: tuple[str, ...]
     if_not_exists: bool = False
-    properties: tuple[tuple[str, str], ...] = ()
+    properties: Properties = ()
 
 
 class DropNamespace(Write, frozen=True):
@@ -116,7 +118,7 @@ class SetProperties(Write, frozen=True):
     """ALTER TABLE … SET or UNSET TBLPROPERTIES."""
 
     table: TableName
-    set: tuple[tuple[str, str], ...] = ()
+    set: Properties = ()
     unset: tuple[str, ...] = ()
     if_exists: bool = False
 

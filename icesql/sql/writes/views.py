@@ -7,7 +7,7 @@ from icesql.sql.positions import syntax_error, unsupported
 from icesql.sql.sources import spliced
 from icesql.sql.statement import Query, Write
 from icesql.sql.writes.definitions import read_keys, read_name, read_properties
-from icesql.sql.writes.statements import TableName
+from icesql.sql.writes.statements import Properties, TableName
 
 
 class CreateStoredView(Write, frozen=True):
@@ -21,7 +21,7 @@ class CreateStoredView(Write, frozen=True):
     text: str
     query: Query
     columns: tuple[tuple[str, str | None], ...] = ()
-    properties: tuple[tuple[str, str], ...] = ()
+    properties: Properties = ()
     if_not_exists: bool = False
     or_replace: bool = False
     alters: bool = False
@@ -36,7 +36,7 @@ class AlterStoredView(Write, frozen=True):
 
     view: TableName
     new: tuple[str, ...] | None = None
-    set: tuple[tuple[str, str], ...] = ()
+    set: Properties = ()
     unset: tuple[str, ...] = ()
     if_exists: bool = False
     lenient: bool = False

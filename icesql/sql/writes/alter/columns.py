@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from icesql.sql.cursor import TokenCursor
 from icesql.sql.positions import syntax_error
+from icesql.sql.statement import Write
 from icesql.sql.writes.definitions import read_column, read_type
 from icesql.sql.writes.procedures.call import constant_query
 from icesql.sql.writes.statements import (
@@ -48,7 +49,7 @@ def read_column_changes(words: TokenCursor) -> tuple[ColumnChange, ...] | None:
     return None
 
 
-def read_comment(words: TokenCursor) -> AlterColumns | SetProperties:
+def read_comment(words: TokenCursor) -> Write:
     """Read COMMENT ON: ``TABLE t IS 'x'``, ``COLUMN t.a IS 'x'``; NULL removes the comment."""
     if words.peek() not in ("TABLE", "COLUMN"):
         raise words.unexpected("TABLE", "COLUMN")

@@ -20,7 +20,7 @@ from icesql.sql.writes.definitions import (
     read_sort_term,
     read_term,
 )
-from icesql.sql.writes.statements import PartitionTerm, SortTerm, TableName
+from icesql.sql.writes.statements import PartitionTerm, Properties, SortTerm, TableName
 
 Distribution = Literal["none", "hash", "range"]
 
@@ -40,7 +40,7 @@ class ChangeLayout(Write, frozen=True):
     drop: tuple[PartitionTerm, ...] = ()
     ordering: tuple[SortTerm, ...] | None = None
     distribution: Distribution | None = None
-    properties: tuple[tuple[str, str], ...] = ()
+    properties: Properties = ()
     unset: tuple[str, ...] = ()
     lenient: bool = False
 
@@ -53,7 +53,7 @@ class SetIdentifierFields(Write, frozen=True):
     drop: bool = False
 
 
-def read_layout(words: TokenCursor, table: TableName) -> ChangeLayout | SetIdentifierFields | None:
+def read_layout(words: TokenCursor, table: TableName) -> Write | None:
     """Read the layout change after ALTER TABLE and its name; None if it is none."""
     if words.skip("ADD PARTITION FIELD"):
         unless = words.skip("IF NOT EXISTS")

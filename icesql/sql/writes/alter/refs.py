@@ -63,7 +63,7 @@ class FastForward(Write, frozen=True):
     to: str
 
 
-def read_ref_change(words: TokenCursor, table: TableName) -> CreateRef | DropRef | None:
+def read_ref_change(words: TokenCursor, table: TableName) -> Write | None:
     """Read the ref change after ALTER TABLE and its name; None if it is none."""
     start = words.index
     verb = words.either("CREATE", "REPLACE", "DROP")
@@ -82,7 +82,7 @@ def read_ref_change(words: TokenCursor, table: TableName) -> CreateRef | DropRef
     return CreateRef(table, kind, name, travel, how, verb == "REPLACE", retention)
 
 
-def read_ref_in_table(words: TokenCursor, verb: str) -> CreateRef | DropRef | FastForward | None:
+def read_ref_in_table(words: TokenCursor, verb: str) -> Write | None:
     """Read Trino's statements about branches and tags, from the second word; None for others."""
     begun = _begin(words, verb)
     if begun is None:
@@ -95,7 +95,7 @@ def read_ref_in_table(words: TokenCursor, verb: str) -> CreateRef | DropRef | Fa
         raise unsupported("WITH (…) of a branch", words.here, "ALTER TABLE … RETAIN n DAYS")
     words.need("IN TABLE")
     table = read_name(words)
-    made: CreateRef | DropRef | FastForward
+    made: Write
     if verb == "DROP":
         made = DropRef(table, kind, name, exists)
     elif verb == "ALTER":
