@@ -497,10 +497,17 @@ def plural(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'s' * (count != 1)}"
 
 
+def nearest(
+    name: str, names: Iterable[str], otherwise: str = "", form: str = "; did you mean {}?"
+) -> str:
+    """The question for a wrong name: whether the nearest of the right ones was meant."""
+    near = similar_names(name, names, 1)
+    return form.format(near[0]) if near else otherwise
+
+
 def near_or_all(name: str, names: Iterable[str]) -> str:
     """The hint for a wrong name: the nearest of the right ones, else all of them."""
-    near = similar_names(name, names)
-    return f"did you mean {near[0]}?" if near else f"there are: {', '.join(names)}"
+    return nearest(name, names, f"there are: {', '.join(names)}", "did you mean {}?")
 
 
 def _did_you_mean(similar: Iterable[str]) -> str:

@@ -20,6 +20,7 @@ from icesql.errors import (
     ProgrammingError,
     TableNotFoundError,
     near_or_all,
+    nearest,
     similar_names,
 )
 from icesql.storage.open import denied, is_local
@@ -321,8 +322,7 @@ class SearchPath:
             if [part.lower() for part in each] == wanted:
                 return name, each
         text = ".".join(rest)
-        near = similar_names(text, (".".join(each) for each in known))
-        hint = f"; did you mean {near[0]}?" if near else ""
+        hint = nearest(text, (".".join(each) for each in known))
         where = f" in catalog {name}" if name is not None else ""
         raise ProgrammingError(f'namespace "{text}" not found{where}{hint}')
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from icesql.dbapi.held_rows import as_arrow
-from icesql.errors import ProgrammingError, TableNotFoundError, similar_names
+from icesql.errors import ProgrammingError, TableNotFoundError, nearest
 from icesql.query.views.temporary import SparkFrame, Temporary, TemporaryTable
 from icesql.quoting import quoted
 
@@ -50,8 +50,7 @@ def unregister(session: Session, name: str) -> None:
     """Undo ``register``. Raises ProgrammingError if no rows have the name."""
     made = session.state.temporary
     if not isinstance(made.find((name,)), TemporaryTable):
-        near = similar_names(name, [each.name for each in made.all])
-        hint = f"; did you mean {near[0]}?" if near else ""
+        hint = nearest(name, [each.name for each in made.all])
         raise ProgrammingError(f'nothing is registered as "{name}"{hint}')
     made.forget(name)
     session.pipeline.drop_prepared()

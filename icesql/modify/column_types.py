@@ -8,7 +8,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from icesql.errors import ProgrammingError, UnsupportedSqlError, similar_names
+from icesql.errors import ProgrammingError, UnsupportedSqlError, nearest
 from icesql.iceberg import types as t
 from icesql.sql.writes.statements import ColumnDefinition, TypeName
 
@@ -150,6 +150,5 @@ def _shown(name: TypeName) -> str:
 
 def _no_type(name: TypeName) -> UnsupportedSqlError:
     instead = _INSTEAD.get(name.name)
-    near = similar_names(name.name, _NAMES, 1)
-    hint = f"use {instead}" if instead else f"did you mean {near[0]}?" if near else ""
+    hint = f"use {instead}" if instead else nearest(name.name, _NAMES, form="did you mean {}?")
     return UnsupportedSqlError(f"a column of type {name.name}", hint=hint, offset=name.offset)

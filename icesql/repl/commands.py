@@ -7,7 +7,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from icesql.errors import ProgrammingError, similar_names
+from icesql.errors import ProgrammingError, nearest
 from icesql.quoting import literal
 
 
@@ -98,8 +98,7 @@ def parse_command(text: str) -> Command:
 def _checked(name: str, argument: str | None) -> Command:
     usage = COMMANDS.get(name)
     if usage is None:
-        near = similar_names(name, COMMANDS)
-        hint = f"did you mean \\{near[0]}?" if near else "\\? lists the commands"
+        hint = nearest(name, COMMANDS, "\\? lists the commands", "did you mean \\{}?")
         raise ProgrammingError(f"unknown command \\{name}; {hint}")
     if argument is None and usage.argument and not usage.argument.startswith("["):
         raise ProgrammingError(f"\\{name} needs a name: \\{name} {usage.argument}")

@@ -11,13 +11,7 @@ from msgspec.structs import replace
 
 from icesql.config import check_folder
 from icesql.engine.static import StaticResult
-from icesql.errors import (
-    AccessDeniedError,
-    NotSupportedError,
-    ProgrammingError,
-    placing,
-    similar_names,
-)
+from icesql.errors import AccessDeniedError, NotSupportedError, ProgrammingError, nearest, placing
 from icesql.session.outcome import Outcome, Parameters
 from icesql.session.pipeline import edges_of, limit_notes, narrowed
 from icesql.session.prepared import QueryText
@@ -284,9 +278,7 @@ def deallocate(session: Session, statement: kinds.Deallocate, query: QueryContex
 
 def _prepared_text(name: str, prepared: Mapping[str, str]) -> str:
     if name not in prepared:
-        near = similar_names(name, prepared)
-        hint = f"; did you mean {near[0]}?" if near else ""
-        raise ProgrammingError(f'no statement is prepared as "{name}"{hint}')
+        raise ProgrammingError(f'no statement is prepared as "{name}"{nearest(name, prepared)}')
     return prepared[name]
 
 

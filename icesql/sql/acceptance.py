@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import Struct
 
 from icesql.context import check_reading
-from icesql.errors import similar_names
+from icesql.errors import nearest
 from icesql.sql.engine_functions import (
     SCHEMAS,
     is_file_function,
@@ -193,11 +193,10 @@ def check_spark_functions(tree: exp.Expr) -> None:
         name = node.name.lower()
         if name in names or name in _TABLE_FUNCTIONS or name in SESSION_CALLS:
             continue
-        near = similar_names(name, sorted(names), 1)
-        hint = f"did you mean {near[0]}()?" if near else "it is not in the table of its functions"
-        from icesql.sql.remedies import meaning
+        from icesql.sql.remedies import NO_ROW, SIMILAR, meaning
 
-        hint = WHOLE if name in _OF_VARIANTS else meaning(name, SPARK) or hint
+        near = nearest(name, sorted(names), NO_ROW, SIMILAR)
+        hint = WHOLE if name in _OF_VARIANTS else meaning(name, SPARK) or near
         raise unsupported(f"the function {name}() in Spark's dialect", node, hint)
 
 
@@ -327,11 +326,11 @@ def check_function(name: str, at: Place) -> None:
     """Refuse a function that a query may not call. Raises UnsupportedSqlError with a hint."""
     reason = None if name.lower() in _TABLE_FUNCTIONS else refusal(name)
     if reason is not None:
-        from icesql.sql.remedies import meaning
+        from icesql.sql.remedies import SIMILAR, meaning
 
-        means = "" if is_known(name) else meaning(name)
-        near = () if is_known(name) or means else similar_names(name, known_names(), 1)
-        hint = means or (f"did you mean {near[0]}()?" if near else reason)
+        hint = reason
+        if not is_known(name):
+            hint = meaning(name) or nearest(name, known_names(), reason, SIMILAR)
         raise unsupported(f"the function {name.lower()}()", at, hint)
 
 

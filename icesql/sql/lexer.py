@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from icesql.errors import ProgrammingError, SqlSyntaxError, similar_names
+from icesql.errors import ProgrammingError, SqlSyntaxError, nearest
 from icesql.sql.keywords import KEYWORDS, word_set
 from icesql.sql.positions import syntax_error, unsupported
 
@@ -169,8 +169,7 @@ def reading(name: str | None) -> Dialect:
     name = promised_name(name)
     if name in PROMISED or name in _KIN:
         return Dialect(name, name == "duckdb")
-    near = similar_names(name, [each for each in (*PROMISED, *_KIN) if each], 1)
-    hint = f"; did you mean {near[0]}?" if near else ";"
+    hint = nearest(name, [each for each in (*PROMISED, *_KIN) if each], ";")
     raise ProgrammingError(
         f'icesql does not read the SQL dialect "{name}"{hint} it reads duckdb, spark (also called '
         "databricks and hive), trino (presto, athena) and snowflake"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
-from icesql.errors import AmbiguousTableError, similar_names
+from icesql.errors import AmbiguousTableError, nearest
 from icesql.quoting import quoted
 from icesql.sql.acceptance import function_name, refuse_travel
 from icesql.sql.positions import offset_of, syntax_error, unsupported
@@ -118,8 +118,8 @@ def _shown(
     if len(parts) in (2, 3) and lowered[-2] == "information_schema":
         if lowered[-1] in INFORMATION_SCHEMA:
             return Shown("INFORMATION_SCHEMA", None, parts[:-2], None, lowered[-1])
-        near = similar_names(lowered[-1], INFORMATION_SCHEMA, 1)
-        hint = f"did you mean {near[0]}?" if near else f"has {', '.join(INFORMATION_SCHEMA)}"
+        every = f"has {', '.join(INFORMATION_SCHEMA)}"
+        hint = nearest(lowered[-1], INFORMATION_SCHEMA, every, "did you mean {}?")
         raise unsupported(f"information_schema.{parts[-1]}", table, hint)
     return None
 

@@ -20,6 +20,9 @@ from icesql.sql.function_table import TRANSLATED, table_rows
 from icesql.sql.grammar import sections
 from icesql.sql.reserved import advice_to_quote
 
+# The hints for a function that a dialect lacks.
+SIMILAR: Final = "did you mean {}()?"
+NO_ROW: Final = "it is not in the table of its functions"
 # Longer remedies help less than the name of the dialect that has the function.
 _SHORT: Final = 60
 _SYSTEMS: Final = ("spark", "snowflake", "trino")

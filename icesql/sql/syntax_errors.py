@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
-from icesql.errors import SqlSyntaxError, UnsupportedSqlError, similar_names
+from icesql.errors import SqlSyntaxError, UnsupportedSqlError, nearest, similar_names
 from icesql.sql.lexer import WORD, Token, Tokens, before, check_tokens, ends_clause
 from icesql.sql.parser.depth import too_many_terms
 from icesql.sql.positions import syntax_error, unsupported
@@ -50,8 +50,7 @@ def no_statement(tokens: Tokens) -> SqlSyntaxError | UnsupportedSqlError:
     from icesql.sql.remedies import refusals
 
     words = [*QUERY_WORDS[:-1], *TABLE_WORDS, *COMMAND_WORDS, *refusals("statements")]
-    near = similar_names(word, words)
-    hint = f"; did you mean {near[0]}?" if near and near[0] != word else ""
+    hint = nearest(word, words)
     problem = f'unexpected "{first.text}" at the start of a statement{hint}'
     return syntax_error(problem, first, () if hint else _BEGINNINGS)
 

@@ -11,7 +11,7 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from icesql.errors import ProgrammingError, similar_names
+from icesql.errors import ProgrammingError, nearest
 from icesql.iceberg.new_spec import (
     PartitionRequest,
     check_partition_field,
@@ -127,6 +127,5 @@ def _dropped(history: SpecHistory, wanted: str | PartitionRequest) -> PartitionF
 
 def _missing(history: SpecHistory, name: str) -> ProgrammingError:
     names = [each.name for each in history.spec.fields]
-    near = similar_names(name, names)
-    hint = f"; did you mean {near[0]}?" if near else f"; there are {', '.join(names) or 'none'}"
+    hint = nearest(name, names, f"; there are {', '.join(names) or 'none'}")
     return ProgrammingError(f'the table is not partitioned by "{name}"{hint}')

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any, Final
 
 from icesql.config import property_text
-from icesql.errors import ProgrammingError, similar_names
+from icesql.errors import ProgrammingError, nearest
 from icesql.modify.procedures.procedure import Parameter, Procedure, shown_kind
 from icesql.sql.table_name import name_parts
 from icesql.sql.writes.procedures.call import CallArgument, Duration
@@ -45,8 +45,7 @@ def bind(
         else:
             named = True
         if name not in parameters:
-            near = similar_names(name, parameters)
-            hint = f"; did you mean {near[0]}?" if near else ""
+            hint = nearest(name, parameters)
             raise unfit(procedure, f"there is no parameter {each.name}{hint}", each.offset)
         if name in values:
             raise unfit(procedure, f"{name} is given twice", each.offset)

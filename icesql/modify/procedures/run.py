@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from icesql.config import time_zone
 from icesql.engine.static import StaticResult
-from icesql.errors import ProgrammingError, UnsupportedSqlError, similar_names
+from icesql.errors import ProgrammingError, UnsupportedSqlError, nearest
 from icesql.modify.modified import Modified, check_present
 from icesql.modify.procedures.arguments import bind, hinted
 from icesql.modify.procedures.call import Call
@@ -97,8 +97,8 @@ def _procedure(statement: CallProcedure) -> Procedure:
         )
     names = procedure_names()
     if name not in names:
-        near = similar_names(name, names)
-        hint = f"; did you mean {_SYSTEM}.{near[0]}?" if near else "; SHOW PROCEDURES lists them"
+        form = f"; did you mean {_SYSTEM}.{{}}?"
+        hint = nearest(name, names, "; SHOW PROCEDURES lists them", form)
         raise _missing(statement, hint)
     return find_procedure(name)
 

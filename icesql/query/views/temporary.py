@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from icesql.errors import OperationalError, ProgrammingError, similar_names
+from icesql.errors import OperationalError, ProgrammingError, nearest
 
 if TYPE_CHECKING:
     from icesql.iceberg.schema import Schema
@@ -105,8 +105,7 @@ class Temporary:
         if found is None:
             if statement.if_exists:
                 return
-            near = similar_names(name, [each.name for each in self.all])
-            hint = f"; did you mean {near[0]}?" if near else ""
+            hint = nearest(name, [each.name for each in self.all])
             raise ProgrammingError(f'no temporary {kind} "{name}"{hint}')
         if found.kind != kind:
             raise ProgrammingError(

@@ -9,13 +9,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 from icesql.config import time_zone
-from icesql.errors import (
-    Error,
-    ProgrammingError,
-    TableNotFoundError,
-    UnsupportedSqlError,
-    similar_names,
-)
+from icesql.errors import Error, ProgrammingError, TableNotFoundError, UnsupportedSqlError, nearest
 from icesql.quoting import literal
 from icesql.repl.history.graph import Commit, Ref, history_graph
 from icesql.repl.terminal import one_line
@@ -117,8 +111,7 @@ def _checked(connection: Connection, wanted: str, recent: Sequence[str]) -> str:
         return f"{wanted} was not found in the {search.looked} of {search.count} tables looked at"
     if not search.looked or search.failed:
         return ""  # the next query will say it
-    near = similar_names(wanted, search.refs, 1)
-    hint = f'; did you mean "{near[0]}"?' if near else ""
+    hint = nearest(wanted, search.refs, form='; did you mean "{}"?')
     tables = search.last if search.count == 1 else f"any of the {search.count} tables"
     what = "snapshot" if wanted.isdecimal() else "branch or tag"
     raise ProgrammingError(f'{what} "{wanted}" not found in {tables}{hint}')

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
-from icesql.errors import ProgrammingError, similar_names
+from icesql.errors import ProgrammingError, nearest
 from icesql.sql.statement import MacroStatement
 
 if TYPE_CHECKING:
@@ -105,8 +105,8 @@ def changed(macros: Macros, statement: MacroStatement) -> Macros:
     if found is None or statement.is_table not in (None, found.is_table):
         if statement.if_exists:
             return macros
-        near = similar_names(statement.name, [each.name for each in macros.values()])
-        hint = f"; did you mean {near[0]}?" if near and found is None else ""
+        known = [each.name for each in macros.values()]
+        hint = nearest(statement.name, known) if found is None else ""
         kind = "table macro" if statement.is_table else "macro"
         raise ProgrammingError(f'no {kind} "{statement.name}"{hint}')
     return {name: each for name, each in macros.items() if each is not found}

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from msgspec.structs import replace
 
 from icesql.config import setting_key
-from icesql.errors import ProgrammingError, similar_names
+from icesql.errors import ProgrammingError, nearest
 from icesql.sql.lexer import TEXT
 from icesql.sql.positions import syntax_error
 from icesql.sql.statement import Shown
@@ -135,8 +135,7 @@ def _setting(word: str, reader: Commands, at: int) -> str:
     try:
         return setting_key(name)
     except ProgrammingError:
-        near = similar_names(word, _KINDS[:-1], 1)
-        hint = f"; did you mean {near[0]}?" if near else ""
+        hint = nearest(word, _KINDS[:-1])
         problem = f'unexpected "{word}" after SHOW{hint}'
         raise syntax_error(problem, at, () if hint else _KINDS) from None
 

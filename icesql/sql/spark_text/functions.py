@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
-from icesql.errors import similar_names
+from icesql.errors import nearest
 from icesql.sql.function_table import SPARK
 from icesql.sql.grammar import lines
 from icesql.sql.lexer import NAME, WORD, Token, Tokens
@@ -61,11 +61,11 @@ def check_calls(tokens: Tokens, tree: exp.Expr) -> None:
             continue
         if qualified and known in _ALLOWED:
             raise unsupported(f"a qualified function {name}()", each.start)
-        near = similar_names(name, _known_names(), 1) if known is None else ()
-        reason = f"did you mean {near[0]}()?" if near else _REASONS.get(known or "", _UNKNOWN)
-        from icesql.sql.remedies import meaning
+        reason = _REASONS.get(known or "", _UNKNOWN)
+        if known is None:
+            from icesql.sql.remedies import SIMILAR, meaning
 
-        reason = (known is None and meaning(name, SPARK)) or reason
+            reason = meaning(name, SPARK) or nearest(name, _known_names(), reason, SIMILAR)
         raise unsupported(f"the function {name}()", each.start, reason)
 
 

@@ -7,7 +7,7 @@ from typing import Final, TypeVar
 
 from msgspec import Struct, structs
 
-from icesql.errors import Error, similar_names
+from icesql.errors import Error, nearest
 from icesql.sql.cursor import TokenCursor
 from icesql.sql.lexer import reading, tokenize
 from icesql.sql.positions import syntax_error, unsupported
@@ -233,8 +233,7 @@ def _property_of_trino(word: str, at: int) -> str:
     if word == "COMPRESSION_CODEC":
         hint = "name the format: \"write.parquet.compression-codec\" = 'zstd'"
     else:
-        near = similar_names(word, _OF_TRINO, 1)
-        meant = f"did you mean {near[0].lower()}? " if near else ""
+        meant = nearest(name, map(str.lower, _OF_TRINO), form="did you mean {}? ")
         hint = f'{meant}in quotes it is a property of that very name: "{name}" = …'
     raise unsupported(f"the table property {name}", at, hint)
 

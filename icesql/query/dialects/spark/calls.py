@@ -8,7 +8,7 @@ from typing import Final
 from msgspec import Struct
 from sqlglot import exp
 
-from icesql.errors import similar_names
+from icesql.errors import nearest
 from icesql.query.dialects import types as t
 from icesql.query.dialects.functions import (
     Match,
@@ -22,7 +22,7 @@ from icesql.query.dialects.templates import duckdb
 from icesql.query.dialects.types import SqlType
 from icesql.sql.function_table import SPARK
 from icesql.sql.positions import unsupported
-from icesql.sql.remedies import meaning
+from icesql.sql.remedies import NO_ROW, SIMILAR, meaning
 
 DIALECT: Final = "Spark's dialect"
 # Implicit numeric conversions go to the right in this row only.
@@ -69,9 +69,7 @@ def find(name: str, given: Sequence[Typed], at: exp.Expr) -> Match:
     """The row that accepts these arguments. Raises UnsupportedSqlError at ``at``."""
     rows = functions(SPARK).get(name.lower())
     if rows is None:
-        near = similar_names(name.lower(), list(functions(SPARK)), 1)
-        hint = f"did you mean {near[0]}()?" if near else "it is not in the table of its functions"
-        hint = meaning(name, SPARK) or hint
+        hint = meaning(name, SPARK) or nearest(name.lower(), functions(SPARK), NO_ROW, SIMILAR)
         raise unsupported(f"the function {name.lower()}() in {DIALECT}", at, hint)
     if not takes_count(rows, len(given)):
         counts = sorted({len(row.takes) - row.repeats for row in rows})
