@@ -22,7 +22,7 @@ from icesql.sql.engine_functions import (
     refusal,
 )
 from icesql.sql.function_table import SPARK, function_names
-from icesql.sql.keywords import word_set
+from icesql.sql.keywords import word_map, word_set
 from icesql.sql.positions import of_files, syntax_error, unsupported
 from icesql.sql.statement_words import FILES_HINT
 from icesql.sql.trees import exp
@@ -36,31 +36,31 @@ _SELECT_PARTS: Final = word_set(
     "with_ expressions from_ joins laterals where group having qualify windows distinct order "
     "limit offset"
 )
-_PART_NAMES: Final = {
-    "into": "SELECT INTO",
-    "locks": "FOR UPDATE and FOR SHARE",
-    "sample": "USING SAMPLE",
-    "hint": "an optimizer hint",
-    "match": "MATCH_RECOGNIZE",
-    "connect": "CONNECT BY",
-    "kind": "SELECT AS STRUCT or AS VALUE",
-    "cluster": "CLUSTER BY",
-    "distribute": "DISTRIBUTE BY",
-    "sort": "SORT BY",
-}
+_PART_NAMES: Final = word_map("""
+into = SELECT INTO
+locks = FOR UPDATE and FOR SHARE
+sample = USING SAMPLE
+hint = an optimizer hint
+match = MATCH_RECOGNIZE
+connect = CONNECT BY
+kind = SELECT AS STRUCT or AS VALUE
+cluster = CLUSTER BY
+distribute = DISTRIBUTE BY
+sort = SORT BY
+""")
 _TABLE_PARTS: Final = word_set("this db catalog alias joins laterals version ordinality")
-_TABLE_PART_NAMES: Final = {
-    "pivots": "PIVOT and UNPIVOT",
-    "hints": "table hints",
-    "sample": "TABLESAMPLE",
-    "partition": "PARTITION (…)",
-    "changes": "CHANGES (…)",
-    "rows_from": "ROWS FROM",
-    "pattern": "file patterns",
-    "format": "file formats",
-    "indexed": "INDEXED BY",
-    "system_time": "system time",
-}
+_TABLE_PART_NAMES: Final = word_map("""
+pivots = PIVOT and UNPIVOT
+hints = table hints
+sample = TABLESAMPLE
+partition = PARTITION (…)
+changes = CHANGES (…)
+rows_from = ROWS FROM
+pattern = file patterns
+format = file formats
+indexed = INDEXED BY
+system_time = system time
+""")
 # Keywords of an unfinished clause; sqlglot reads them as an alias.
 _NO_ALIAS: Final = word_set(
     "ORDER GROUP LIMIT OFFSET FETCH WINDOW FOR PARTITION QUALIFY USING ON UNION EXCEPT "
@@ -88,10 +88,13 @@ CALL_BY_TEXT: Final = frozenset(
 )
 
 # Functions that return properties of the session, in the spellings of several systems.
-SESSION_CALLS: Final = {
-    "current_schema": "schema", "current_catalog": "catalog", "current_database": "catalog",
-    "version": "version", "current_version": "version",
-}  # fmt: skip
+SESSION_CALLS: Final = word_map("""
+current_schema = schema
+current_catalog = catalog
+current_database = catalog
+version = version
+current_version = version
+""")
 
 _INSIDE: Final = "put the clause after the Iceberg table itself"
 
@@ -103,25 +106,25 @@ RESERVED: Final = (
     "__kept_", "__stream_", "__rows_", "__constants_", "__positions_", "__files_",
 )  # fmt: skip
 
-_REFUSED_NODES: Final[dict[str, str]] = {
-    "Command": "this statement",
-    "Into": "SELECT INTO",
-    "Lock": "FOR UPDATE and FOR SHARE",
-    "Pivot": "PIVOT and UNPIVOT",
-    "TableSample": "TABLESAMPLE",
-    "MatchRecognize": "MATCH_RECOGNIZE",
-    "SessionParameter": "a session variable (@@name)",
-    "NextValueFor": "a sequence",
-    "Hint": "an optimizer hint",
-    "AtIndex": "AT after a table",
-    "TableFromRows": "TABLE (function)",
-    "JSONTable": "JSON_TABLE",
-    "Changes": "CHANGES (…)",
-    "Stream": "STREAM",
-    "ReadCSV": "read_csv()",
-    "ReadParquet": "read_parquet()",
-    "Semicolon": "an empty statement",
-}
+_REFUSED_NODES: Final = word_map("""
+Command = this statement
+Into = SELECT INTO
+Lock = FOR UPDATE and FOR SHARE
+Pivot = PIVOT and UNPIVOT
+TableSample = TABLESAMPLE
+MatchRecognize = MATCH_RECOGNIZE
+SessionParameter = a session variable (@@name)
+NextValueFor = a sequence
+Hint = an optimizer hint
+AtIndex = AT after a table
+TableFromRows = TABLE (function)
+JSONTable = JSON_TABLE
+Changes = CHANGES (…)
+Stream = STREAM
+ReadCSV = read_csv()
+ReadParquet = read_parquet()
+Semicolon = an empty statement
+""")
 
 
 class Accepts(Struct, frozen=True):

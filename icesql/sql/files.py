@@ -9,6 +9,7 @@ from typing import Final
 
 from icesql.sql.acceptance import function_name
 from icesql.sql.engine_functions import is_file_function
+from icesql.sql.keywords import word_map
 from icesql.sql.positions import of_files, offset_of, syntax_error, unsupported
 from icesql.sql.references import rename_table
 from icesql.sql.statement import FileReference
@@ -16,11 +17,15 @@ from icesql.sql.statement_words import FILES_HINT, FORMATS_HINT
 from icesql.sql.trees import exp
 from icesql.sql.user_text import Edit
 
-_SUFFIXES: Final = {
-    ".parquet": "read_parquet", ".parq": "read_parquet",
-    ".csv": "read_csv_auto", ".tsv": "read_csv_auto",
-    ".json": "read_json_auto", ".jsonl": "read_json_auto", ".ndjson": "read_json_auto",
-}  # fmt: skip
+_SUFFIXES: Final = word_map("""
+.parquet = read_parquet
+.parq = read_parquet
+.csv = read_csv_auto
+.tsv = read_csv_auto
+.json = read_json_auto
+.jsonl = read_json_auto
+.ndjson = read_json_auto
+""")
 
 _COMMON: Final = "filename hive_partitioning hive_types hive_types_autocast union_by_name"
 # The options of each kind of reader that are harmless.

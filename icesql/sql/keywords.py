@@ -37,6 +37,11 @@ def word_set(*texts: str) -> frozenset[str]:
     return frozenset(" ".join(texts).split())
 
 
+def word_map(text: str) -> dict[str, str]:
+    """Return the rows of a table, ``key = value`` in each line, as a mapping."""
+    return dict(line.split(" = ") for line in text.strip().splitlines())
+
+
 # DuckDB's reserved keywords, which cannot be names.
 RESERVED: Final = word_set(_EVERYWHERE, "columns generated map struct try_cast tuple")
 # Read as a column name only in double quotes.

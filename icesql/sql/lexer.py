@@ -15,7 +15,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from icesql.errors import ProgrammingError, SqlSyntaxError, nearest
-from icesql.sql.keywords import KEYWORDS, word_set
+from icesql.sql.keywords import KEYWORDS, word_map, word_set
 from icesql.sql.positions import syntax_error, unsupported
 
 # Kinds of tokens: a string in single quotes, a quoted name, another kind of string (with escapes,
@@ -326,15 +326,15 @@ ENDS_CLAUSE: Final = word_set(
     "; ) ] } FROM WHERE HAVING QUALIFY LIMIT JOIN UNION EXCEPT INTERSECT ON AS , THEN SELECT"
 )
 
-_NEEDS_MORE: Final = {
-    "ON": "a condition",
-    "USING": "(",
-    "WHERE": "a condition",
-    "HAVING": "a condition",
-    "QUALIFY": "a condition",
-    "BY": "a column",
-    "IN": "(",
-}
+_NEEDS_MORE: Final = word_map("""
+ON = a condition
+USING = (
+WHERE = a condition
+HAVING = a condition
+QUALIFY = a condition
+BY = a column
+IN = (
+""")
 _AFTER_COMMA: Final = ENDS_CLAUSE - {
     "FROM", ")", "]", "}", "SELECT",
     "THEN", "LIMIT", "AS",

@@ -22,7 +22,7 @@ from icesql.sql.acceptance import (
     named_aggregate,
 )
 from icesql.sql.engine_functions import SCHEMAS, is_known
-from icesql.sql.keywords import word_set
+from icesql.sql.keywords import word_map, word_set
 from icesql.sql.lexer import tokens_in
 from icesql.sql.positions import syntax_error
 from icesql.sql.reading.engine_tree import Node
@@ -46,12 +46,21 @@ _ESCAPES: Final = {
     "like_escape": (exp.Like, False), "not_like_escape": (exp.Like, True),
     "ilike_escape": (exp.ILike, False), "not_ilike_escape": (exp.ILike, True),
 }  # fmt: skip
-_UNITS: Final = {
-    "to_years": "YEAR", "to_months": "MONTH", "to_days": "DAY", "to_hours": "HOUR",
-    "to_minutes": "MINUTE", "to_seconds": "SECOND", "to_milliseconds": "MILLISECOND",
-    "to_microseconds": "MICROSECOND", "to_weeks": "WEEK", "to_quarters": "QUARTER",
-    "to_decades": "DECADE", "to_centuries": "CENTURY", "to_millennia": "MILLENNIUM",
-}  # fmt: skip
+_UNITS: Final = word_map("""
+to_years = YEAR
+to_months = MONTH
+to_days = DAY
+to_hours = HOUR
+to_minutes = MINUTE
+to_seconds = SECOND
+to_milliseconds = MILLISECOND
+to_microseconds = MICROSECOND
+to_weeks = WEEK
+to_quarters = QUARTER
+to_decades = DECADE
+to_centuries = CENTURY
+to_millennia = MILLENNIUM
+""")
 # List functions that accept "x -> …"; in other functions the arrow extracts a JSON field.
 _TAKE_ARROWS: Final = word_set(
     "list_transform array_transform list_apply array_apply apply list_filter array_filter "

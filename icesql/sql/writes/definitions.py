@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Final
 
 from icesql.sql.cursor import TokenCursor
+from icesql.sql.keywords import word_map
 from icesql.sql.lexer import NUMBER, TEXT, WORD
 from icesql.sql.positions import syntax_error, unsupported
 from icesql.sql.writes.procedures.call import constant_query
@@ -18,27 +19,36 @@ from icesql.sql.writes.statements import (
     TypeName,
 )
 
-_REFUSED: Final = {
-    "PRIMARY": "PRIMARY KEY",
-    "UNIQUE": "UNIQUE",
-    "CHECK": "CHECK",
-    "GENERATED": "a generated column",
-    "REFERENCES": "REFERENCES",
-    "COLLATE": "COLLATE",
-    "CONSTRAINT": "CONSTRAINT",
-    "FOREIGN": "FOREIGN KEY",
-    "AS": "a generated column",
-}
+_REFUSED: Final = word_map("""
+PRIMARY = PRIMARY KEY
+UNIQUE = UNIQUE
+CHECK = CHECK
+GENERATED = a generated column
+REFERENCES = REFERENCES
+COLLATE = COLLATE
+CONSTRAINT = CONSTRAINT
+FOREIGN = FOREIGN KEY
+AS = a generated column
+""")
 _AFTER_COLUMN: Final = (",", ")", ">", "FIRST", "AFTER", "BEFORE")
 _AFTER_TERM: Final = (",", ")", "AS", "ASC", "DESC", "NULLS", "WITH", "DISTRIBUTED")
 _STRUCTS: Final = ("STRUCT", "ROW")
 _LISTS: Final = ("ARRAY", "LIST")
 # Iceberg's transforms by their names in Spark, DuckDB and Trino.
-_PLAIN: Final = {
-    "YEAR": "year", "YEARS": "year", "MONTH": "month", "MONTHS": "month",
-    "DAY": "day", "DAYS": "day", "DATE": "day", "HOUR": "hour", "HOURS": "hour",
-    "DATE_HOUR": "hour", "IDENTITY": "identity", "VOID": "void",
-}  # fmt: skip
+_PLAIN: Final = word_map("""
+YEAR = year
+YEARS = year
+MONTH = month
+MONTHS = month
+DAY = day
+DAYS = day
+DATE = day
+HOUR = hour
+HOURS = hour
+DATE_HOUR = hour
+IDENTITY = identity
+VOID = void
+""")
 _WITH_NUMBER: Final = {"BUCKET": "bucket", "TRUNCATE": "truncate"}
 
 

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from icesql.quoting import literal
 from icesql.sql.cursor import TokenCursor
+from icesql.sql.keywords import word_map
 from icesql.sql.lexer import NUMBER, TEXT, Token, span_of, word_at, words_at
 from icesql.sql.parser.travel.phrases import PHRASES
 from icesql.sql.positions import syntax_error, unsupported
@@ -63,12 +64,21 @@ _READERS: Final = {
     "json": "read_json",
 }
 # Options of COPY … FROM, and their names in DuckDB's file readers.
-_OPTIONS: Final = {
-    "delimiter": "delim", "delim": "delim", "sep": "delim", "header": "header", "quote": "quote",
-    "escape": "escape", "null": "nullstr", "nullstr": "nullstr", "dateformat": "dateformat",
-    "timestampformat": "timestampformat", "skip": "skip", "compression": "compression",
-    "encoding": "encoding",
-}  # fmt: skip
+_OPTIONS: Final = word_map("""
+delimiter = delim
+delim = delim
+sep = delim
+header = header
+quote = quote
+escape = escape
+null = nullstr
+nullstr = nullstr
+dateformat = dateformat
+timestampformat = timestampformat
+skip = skip
+compression = compression
+encoding = encoding
+""")
 
 # The option of COPY … FROM that means WITH SCHEMA EVOLUTION.
 _EVOLVES: Final = "merge_schema"

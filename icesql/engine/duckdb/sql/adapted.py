@@ -8,13 +8,12 @@ from typing import Any
 from msgspec import Struct
 
 from icesql.engine.duckdb.sql.case_sensitive_fields import alike_names, rename_fields
-from icesql.engine.duckdb.sql.composed import changed
+from icesql.engine.duckdb.sql.composed import Change, changed
 from icesql.engine.duckdb.sql.nanosecond_types import NANOS, adapt_types, has_types
 from icesql.engine.duckdb.sql.read_text import TextReading
 from icesql.errors import AmbiguousColumnError, UnsupportedSqlError
 from icesql.iceberg.schema import Schema
 from icesql.iceberg.types import UUID
-from icesql.sql.sources import Change
 from icesql.sql.trees import exp
 from icesql.stack import with_deep_stack
 

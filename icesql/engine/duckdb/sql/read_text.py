@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from icesql.engine.duckdb.sql.column_names import column_name, written, written_query
-from icesql.engine.duckdb.sql.composed import changed
+from icesql.engine.duckdb.sql.composed import Change, changed
 from icesql.engine.duckdb.sql.splice import rename_tables
 from icesql.errors import UnsupportedSqlError
 from icesql.iceberg import types as t
@@ -21,7 +21,6 @@ from icesql.quoting import quoted
 from icesql.sql.positions import unsupported
 from icesql.sql.reading.engine_tree import NOWHERE, parse, read_tree
 from icesql.sql.reading.linked import read_linked, with_brackets
-from icesql.sql.sources import Change
 from icesql.sql.trees import exp
 from icesql.sql.user_text import is_named
 

@@ -11,10 +11,9 @@ import re
 from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING
 
-from icesql.engine.duckdb.sql.composed import changed
+from icesql.engine.duckdb.sql.composed import Change, changed
 from icesql.query.dialects.instant_calls import INSTANTS
 from icesql.sql.parser.literal_list import held
-from icesql.sql.sources import Change
 
 if TYPE_CHECKING:
     from sqlglot import exp

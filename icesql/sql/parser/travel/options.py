@@ -9,19 +9,20 @@ import re
 from typing import Final
 
 from icesql.sql.cursor import TokenCursor
+from icesql.sql.keywords import word_map
 from icesql.sql.lexer import NUMBER, TEXT, Token, Tokens
 from icesql.sql.positions import syntax_error, unsupported
 from icesql.sql.trees import exp
 
 # The kind of clause for each option.
-_KINDS: Final = {
-    "snapshot-id": "VERSION",
-    "as-of-timestamp": "MILLISECONDS",
-    "branch": "BRANCH",
-    "tag": "TAG",
-    "versionasof": "VERSION",
-    "timestampasof": "TIMESTAMP",
-}
+_KINDS: Final = word_map("""
+snapshot-id = VERSION
+as-of-timestamp = MILLISECONDS
+branch = BRANCH
+tag = TAG
+versionasof = VERSION
+timestampasof = TIMESTAMP
+""")
 _RANGES: Final = re.compile(r"(?:start|end)-(?:snapshot-id|snapshot-timestamp|timestamp|tag)")
 _RANGE_HINT: Final = "use CHANGES FROM VERSION a TO VERSION b for what commits added"
 _LONGEST: Final = 18
