@@ -502,7 +502,7 @@ def nearest(
 ) -> str:
     """The question for a wrong name: whether the nearest of the right ones was meant."""
     near = similar_names(name, names, 1)
-    return form.format(near[0]) if near else otherwise
+    return form.replace("{}", near[0]) if near else otherwise
 
 
 def near_or_all(name: str, names: Iterable[str]) -> str:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from icesql.sql.positions import Place
 
 WHOLE: Final = "a variant is a whole value here; in DuckDB's dialect CAST(v AS JSON) is its JSON"
-_TEXTS: Final = frozenset({"read_text", "read_blob", "glob", "sniff_csv", "read_duckdb"})
+_TEXTS: Final = word_set("read_text read_blob glob sniff_csv read_duckdb")
 _SELECT_PARTS: Final = word_set(
     "with_ expressions from_ joins laterals where group having qualify windows distinct order "
     "limit offset"
@@ -83,9 +83,7 @@ _TABLE_FUNCTIONS: Final = word_set(
 # Functions whose second argument is the name of an aggregate, as a text.
 UNNAMED_AGGREGATE: Final = "an aggregate that is not named by a text"
 BY_TEXT_HINT: Final = "write list_aggregate(a_list, 'sum')"
-CALL_BY_TEXT: Final = frozenset(
-    {"list_aggregate", "list_aggr", "array_aggregate", "array_aggr", "aggregate"}
-)
+CALL_BY_TEXT: Final = word_set("list_aggregate list_aggr array_aggregate array_aggr aggregate")
 
 # Functions that return properties of the session, in the spellings of several systems.
 SESSION_CALLS: Final = word_map("""

@@ -9,10 +9,11 @@ from __future__ import annotations
 import functools
 from typing import Final
 
-from icesql.sql.grammar import lines
+from icesql.sql.grammar import words_by_head
+from icesql.sql.keywords import word_set
 
 # Schemas and databases of the engine's functions: after any other name, a function is a method.
-SCHEMAS: Final = frozenset({"main", "system", "temp", "memory", "pg_catalog", "information_schema"})
+SCHEMAS: Final = word_set("main system temp memory pg_catalog information_schema")
 
 _ALLOWED: Final = frozenset({"safe", "volatile"})
 _REASONS: Final = {
@@ -27,15 +28,12 @@ _UNKNOWN: Final = "DuckDB has no such function, or icesql does not classify it y
 @functools.cache
 def _read() -> tuple[dict[tuple[str, str], str], frozenset[str]]:
     found: dict[tuple[str, str], str] = {}
-    planned: list[str] = []
-    kind = name_class = ""
-    marks: list[str] = []
-    for line in lines("engine_functions.txt"):
-        if line.startswith(" "):
-            found.update(((kind, name), name_class) for name in line.split())
-            planned += line.split() if marks else []
-        else:
-            kind, name_class, *marks = line.split()
+    planned: set[str] = set()
+    for head, name in words_by_head("engine_functions.txt"):
+        kind, name_class, *marks = head.split()
+        found[kind, name] = name_class
+        if marks:
+            planned.add(name)
     return found, frozenset(planned)
 
 

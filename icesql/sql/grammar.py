@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import functools
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
+
+from icesql.sql.keywords import word_set
 
 if TYPE_CHECKING:
     from lark import Lark
@@ -62,7 +65,7 @@ _SHOWN: Final = {
     name: shown for shown, name in (line.rsplit(" ", 1) for line in _TERMINALS.strip().splitlines())
 }
 # Words that may be names; see ``_free_word`` of the grammar.
-_FREE_WORDS: Final = frozenset({"DATE", "TIME", "TIMESTAMP", "EXTRACT", "NOW"})
+_FREE_WORDS: Final = word_set("DATE TIME TIMESTAMP EXTRACT NOW")
 
 
 def folder() -> Path:
@@ -100,6 +103,16 @@ def columns(name: str, section: str) -> list[list[str]]:
 def kinds_of_nodes(section: str) -> frozenset[str]:
     """Return the keys of sqlglot's nodes that a section of ``nodes.txt`` lists."""
     return frozenset(" ".join(sections("nodes.txt")[section]).split())
+
+
+def words_by_head(name: str) -> Iterator[tuple[str, str]]:
+    """Yield each word of the indented lines of a table, after the line that heads them."""
+    head = ""
+    for line in lines(name):
+        if line.startswith(" "):
+            yield from ((head, word) for word in line.split())
+        else:
+            head = line.strip()
 
 
 def _read(name: str) -> str:

@@ -37,6 +37,11 @@ def word_set(*texts: str) -> frozenset[str]:
     return frozenset(" ".join(texts).split())
 
 
+def word_list(text: str) -> tuple[str, ...]:
+    """Return the words of a text, which blanks separate, in their order."""
+    return tuple(text.split())
+
+
 def word_map(text: str) -> dict[str, str]:
     """Return the rows of a table, ``key = value`` in each line, as a mapping."""
     return dict(line.split(" = ") for line in text.strip().splitlines())

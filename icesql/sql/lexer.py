@@ -62,7 +62,7 @@ _DUCKDB: Final = (
     (WORD, _WORD),
     (SIGN, _ARROWS),
 )
-SPARK_NAMES: Final = frozenset({"spark", "databricks", "hive"})
+SPARK_NAMES: Final = word_set("spark databricks hive")
 # Other dialects' quoting. Spark's pieces follow SqlBaseLexer.g4; any other character is a sign.
 _QUOTING: Final[dict[str, dict[str, str]]] = {
     "snowflake": {TEXT: _ESCAPED},

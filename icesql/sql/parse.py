@@ -25,6 +25,7 @@ from icesql.errors import (
     similar_names,
 )
 from icesql.sql.function_table import SPARK, TRANSLATED
+from icesql.sql.keywords import word_list
 from icesql.sql.lexer import (
     SPARK_NAMES,
     TEXT,
@@ -79,10 +80,10 @@ _OTHER = ("FLATTEN", "ROLLUP", "CUBE")
 # DuckDB's ago() reads its own clock, so that its conditions prune no file; see ``macro.AGO``.
 _OF_THE_CLOCK = "ago"
 # The kinds of objects that can be created, changed and dropped.
-_MADE = (
-    "TABLE", "VIEW", "SCHEMA", "NAMESPACE", "DATABASE", "BRANCH", "TAG", "MACRO", "FUNCTION",
-    "INDEX", "SEQUENCE", "TEMP", "TEMPORARY", "EXTERNAL", "UNIQUE",
-)  # fmt: skip
+_MADE = word_list(
+    "TABLE VIEW SCHEMA NAMESPACE DATABASE BRANCH TAG MACRO FUNCTION INDEX SEQUENCE "
+    "TEMP TEMPORARY EXTERNAL UNIQUE"
+)
 
 
 def parse(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from msgspec import Struct
 
 from icesql.file_format import FileFormat
+from icesql.sql.keywords import word_list
 from icesql.sql.time_travel import Before, ByQuery, TimeTravel
 from icesql.sql.user_text import UserText
 
@@ -242,10 +243,9 @@ class Shown(Struct, frozen=True):
         return f"{word} {self.what}"
 
 
-INFORMATION_SCHEMA: Final = (
-    "schemata", "tables", "columns", "views", "table_constraints", "key_column_usage",
-    "referential_constraints",
-)  # fmt: skip
+INFORMATION_SCHEMA: Final = word_list(
+    "schemata tables columns views table_constraints key_column_usage referential_constraints"
+)
 
 
 class Use(Struct, frozen=True):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from icesql.sql.keywords import word_set
+from icesql.sql.keywords import word_list, word_set
 
 QUERY_WORDS: Final = ("SELECT", "WITH", "FROM", "VALUES", "(")
 PIVOT_WORDS: Final = ("PIVOT", "UNPIVOT", "PIVOT_WIDER", "PIVOT_LONGER")
@@ -12,10 +12,9 @@ PIVOT_WORDS: Final = ("PIVOT", "UNPIVOT", "PIVOT_WIDER", "PIVOT_LONGER")
 ROWS_WORDS: Final = (*QUERY_WORDS, "TABLE")
 # Other forms of queries.
 TABLE_WORDS: Final = ("SUMMARIZE", "TABLE")
-COMMAND_WORDS: Final = (
-    "EXPLAIN", "SHOW", "DESCRIBE", "DESC", "SET", "RESET", "USE", "COPY", "PREPARE", "EXECUTE",
-    "DEALLOCATE",
-)  # fmt: skip
+COMMAND_WORDS: Final = word_list(
+    "EXPLAIN SHOW DESCRIBE DESC SET RESET USE COPY PREPARE EXECUTE DEALLOCATE"
+)
 # Some statements that begin with these change tables; see ``sql.writes``.
 WRITE_WORDS: Final = word_set(
     "CREATE DROP ALTER COMMENT INSERT COPY DELETE UPDATE TRUNCATE CALL MERGE OPTIMIZE VACUUM "

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
+from icesql.sql.keywords import word_set
 from icesql.sql.positions import syntax_error, unsupported
 
 if TYPE_CHECKING:
@@ -91,7 +92,7 @@ TimeTravel = SnapshotId | VersionText | AsOf | AtTime | BranchAt | ByQuery | Bef
 
 # Java's ids have 63 bits, those of other writers up to 128.
 _LONGEST_ID: Final = 40
-_REF_KINDS: Final = frozenset({"BRANCH", "TAG", "VERSION_TAG", "VERSION_REF"})
+_REF_KINDS: Final = word_set("BRANCH TAG VERSION_TAG VERSION_REF")
 # A text that begins with a date, or gives a time relative to now, is not a branch name.
 _TIME: Final = re.compile(
     r"(?i)\s*(?:\d{4}-\d{1,2}-\d{1,2}|now\s*$|today|yesterday|-\s*\d|\d++\s*+\w++\s+ago)"

@@ -10,6 +10,7 @@ from icesql.errors import ProgrammingError
 from icesql.iceberg import types as t
 from icesql.iceberg.schema import Schema
 from icesql.quoting import quoted
+from icesql.sql.keywords import word_set
 
 # The property in which Spark stores the query's column names of a view that renames them.
 _QUERY_COLUMNS: Final = "spark.query-column-names"
@@ -32,10 +33,8 @@ _NAMES: Final[dict[type[t.IcebergType], str]] = {
 # Types that hold every value of the types on the right. A HUGEINT is a sum of integers; the cast
 # raises an error if one is too large.
 _WIDER: Final[Mapping[str, frozenset[str]]] = {
-    "INTEGER": frozenset({"TINYINT", "SMALLINT", "UTINYINT", "USMALLINT"}),
-    "BIGINT": frozenset(
-        {"TINYINT", "SMALLINT", "INTEGER", "UTINYINT", "USMALLINT", "UINTEGER", "HUGEINT"}
-    ),
+    "INTEGER": word_set("TINYINT SMALLINT UTINYINT USMALLINT"),
+    "BIGINT": word_set("TINYINT SMALLINT INTEGER UTINYINT USMALLINT UINTEGER HUGEINT"),
     "DOUBLE": frozenset({"FLOAT"}),
     "VARCHAR": frozenset({"JSON"}),
 }

@@ -28,14 +28,10 @@ def is_temporary(tokens: Tokens) -> bool:
     """True if a CREATE makes a view or table of the session, or a DROP removes such a view."""
     words = " ".join(token.word for token in tokens[:5])
     if re.match(r"DROP VIEW\b", words):
-        return not _is_dotted(tokens[2:])
+        # A name in a namespace other than temp is that of a view of a catalog.
+        name = tokens[4:] if words.startswith("DROP VIEW IF EXISTS") else tokens[2:]
+        return len(name) < 3 or name[1].text != "." or name[0].text.lower() == SCHEMA
     return re.match(r"CREATE (OR REPLACE )?TEMP(ORARY)? (VIEW|TABLE)\b", words) is not None
-
-
-def _is_dotted(tokens: Tokens) -> bool:
-    """True if the name is that of a view of a catalog: in a namespace other than temp."""
-    name = tokens[2:] if [each.word for each in tokens[:2]] == ["IF", "EXISTS"] else tokens
-    return len(name) > 2 and name[1].text == "." and name[0].text.lower() != SCHEMA
 
 
 def read_created(tokens: Tokens, parse: Parse) -> Statement:

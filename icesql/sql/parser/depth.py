@@ -25,9 +25,9 @@ MOST_TERMS: Final = 950
 MOST_BRANCHES: Final = 1_000
 MOST_CTES: Final = 900
 
-_OPENING: Final = frozenset({"(", "[", "{", "CASE"})
-_CLOSING: Final = frozenset({")", "]", "}", "END"})
-_PREFIXES: Final = frozenset({"NOT", "-", "+", "~"})
+_OPENING: Final = word_set("( [ { CASE")
+_CLOSING: Final = word_set(") ] } END")
+_PREFIXES: Final = word_set("NOT - + ~")
 _SHORTER: Final = (
     "join texts with concat(…), add numbers with list_sum([…]), and compare with many values by "
     "IN (…)"

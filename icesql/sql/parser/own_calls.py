@@ -25,9 +25,9 @@ _HIDDEN: Final = "icesql_call_of_"
 _SYNTAX: Final = word_set(
     "AND CASE CAST CUBE EXTRACT IN NOT OR POSITION ROLLUP TRIM TRY_CAST VALUES"
 )
-_SPARK_SYNTAX: Final = frozenset({"OVERLAY", "SUBSTR", "SUBSTRING", "TRY"})
+_SPARK_SYNTAX: Final = word_set("OVERLAY SUBSTR SUBSTRING TRY")
 # Types and operators in Trino and Snowflake, not functions.
-_OTHER_SYNTAX: Final = frozenset({"ARRAY", "ILIKE", "LIKE", "TABLE", "TIME", "TIMESTAMP", "UNNEST"})
+_OTHER_SYNTAX: Final = word_set("ARRAY ILIKE LIKE TABLE TIME TIMESTAMP UNNEST")
 # No call follows these: an operator or an alias follows an operand, a name, type or list AS and ::.
 _NO_CALL_AFTER: Final = frozenset(
     {
@@ -42,9 +42,9 @@ _NO_CALL_AFTER: Final = frozenset(
         TokenType.DOT,
     }
 )
-_NESTED: Final = frozenset({"ARRAY", "MAP", "STRUCT"})
+_NESTED: Final = word_set("ARRAY MAP STRUCT")
 # Aggregates in Spark; LIKE ANY ('a', 'b') has a list, not a call.
-_QUANTIFIERS: Final = frozenset({"ALL", "ANY", "SOME"})
+_QUANTIFIERS: Final = word_set("ALL ANY SOME")
 _MATCHES: Final = frozenset({TokenType.LIKE, TokenType.ILIKE})
 _QUERIES: Final = frozenset({TokenType.SELECT, TokenType.WITH, TokenType.VALUES, TokenType.L_PAREN})
 # Words that may also precede a query in parentheses.

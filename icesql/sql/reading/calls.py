@@ -66,7 +66,7 @@ _TAKE_ARROWS: Final = word_set(
     "list_transform array_transform list_apply array_apply apply list_filter array_filter "
     "filter list_reduce array_reduce reduce invoke"
 )
-_CONCATENATING: Final = frozenset({"string_agg", "listagg", "group_concat"})
+_CONCATENATING: Final = word_set("string_agg listagg group_concat")
 _WITHIN_GROUP: Final[dict[str, type[exp.Expr]]] = {
     "quantile_cont": exp.PercentileCont, "quantile_disc": exp.PercentileDisc, "mode": exp.Mode,
 }  # fmt: skip

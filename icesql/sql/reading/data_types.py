@@ -8,6 +8,7 @@ from typing import Final
 from sqlglot import exp
 from sqlglot.dialects.duckdb import DuckDB
 
+from icesql.sql.keywords import word_set
 from icesql.sql.reading.engine_tree import Node, Places
 
 _Type = exp.DataType.Type
@@ -57,8 +58,8 @@ DUCKDB_NAMES: Final[dict[str, str]] = {
     for name in names
 }
 # DuckDB accepts a length for these and ignores it.
-_TEXTS: Final = frozenset({"VARCHAR", "STRING", "TEXT", "CHAR", "BPCHAR"})
-_DECIMALS: Final = frozenset({"DECIMAL", "NUMERIC", "DEC"})
+_TEXTS: Final = word_set("VARCHAR STRING TEXT CHAR BPCHAR")
+_DECIMALS: Final = word_set("DECIMAL NUMERIC DEC")
 _DEFAULT_DECIMAL: Final = (18, 3)
 
 

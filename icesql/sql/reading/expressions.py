@@ -13,6 +13,7 @@ from sqlglot import exp
 from sqlglot.dialects.duckdb import DuckDB
 
 from icesql.context import check_reading
+from icesql.sql.keywords import word_set
 from icesql.sql.lexer import Token, tokens_in
 from icesql.sql.reading.data_types import TypeReader
 from icesql.sql.reading.engine_tree import Node
@@ -51,7 +52,7 @@ LEVELS: Final[dict[type[exp.Expr], int]] = {
 }
 ATOM: Final = 11
 # Nodes that form long chains through their first operand: x[1][2], a.b.c.
-_CHAINED: Final = frozenset({"ARRAY_EXTRACT", "ARRAY_SLICE", "STRUCT_EXTRACT", "OPERATOR_NOT"})
+_CHAINED: Final = word_set("ARRAY_EXTRACT ARRAY_SLICE STRUCT_EXTRACT OPERATOR_NOT")
 _CLOCKS: Final[dict[str, type[exp.Func]]] = {
     "current_date": exp.CurrentDate,
     "current_timestamp": exp.CurrentTimestamp,

@@ -13,34 +13,28 @@ from typing import TYPE_CHECKING, Final
 
 from icesql.errors import nearest
 from icesql.sql.function_table import SPARK
-from icesql.sql.grammar import lines
+from icesql.sql.grammar import words_by_head
+from icesql.sql.keywords import word_set
 from icesql.sql.lexer import NAME, WORD, Token, Tokens
 from icesql.sql.positions import unsupported
 
 if TYPE_CHECKING:
     from sqlglot import exp
 
-_ALLOWED: Final = frozenset({"safe", "volatile", "word"})
+_ALLOWED: Final = word_set("safe volatile word")
 _REASONS: Final = {
     "leaks": "it shows what is inside Spark or this machine, not what is in a table",
     "system": "a query reads its tables and nothing else of the machine",
 }
 _UNKNOWN: Final = "Spark has no such function, or icesql does not classify it yet"
 # Words that Spark evaluates as a call without parentheses, unless a column has the name.
-_LEAKS_BARE: Final = frozenset({"current_user", "session_user", "user", "current_path"})
+_LEAKS_BARE: Final = word_set("current_user session_user user current_path")
 
 
 @functools.cache
 def classes() -> dict[str, str]:
     """Return the checked-in table: name in lower case → class; its head explains the classes."""
-    found: dict[str, str] = {}
-    name_class = ""
-    for line in lines("spark_engine_functions.txt"):
-        if line.startswith(" "):
-            found.update((name, name_class) for name in line.split())
-        else:
-            name_class = line.strip()
-    return found
+    return {name: kind for kind, name in words_by_head("spark_engine_functions.txt")}
 
 
 def check_calls(tokens: Tokens, tree: exp.Expr) -> None:

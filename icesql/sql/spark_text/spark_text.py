@@ -135,7 +135,9 @@ def spark_text(
     # Removed clauses call no function, and their values are in the references.
     own = [each for each in every if is_kept(each)]
     check_calls(own, tree)
-    _check_scripts(own)
+    for before, after in pairwise(own):
+        if before.word == "USING" and after.kind == TEXT:
+            raise unsupported("a script (TRANSFORM … USING)", before.start)
     given = [each for each in _parameters(every, parameters) if is_kept(each)]
     edits = [
         *_tables(own, references),
@@ -150,9 +152,9 @@ def spark_text(
         if isinstance(year.this, exp.TsOrDsToDate) and not year.this.args.get("format"):
             year.set("this", year.this.this)
     edits.sort(key=lambda each: each.start)
-    for before, after in pairwise(edits):
-        if after.start < before.end:
-            raise unsupported("a clause inside another", after.start)
+    for one, other in pairwise(edits):
+        if other.start < one.end:
+            raise unsupported("a clause inside another", other.start)
     words = frozenset(each.text.lower() for each in own if each.kind in _NAMED)
     return SparkText(text, start, tuple(edits), tree, words)
 
@@ -178,12 +180,6 @@ def _check_comments(comment: int, tokens: Tokens, without: Tokens) -> None:
     before = [(each.word, each.start, each.text) for each in tokens]
     if before != [(each.word, each.start, each.text) for each in without]:
         raise unsupported("a comment that Spark reads in another way", comment)
-
-
-def _check_scripts(own: Tokens) -> None:
-    for before, after in pairwise(own):
-        if before.word == "USING" and after.kind == TEXT:
-            raise unsupported("a script (TRANSFORM … USING)", before.start)
 
 
 def _tables(own: Tokens, references: Sequence[TableReference]) -> Iterator[Edit]:

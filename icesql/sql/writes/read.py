@@ -66,16 +66,14 @@ def read_write(tokens: Tokens, parse: Parse) -> Write | None:
     words.index = 1
     match tokens[0].word:
         case "CREATE":
-            found: Write | None = read_ref_in_table(words, "CREATE")
-            found = found or read_create_view(words)
-            return found or read_create(words)
+            ref = read_ref_in_table(words, "CREATE")
+            return ref or read_create_view(words) or read_create(words)
         case "REPLACE" if words.peek() == "TABLE":
             made = read_create(words, replaces=True)
             assert isinstance(made, CreateTable)
             return replace(made, must_exist=True)
         case "DROP":
-            gone = read_ref_in_table(words, "DROP") or read_drop_view(words)
-            return gone or read_drop(words)
+            return read_ref_in_table(words, "DROP") or read_drop_view(words) or read_drop(words)
         case "INSERT":
             return read_insert(words)
         case "COPY":
@@ -97,7 +95,11 @@ def read_write(tokens: Tokens, parse: Parse) -> Write | None:
         case "OPTIMIZE" | "VACUUM" | "ANALYZE" | "RESTORE" | "UNDROP" as verb:
             return read_form(words, verb)
         case "ALTER" if words.skip("TABLE"):
-            return _read_alter(words)
+            exists = words.skip("IF EXISTS")
+            table = read_name(words)
+            change = _read_change(words, table)
+            words.end()
+            return IfExists(table, change) if exists else change
         case "ALTER" if words.skip("VIEW"):
             return read_alter_view(words)
         case "ALTER":
@@ -108,14 +110,6 @@ def read_write(tokens: Tokens, parse: Parse) -> Write | None:
             return read_comment(words)
         case _:
             return None
-
-
-def _read_alter(words: TokenCursor) -> Write:
-    exists = words.skip("IF EXISTS")
-    table = read_name(words)
-    change = _read_change(words, table)
-    words.end()
-    return IfExists(table, change) if exists else change
 
 
 def _read_change(words: TokenCursor, table: TableName) -> Write:

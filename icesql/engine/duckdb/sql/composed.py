@@ -7,8 +7,11 @@ from collections.abc import Callable, Sequence
 
 from icesql.sql import sources
 from icesql.sql.reading.engine_tree import counted, starts_of
-from icesql.sql.sources import Change, Segment, edited, joined
+from icesql.sql.sources import Segment, edited, joined
 from icesql.sql.user_text import Edit, UserText
+
+# A replacement: start, end, and the text that replaces the characters between them.
+Change = sources.Change
 
 
 class Composed(sources.Composed, frozen=True):

@@ -19,7 +19,7 @@ BEHIND_WHERE: Final = word_set(
 RETURNING: Final = (
     "the rows of a commit are in SELECT * FROM t CHANGES FROM VERSION n, the snapshot before it"
 )
-_PLAIN: Final = frozenset({"expressions", "from_", "where"})
+_PLAIN: Final = word_set("expressions from_ where")
 
 
 def refuse_endings(tokens: Tokens) -> None:
