@@ -22,9 +22,8 @@ from icesql.sql.engine_functions import (
     refusal,
 )
 from icesql.sql.function_table import SPARK, function_names
-from icesql.sql.keywords import word_map, word_set
+from icesql.sql.keywords import FILES_HINT, word_map, word_set
 from icesql.sql.positions import of_files, syntax_error, unsupported
-from icesql.sql.statement_words import FILES_HINT
 from icesql.sql.trees import exp
 
 if TYPE_CHECKING:

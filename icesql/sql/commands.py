@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from icesql.sql.constant import read_constant
 from icesql.sql.cursor import TokenCursor
+from icesql.sql.keywords import CHANGES_ROWS, PIVOT_WORDS, QUERY_WORDS, TABLE_WORDS
 from icesql.sql.lexer import NUMBER, WORD, Tokens, span_of, words_at
 from icesql.sql.positions import offset_of, syntax_error, unsupported
 from icesql.sql.show_statements.differences import check_compared, compared_at
@@ -24,7 +25,6 @@ from icesql.sql.statement import (
     TableReference,
     Use,
 )
-from icesql.sql.statement_words import CHANGES_ROWS, PIVOT_WORDS, QUERY_WORDS, TABLE_WORDS
 from icesql.sql.trees import exp, parts_of
 
 if TYPE_CHECKING:

@@ -9,11 +9,10 @@ from typing import Final
 
 from icesql.sql.acceptance import function_name
 from icesql.sql.engine_functions import is_file_function
-from icesql.sql.keywords import word_map
+from icesql.sql.keywords import FILES_HINT, FORMATS_HINT, word_map
 from icesql.sql.positions import of_files, offset_of, syntax_error, unsupported
 from icesql.sql.references import rename_table
 from icesql.sql.statement import FileReference
-from icesql.sql.statement_words import FILES_HINT, FORMATS_HINT
 from icesql.sql.trees import exp
 from icesql.sql.user_text import Edit
 

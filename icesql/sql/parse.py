@@ -25,7 +25,19 @@ from icesql.errors import (
     similar_names,
 )
 from icesql.sql.function_table import SPARK, TRANSLATED
-from icesql.sql.keywords import word_list
+from icesql.sql.keywords import (
+    CHANGES_ROWS,
+    COMMAND_WORDS,
+    COPY_HINT,
+    EXPLAIN_HINT,
+    EXPLAINED_WRITES,
+    FILES_HINT,
+    PIVOT_WORDS,
+    QUERY_WORDS,
+    TABLE_WORDS,
+    WRITE_WORDS,
+    word_list,
+)
 from icesql.sql.lexer import (
     SPARK_NAMES,
     TEXT,
@@ -53,18 +65,6 @@ from icesql.sql.show_statements.differences import (
 )
 from icesql.sql.show_statements.in_from import PREFIX, marked, statements_in_from
 from icesql.sql.statement import Explain, MacroStatement, Query, Shown, Statement
-from icesql.sql.statement_words import (
-    CHANGES_ROWS,
-    COMMAND_WORDS,
-    COPY_HINT,
-    EXPLAIN_HINT,
-    EXPLAINED_WRITES,
-    FILES_HINT,
-    PIVOT_WORDS,
-    QUERY_WORDS,
-    TABLE_WORDS,
-    WRITE_WORDS,
-)
 from icesql.stack import with_deep_stack
 
 if TYPE_CHECKING:
@@ -482,7 +482,7 @@ class Parse:
     def _written(self, tokens: Tokens) -> Statement | None:
         """Read a statement that changes tables or creates temporary ones; None for others."""
         if tokens[0].word in ("CREATE", "DROP"):
-            from icesql.sql.created.create import is_temporary, read_created
+            from icesql.sql.created import is_temporary, read_created
 
             if is_temporary(tokens):
                 return read_created(tokens, self)

@@ -7,15 +7,15 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from icesql.errors import SqlSyntaxError, UnsupportedSqlError, nearest, similar_names
-from icesql.sql.lexer import WORD, Token, Tokens, before, check_tokens, ends_clause
-from icesql.sql.parser.depth import too_many_terms
-from icesql.sql.positions import syntax_error, unsupported
-from icesql.sql.statement_words import (
+from icesql.sql.keywords import (
     COMMAND_WORDS,
     PIVOT_WORDS,
     QUERY_WORDS,
     TABLE_WORDS,
 )
+from icesql.sql.lexer import WORD, Token, Tokens, before, check_tokens, ends_clause
+from icesql.sql.parser.depth import too_many_terms
+from icesql.sql.positions import syntax_error, unsupported
 from icesql.sql.trees import exp
 
 if TYPE_CHECKING:

@@ -1,23 +1,68 @@
-"""Refuse everything in DuckDB's tree that ``keys`` does not list.
+"""Refuse everything in DuckDB's tree that ``grammar/engine_tree.txt`` does not list.
 
 Every kind, key and value is checked: a newer DuckDB may add one that changes a statement's meaning.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Final
 
+from icesql.sql.grammar import lines
 from icesql.sql.positions import syntax_error
 from icesql.sql.reading.engine_tree import Node, Places
-from icesql.sql.reading.keys import ANY, EXPRESSIONS, NODES, PARTS, Keys
+
+
+class _Any(tuple[()]):
+    """The reader uses the value, whatever it is."""
+
+
+ANY: Final = _Any()
+# The allowed values of a key: ANY, or one of these.
+Values = tuple[object, ...]
+Keys = Mapping[str, Values]
+_PLAIN: Final[Mapping[str, object]] = {"false": False, "null": None, "[]": []}
+
+
+def _value(text: str) -> object:
+    return _PLAIN.get(text, text.replace("NULLS_", "NULLS "))
+
+
+def _read() -> dict[str, dict[str, dict[str, Values]]]:
+    """Return the sections of the file: for each kind, the values that each key may have."""
+    sections: dict[str, dict[str, dict[str, Values]]] = {}
+    kinds: dict[str, dict[str, Values]] = {}
+    keys: dict[str, Values] = {}
+    for line in lines("engine_tree.txt"):
+        if line.startswith("["):
+            kinds = sections[line.strip("[]")] = {}
+        else:
+            kind, colon, words = line.partition(":")
+            if colon:
+                keys = kinds[kind] = {}
+            for word in (words if colon else line).split():
+                key, is_limited, allowed = word.partition("=")
+                if key[0] == "+":
+                    keys |= sections["shared"][key[1:]]
+                else:
+                    keys[key] = tuple(map(_value, allowed.split("|"))) if is_limited else ANY
+    return sections
+
+
+_SECTIONS: Final = _read()
+# Expressions by their ``class``, other nodes by their ``type``, and objects without a ``type`` by
+# the key that holds them.
+EXPRESSIONS: Final = _SECTIONS["expressions"]
+NODES: Final = _SECTIONS["nodes"]
+PARTS: Final = _SECTIONS["parts"]
 
 _INNER: Final = (dict, list)
 
 
 def check_closed(statement: Node, places: Places) -> None:
-    """Check all kinds, keys and values of a tree against ``keys``.
+    """Check all kinds, keys and values of a tree against the table.
 
-    Raises UnsupportedSqlError for the first that ``keys`` does not list.
+    Raises UnsupportedSqlError for the first that the table does not list.
     """
     stack: list[tuple[Any, str, Node]] = [(statement, "", statement)]
     while stack:

@@ -10,13 +10,12 @@ from typing import Final
 
 from msgspec import Struct
 
-from icesql.sql.keywords import word_set
+from icesql.sql.keywords import ROWS_WORDS, word_set
 from icesql.sql.lexer import CLOSING, OPENING, Span, Tokens, closing, outer, span_of
 from icesql.sql.positions import unsupported
 from icesql.sql.show_statements.differences import is_summary
 from icesql.sql.sources import Change, Sources, spliced
 from icesql.sql.statement import Query, Shown, Statement
-from icesql.sql.statement_words import ROWS_WORDS
 
 # Prefix of the statement's name in the text and the tree. Names of users cannot begin with it.
 PREFIX: Final = "__sh"

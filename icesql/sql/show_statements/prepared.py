@@ -6,10 +6,10 @@ from datetime import date, datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
 
+from icesql.sql.keywords import QUERY_WORDS, TABLE_WORDS
 from icesql.sql.lexer import TEXT, Token, Tokens, span_of, word_at
 from icesql.sql.positions import syntax_error, unsupported
 from icesql.sql.statement import Deallocate, Execute, Prepare, Prepared
-from icesql.sql.statement_words import QUERY_WORDS, TABLE_WORDS
 from icesql.sql.trees import exp, parts_of
 
 if TYPE_CHECKING:

@@ -9,11 +9,10 @@ from msgspec import Struct, structs
 
 from icesql.errors import Error, nearest
 from icesql.sql.cursor import TokenCursor
-from icesql.sql.keywords import word_map
+from icesql.sql.keywords import QUERY_WORDS, word_map
 from icesql.sql.lexer import reading, tokenize
 from icesql.sql.positions import syntax_error, unsupported
 from icesql.sql.statement import Write
-from icesql.sql.statement_words import QUERY_WORDS
 from icesql.sql.writes.definitions import (
     read_column,
     read_name,

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from icesql.sql.cursor import TokenCursor
-from icesql.sql.keywords import word_set
+from icesql.sql.keywords import ROWS_WORDS, word_set
 from icesql.sql.lexer import Tokens
 from icesql.sql.positions import syntax_error, unsupported
 from icesql.sql.sources import spliced
 from icesql.sql.statement import Query
-from icesql.sql.statement_words import ROWS_WORDS
 from icesql.sql.trees import parts_of
 from icesql.sql.writes.procedures.call import constant_query
 from icesql.sql.writes.statements import PartitionValue, TableName

@@ -8,12 +8,11 @@ from msgspec.structs import replace
 
 from icesql.quoting import literal
 from icesql.sql.cursor import TokenCursor
-from icesql.sql.keywords import word_map
+from icesql.sql.keywords import ROWS_WORDS, word_map
 from icesql.sql.lexer import NUMBER, TEXT, Token, span_of, word_at, words_at
 from icesql.sql.parser.travel.phrases import PHRASES
 from icesql.sql.positions import syntax_error, unsupported
 from icesql.sql.sources import spliced
-from icesql.sql.statement_words import ROWS_WORDS
 from icesql.sql.writes.changes.conditions import refuse_endings
 from icesql.sql.writes.overwrites import read_partition, read_replaced
 from icesql.sql.writes.statements import Insert, TableName

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from icesql.errors import Error
+from icesql.sql.reading.closed import ANY, EXPRESSIONS, NODES
 from icesql.sql.reading.engine_tree import read_tree
-from icesql.sql.reading.keys import ANY, EXPRESSIONS, NODES
 
 # Only in DuckDB 2.0.1 and later.
 _NEWER = {"is_legacy_function_call"}

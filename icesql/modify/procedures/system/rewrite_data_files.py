@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from icesql.maintain.rewrite.row_order import RowOrder
     from icesql.maintain.rewrite.run import Rewritten
     from icesql.modify.procedures.call import Call
-    from icesql.sql.writes.procedures.sort_orders import SortText
+    from icesql.sql.writes.definitions import SortText
 
 
 @procedure(
@@ -77,7 +77,7 @@ def _request(call: Call, table: Table, branch: str) -> RewriteRequest:
     from icesql.maintain.rewrite.options import rewrite_options
     from icesql.maintain.rewrite.plan import RewriteRequest
     from icesql.modify.procedures.call import files_condition
-    from icesql.sql.writes.procedures.sort_orders import read_sort_text
+    from icesql.sql.writes.definitions import read_sort_text
 
     text, given = call["sort_order"], call["strategy"]
     strategy = (given or ("binpack" if text is None else "sort")).lower()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from icesql.sql.cursor import TokenCursor
+from icesql.sql.keywords import QUERY_WORDS
 from icesql.sql.lexer import (
     NAME,
     NUMBER,
@@ -31,7 +32,6 @@ from icesql.sql.parser.travel.phrases import (
 from icesql.sql.positions import syntax_error, unsupported
 from icesql.sql.show_statements.differences import COMPARED, end_of_name
 from icesql.sql.show_statements.in_from import PREFIX
-from icesql.sql.statement_words import QUERY_WORDS
 from icesql.sql.trees import exp
 
 _SAMPLES: Final = ("TABLESAMPLE", "SAMPLE", "REPEATABLE", "BERNOULLI", "SYSTEM", "RESERVOIR")
