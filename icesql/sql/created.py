@@ -29,7 +29,7 @@ def is_temporary(tokens: Tokens) -> bool:
     words = " ".join(token.word for token in tokens[:5])
     if re.match(r"DROP VIEW\b", words):
         # A name in a namespace other than temp is that of a view of a catalog.
-        name = tokens[4:] if words.startswith("DROP VIEW IF EXISTS") else tokens[2:]
+        name = tokens[4:] if re.match(r"DROP VIEW IF EXISTS\b", words) else tokens[2:]
         return len(name) < 3 or name[1].text != "." or name[0].text.lower() == SCHEMA
     return re.match(r"CREATE (OR REPLACE )?TEMP(ORARY)? (VIEW|TABLE)\b", words) is not None
 

@@ -493,49 +493,32 @@ class QueryReader(CallReader):
     # ------------------------------------------------------------------ PIVOT
 
     def _pivoted(self, found: Node) -> exp.Expr:
-        """Convert a source with a PIVOT or UNPIVOT after it."""
+        """Convert a source with a PIVOT or UNPIVOT after it.
+
+        Only its text can run: the node holds the expressions in it, and its alias.
+        """
         source = self._source(found["source"])
         if found["source"]["type"] == "JOIN":
             raise self.refuse("PIVOT of a JOIN", found)
-        is_unpivot = bool(found["unpivot_names"])
-        pivot = exp.Pivot(unpivot=is_unpivot)
-        if is_unpivot:
-            names: list[exp.Expr] = [
-                exp.Identifier(this=each, quoted=True) for each in found["unpivot_names"]
-            ]
-            pivot.set("expressions", names if len(names) == 1 else [exp.Tuple(expressions=names)])
-            pivot.set("include_nulls", found["include_nulls"])
-        else:
-            pivot.set("expressions", [self.item(each) for each in found["aggregates"]])
-        pivot.set("fields", [self._pivot_field(each) for each in found["pivots"]])
-        if found["groups"]:
-            keys = [exp.Column(this=exp.Identifier(this=e, quoted=True)) for e in found["groups"]]
-            pivot.set("group", exp.Group(expressions=keys))
+        fields = []
+        for each in found["pivots"]:
+            if each["pivot_enum"]:
+                raise self.refuse("PIVOT by the values of a type", each)
+            if not (each["unpivot_names"] or each["entries"]):
+                raise self.refuse(NO_VALUES, each["pivot_expressions"][0], LISTED)
+            values = [self.expression(one["star_expr"], named=True) for one in each["entries"]]
+            keys = [self.expression(one) for one in each["pivot_expressions"]]
+            this = keys[0] if len(keys) == 1 else exp.Tuple(expressions=keys)
+            fields.append(exp.In(this=this, expressions=values))
+        pivot = exp.Pivot(
+            expressions=[self.item(each) for each in found["aggregates"]],
+            fields=fields,
+            unpivot=bool(found["unpivot_names"]),
+        )
         self._name(pivot, found["alias"], found["column_name_alias"], None)
         self.placed(pivot, found)
         source.set("pivots", [*(source.args.get("pivots") or ()), pivot])
         return source
-
-    def _pivot_field(self, found: Node) -> exp.Expr:
-        """Convert ``column IN (values)``, or the columns of an UNPIVOT and their new name."""
-        if found["pivot_enum"]:
-            raise self.refuse("PIVOT by the values of a type", found)
-        if not (found["unpivot_names"] or found["entries"]):
-            raise self.refuse(NO_VALUES, found["pivot_expressions"][0], LISTED)
-        values = [self._pivot_value(each) for each in found["entries"]]
-        names: list[exp.Expr] = [
-            exp.Identifier(this=each, quoted=True) for each in found["unpivot_names"]
-        ]
-        names += [self.expression(each) for each in found["pivot_expressions"]]
-        this = names[0] if len(names) == 1 else exp.Tuple(expressions=names)
-        return exp.In(this=this, expressions=values)
-
-    def _pivot_value(self, found: Node) -> exp.Expr:
-        value, alias = found["star_expr"], found["alias"]
-        made = self.expression(value, named=True)
-        if not alias:
-            return made
-        return exp.PivotAlias(this=made, alias=exp.Identifier(this=alias, quoted=True))
 
 
 def _flat(node: exp.Expr) -> list[exp.Expr]:

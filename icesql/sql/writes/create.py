@@ -9,7 +9,7 @@ from msgspec import Struct, structs
 
 from icesql.errors import Error, nearest
 from icesql.sql.cursor import TokenCursor
-from icesql.sql.keywords import QUERY_WORDS, word_map
+from icesql.sql.keywords import QUERY_WORDS
 from icesql.sql.lexer import reading, tokenize
 from icesql.sql.positions import syntax_error, unsupported
 from icesql.sql.statement import Write
@@ -212,17 +212,17 @@ def _codec_of_trino(form: str, codec: str, at: int) -> tuple[str, str]:
 
 
 # Iceberg's properties by Trino's names; this form of the statement accepts no others.
-_OF_TRINO: Final = word_map("""
-FORMAT = write.format.default
-FORMAT_VERSION = format-version
-MAX_COMMIT_RETRY = commit.retry.num-retries
-DELETE_AFTER_COMMIT_ENABLED = write.metadata.delete-after-commit.enabled
-MAX_PREVIOUS_VERSIONS = write.metadata.previous-versions-max
-OBJECT_STORE_LAYOUT_ENABLED = write.object-storage.enabled
-DATA_LOCATION = write.data.path
-ORC_BLOOM_FILTER_FPP = write.orc.bloom.filter.fpp
-COMMENT = comment
-""")
+_OF_TRINO: Final = {
+    "FORMAT": "write.format.default",
+    "FORMAT_VERSION": "format-version",
+    "MAX_COMMIT_RETRY": "commit.retry.num-retries",
+    "DELETE_AFTER_COMMIT_ENABLED": "write.metadata.delete-after-commit.enabled",
+    "MAX_PREVIOUS_VERSIONS": "write.metadata.previous-versions-max",
+    "OBJECT_STORE_LAYOUT_ENABLED": "write.object-storage.enabled",
+    "DATA_LOCATION": "write.data.path",
+    "ORC_BLOOM_FILTER_FPP": "write.orc.bloom.filter.fpp",
+    "COMMENT": "comment",
+}
 
 
 def _property_of_trino(word: str, at: int) -> str:

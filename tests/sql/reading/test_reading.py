@@ -79,6 +79,8 @@ def test_what_is_written_of_the_tree_is_what_duckdb_read(texts: list[str]) -> No
             tree = tree_of(text)
         except Error:
             continue  # icesql's own syntax, or refused by name
+        if tree.find(exp.Pivot):
+            continue  # only the text of a PIVOT runs
         again = read_tree(tree.sql(dialect="duckdb"))
         compared += 1
         found = _differences(_plain(read.statements[0]), _plain(again.statements[0]))
