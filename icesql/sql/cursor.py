@@ -18,6 +18,7 @@ from icesql.sql.lexer import (
     phrase,
 )
 from icesql.sql.positions import syntax_error
+from icesql.sql.table_name import Parts
 
 if TYPE_CHECKING:
     from icesql.sql.parse import Parse
@@ -133,7 +134,7 @@ class TokenCursor:
         self.index += 1
         return token.text
 
-    def name(self, what: str = "a name") -> tuple[str, ...]:
+    def name(self, what: str = "a name") -> Parts:
         """Read a dotted name of one or more parts."""
         parts = [self.identifier(what)]
         while self.skip("."):

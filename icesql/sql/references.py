@@ -13,6 +13,7 @@ from icesql.sql.acceptance import function_name, refuse_travel
 from icesql.sql.positions import offset_of, syntax_error, unsupported
 from icesql.sql.show_statements.in_from import PREFIX
 from icesql.sql.statement import INFORMATION_SCHEMA, Query, Shown, TableReference
+from icesql.sql.table_name import Parts
 from icesql.sql.time_travel import TimeTravel, travel_of
 from icesql.sql.trees import exp
 from icesql.sql.user_text import CUT, NAME, TABLE, Edit
@@ -34,7 +35,7 @@ _FUNCTIONS: Final = ("iceberg_scan", "iceberg_snapshots", "iceberg_metadata")
 class _Qualified(Struct, frozen=True):
     """A table without alias that a column may qualify with more than its last part."""
 
-    parts: tuple[str, ...]
+    parts: Parts
     alias: str
 
 
@@ -62,7 +63,7 @@ def take_references(
         clause, offset = table.args.get("version"), offset_of(table)
         travel, changes, schema = _travel(clause, seconds)
         path = metadata = shown_statement = None
-        parts: tuple[str, ...]
+        parts: Parts
         if isinstance(table.this, exp.Func):
             alias = function_name(table.this)
             path, given = _scan_path(table, alias)
@@ -109,7 +110,7 @@ def take_references(
 
 
 def _shown(
-    table: exp.Table, parts: tuple[str, ...], shown: Mapping[int, Shown | Query]
+    table: exp.Table, parts: Parts, shown: Mapping[int, Shown | Query]
 ) -> Shown | Query | None:
     """Return the statement, or the table of information_schema, whose rows a name represents."""
     lowered = tuple(part.lower() for part in parts)
@@ -127,7 +128,7 @@ def _shown(
 def _iceberg_tables(tree: exp.Expr) -> Iterator[exp.Table]:
     """Yield tables other than CTEs, using an explicit stack: long chains are deep trees."""
     # Each node with the names of CTEs in scope, and recurring.r inside the recursive CTE r.
-    stack: list[tuple[exp.Expr, frozenset[tuple[str, ...]]]] = [(tree, frozenset())]
+    stack: list[tuple[exp.Expr, frozenset[Parts]]] = [(tree, frozenset())]
     while stack:
         node, visible = stack.pop()
         clause = node.args.get("with_")
@@ -150,7 +151,7 @@ def _iceberg_tables(tree: exp.Expr) -> Iterator[exp.Table]:
         stack.extend((child, visible) for child in node.iter_expressions() if child is not clause)
 
 
-def _written(table: exp.Table) -> tuple[str, ...]:
+def _written(table: exp.Table) -> Parts:
     return tuple(part.name.lower() for part in table.parts)
 
 

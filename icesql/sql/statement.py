@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from icesql.file_format import FileFormat
 from icesql.sql.keywords import word_list
+from icesql.sql.table_name import Parts
 from icesql.sql.time_travel import Before, ByQuery, TimeTravel
 from icesql.sql.user_text import UserText
 
@@ -31,7 +32,7 @@ class Place(Struct, frozen=True):
     """
 
     catalog: str | None
-    namespace: tuple[str, ...]
+    namespace: Parts
     stored: bool = False
     references: tuple[Any, ...] = ()
 
@@ -50,7 +51,7 @@ class TableReference(Struct, frozen=True):
     """
 
     index: int
-    parts: tuple[str, ...]
+    parts: Parts
     path: str | None = None
     travel: TimeTravel | None = None
     offset: int | None = None
@@ -230,7 +231,7 @@ class Shown(Struct, frozen=True):
 
     what: str
     reference: TableReference | None = None
-    namespace: tuple[str, ...] | None = None
+    namespace: Parts | None = None
     like: str | None = None
     name: str = ""
 
@@ -251,7 +252,7 @@ INFORMATION_SCHEMA: Final = word_list(
 class Use(Struct, frozen=True):
     """USE namespace."""
 
-    parts: tuple[str, ...]
+    parts: Parts
 
 
 class Write(Struct, frozen=True):

@@ -9,13 +9,15 @@ from typing import Final
 from icesql.quoting import quoted
 from icesql.sql.keywords import KEYWORDS
 
+# The parts of a dotted name.
+Parts = tuple[str, ...]
 _PART: Final = r"""(?:"(?:[^"]++|"")*+"|`(?:[^`]++|``)*+`|[^."`\s]++)"""
 _NAME: Final = re.compile(rf"\s*+{_PART}\s*+(?:\.\s*+{_PART}\s*+)*+")
 _EACH: Final = re.compile(_PART)
 _PLAIN: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
-def name_parts(name: str) -> tuple[str, ...]:
+def name_parts(name: str) -> Parts:
     """Split ``a.b``, ``"a"."b c"`` or ``a.`b c``` into parts; split any other text at its dots.
 
     >>> name_parts('sales."big orders"'), name_parts("sales.2024-orders")

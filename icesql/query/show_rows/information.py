@@ -147,14 +147,14 @@ def _numbers(kind: t.IcebergType) -> tuple[int | None, int | None, int | None, i
 
 
 def _listed(
-    listed: Callable[[tuple[str, ...] | None], Iterable[Identifier]],
+    listed: Callable[[Identifier | None], Iterable[Identifier]],
     catalog: Catalog,
     schemas: frozenset[Any] | None,
     names: frozenset[Any] | None,
     query: QueryContext,
 ) -> list[Identifier]:
     """These names of those that ``listed`` has in these namespaces; None for all."""
-    namespaces: list[tuple[str, ...] | None] = [None]
+    namespaces: list[Identifier | None] = [None]
     if schemas is not None:
         namespaces = [each for each in catalog.namespaces() if ".".join(each) in schemas]
     found: list[Identifier] = []

@@ -12,7 +12,7 @@ from icesql.query.show_rows.request import Answer, Rows, ShowRequest
 from icesql.query.views.temporary import TemporaryTable
 from icesql.sql.engine_functions import known_names
 from icesql.sql.function_table import function_names
-from icesql.sql.table_name import name_parts
+from icesql.sql.table_name import Parts, name_parts
 from icesql.storage.credentials import MASK
 
 if TYPE_CHECKING:
@@ -131,7 +131,7 @@ def functions(request: ShowRequest) -> Rows:
     return [(name,) for name in sorted({*known, *request.session.macros}) if request.keeps(name)]
 
 
-def _place(request: ShowRequest) -> tuple[str, ...]:
+def _place(request: ShowRequest) -> Parts:
     """The namespace of the statement, or the current one."""
     if request.statement.namespace is not None:
         return request.statement.namespace

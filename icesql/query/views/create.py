@@ -19,6 +19,7 @@ from icesql.sql.statement import (
     Query,
     Shown,
 )
+from icesql.sql.table_name import Parts
 
 if TYPE_CHECKING:
     from icesql.query.views.temporary import Temporary
@@ -34,7 +35,7 @@ Materialize = Callable[[CreateTemporary], TemporaryTable]
 def create(
     statement: Created,
     made: Temporary,
-    place: tuple[str | None, tuple[str, ...]],
+    place: tuple[str | None, Parts],
     dialect: str | None,
     columns_of: ColumnsOf,
     materialize: Materialize,

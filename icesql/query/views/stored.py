@@ -31,6 +31,7 @@ from icesql.sql.parse import parse
 from icesql.sql.parser.writing import write_sql
 from icesql.sql.positions import unsupported
 from icesql.sql.statement import Place, Query, TableReference
+from icesql.sql.table_name import Parts
 
 if TYPE_CHECKING:
     from icesql.catalog.view import StoredView
@@ -60,7 +61,7 @@ class StoredViews:
     ) -> None:
         self._session, self._dialect, self._query = session, dialect, query
         self._columns_of = columns_of
-        self._found: dict[tuple[tuple[str, ...], Place | None], View | None] = {}
+        self._found: dict[tuple[Parts, Place | None], View | None] = {}
         self._open: list[str] = []
 
     def find(self, reference: TableReference, place: Place | None) -> View | None:

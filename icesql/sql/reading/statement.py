@@ -23,6 +23,7 @@ from icesql.sql.positions import syntax_error
 from icesql.sql.reading.engine_tree import EngineTree, read_tree
 from icesql.sql.reading.queries import read_query
 from icesql.sql.sources import Segment, Sources, edited, joined
+from icesql.sql.table_name import Parts
 
 
 class EngineText(Struct, frozen=True):
@@ -246,7 +247,7 @@ def _name_namespace(column: exp.Expr | None, stars: Mapping[int, Tokens]) -> Non
         column.set(key, name)
 
 
-def _rename(table: exp.Table, start: int, end: int, names: tuple[str, ...]) -> None:
+def _rename(table: exp.Table, start: int, end: int, names: Parts) -> None:
     """Give a table the name from a call, with the span of the call."""
     parts = [exp.Identifier(this=name, quoted=True) for name in names]
     for part in parts:

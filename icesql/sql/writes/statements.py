@@ -5,6 +5,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 from icesql.sql.statement import FileReference, Query, Write
+from icesql.sql.table_name import Parts
 
 Properties = tuple[tuple[str, str], ...]
 
@@ -55,7 +56,7 @@ class SortTerm(Struct, frozen=True):
 class TableName(Struct, frozen=True):
     """The name of a table as written, and the branch to write to, if a clause names one."""
 
-    parts: tuple[str, ...]
+    parts: Parts
     offset: int | None = None
     branch: str | None = None
 
@@ -87,7 +88,7 @@ class CreateTable(Write, frozen=True):
 class CreateNamespace(Write, frozen=True):
     """CREATE SCHEMA, NAMESPACE or DATABASE."""
 
-    parts: tuple[str, ...]
+    parts: Parts
     if_not_exists: bool = False
     properties: Properties = ()
 
@@ -95,7 +96,7 @@ class CreateNamespace(Write, frozen=True):
 class DropNamespace(Write, frozen=True):
     """DROP SCHEMA, NAMESPACE or DATABASE; one that has tables is not dropped."""
 
-    parts: tuple[str, ...]
+    parts: Parts
     if_exists: bool = False
 
 
@@ -111,7 +112,7 @@ class RenameTable(Write, frozen=True):
     """ALTER TABLE … RENAME TO."""
 
     table: TableName
-    new: tuple[str, ...]
+    new: Parts
 
 
 class SetProperties(Write, frozen=True):
@@ -141,7 +142,7 @@ class ColumnChange(Struct, frozen=True):
     """
 
     kind: str
-    path: tuple[str, ...]
+    path: Parts
     column: ColumnDefinition | None = None
     text: str = ""
     place: str = ""
@@ -205,7 +206,7 @@ class ColumnValue(Struct, frozen=True):
     The path may begin with the alias or name of the table.
     """
 
-    path: tuple[str, ...]
+    path: Parts
     offset: int | None = None
     default: bool = False
 

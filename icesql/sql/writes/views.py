@@ -6,6 +6,7 @@ from icesql.sql.cursor import TokenCursor
 from icesql.sql.positions import syntax_error, unsupported
 from icesql.sql.sources import spliced
 from icesql.sql.statement import Query, Write
+from icesql.sql.table_name import Parts
 from icesql.sql.writes.definitions import read_keys, read_name, read_properties
 from icesql.sql.writes.statements import Properties, TableName
 
@@ -35,7 +36,7 @@ class AlterStoredView(Write, frozen=True):
     """
 
     view: TableName
-    new: tuple[str, ...] | None = None
+    new: Parts | None = None
     set: Properties = ()
     unset: tuple[str, ...] = ()
     if_exists: bool = False

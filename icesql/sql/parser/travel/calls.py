@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from icesql.errors import SqlSyntaxError
 from icesql.sql.parser.travel.changes import change_clause, ended, read_arguments
 from icesql.sql.positions import syntax_error, unsupported
-from icesql.sql.table_name import name_parts
+from icesql.sql.table_name import Parts, name_parts
 from icesql.sql.trees import exp
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from icesql.sql.parser.travel.cutter import TravelCutter
 
     # The parts of the table's name, and the clause, or None for a metadata table.
-    FoundCall = tuple[tuple[str, ...], exp.Version | None]
+    FoundCall = tuple[Parts, exp.Version | None]
 
 # Dremio's functions, and the metadata tables that they read.
 _METADATA: Final = {

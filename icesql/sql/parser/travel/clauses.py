@@ -16,6 +16,7 @@ from icesql.errors import UnsupportedSqlError
 from icesql.sql.keywords import word_set
 from icesql.sql.lexer import Token, Tokens
 from icesql.sql.positions import unsupported
+from icesql.sql.table_name import Parts
 from icesql.sql.trees import exp
 
 # Every clause contains one of these words.
@@ -36,7 +37,7 @@ class Travels(Struct, frozen=True):
 
     tokens: list[Token]
     clauses: dict[int, exp.Version]
-    tables: dict[int, tuple[int, tuple[str, ...]]]
+    tables: dict[int, tuple[int, Parts]]
 
     def attach(self, tree: exp.Expr) -> None:
         """Set each clause as ``version`` of its table in ``tree``.

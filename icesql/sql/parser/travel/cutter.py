@@ -32,6 +32,7 @@ from icesql.sql.parser.travel.phrases import (
 from icesql.sql.positions import syntax_error, unsupported
 from icesql.sql.show_statements.differences import COMPARED, end_of_name
 from icesql.sql.show_statements.in_from import PREFIX
+from icesql.sql.table_name import Parts
 from icesql.sql.trees import exp
 
 _SAMPLES: Final = ("TABLESAMPLE", "SAMPLE", "REPEATABLE", "BERNOULLI", "SYSTEM", "RESERVOIR")
@@ -46,7 +47,7 @@ class TravelCutter(TokenCursor):
         self._read_value = read_value
         self.kept: list[Token] = []
         self.clauses: dict[int, exp.Version] = {}
-        self.tables: dict[int, tuple[int, tuple[str, ...]]] = {}
+        self.tables: dict[int, tuple[int, Parts]] = {}
 
     def run(self) -> None:
         """Scan all tokens once. Raises SqlSyntaxError, UnsupportedSqlError."""

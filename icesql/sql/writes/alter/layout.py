@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from icesql.sql.cursor import TokenCursor
 from icesql.sql.positions import unsupported
 from icesql.sql.statement import Write
+from icesql.sql.table_name import Parts
 from icesql.sql.writes.create import read_clauses
 from icesql.sql.writes.definitions import (
     read_ordering,
@@ -49,7 +50,7 @@ class SetIdentifierFields(Write, frozen=True):
     """SET or DROP IDENTIFIER FIELDS: the columns that identify a row, which is not enforced."""
 
     table: TableName
-    paths: tuple[tuple[str, ...], ...]
+    paths: tuple[Parts, ...]
     drop: bool = False
 
 

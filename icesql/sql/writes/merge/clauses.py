@@ -7,6 +7,7 @@ from typing import Final
 from icesql.sql.cursor import TokenCursor
 from icesql.sql.lexer import Span, Tokens, span_of
 from icesql.sql.positions import syntax_error, unsupported
+from icesql.sql.table_name import Parts
 from icesql.sql.writes.changes.conditions import before_word, plain_words
 from icesql.sql.writes.merge.statement import (
     BY_SOURCE,
@@ -140,7 +141,7 @@ def _inserted(words: TokenCursor) -> tuple[str, tuple[MergeValue, ...]]:
     star = "" if words.peek() in ("(", "VALUES") else _star(words)
     if star:
         return star, ()
-    paths: list[tuple[int, tuple[str, ...]]] = []
+    paths: list[tuple[int, Parts]] = []
     if words.peek() == "(":
         paths = words.bracketed(lambda inner: (inner.here, inner.name("a column")))
     at = words.here

@@ -15,6 +15,7 @@ from sqlglot import exp
 from icesql.sql.lexer import TEXT, Span, Tokens
 from icesql.sql.positions import first_offset, syntax_error, unsupported
 from icesql.sql.sources import Change, Composed
+from icesql.sql.table_name import Parts
 from icesql.sql.writes.merge.statement import BY_SOURCE, NOT_MATCHED
 
 _OF_SEVERAL: Final = (exp.AggFunc, exp.Window, exp.UDTF, exp.Explode, exp.Star)
@@ -37,7 +38,7 @@ class Sides(Struct, frozen=True):
     target_word: str
     source: str
     source_word: str
-    source_parts: tuple[str, ...] = ()
+    source_parts: Parts = ()
 
 
 def written_name(name: str, tokens: Tokens, sql: str) -> str:
@@ -88,7 +89,7 @@ def part_edits(node: exp.Expr, part: Part, sides: Sides, text: Composed) -> Iter
             yield place, place, f"{own}."
 
 
-def taken_path(node: exp.Expr, part: Part, sides: Sides) -> tuple[str, ...]:
+def taken_path(node: exp.Expr, part: Part, sides: Sides) -> Parts:
     """Return the path of a value that is a column, or a field of one, in the source; () otherwise.
 
     If the clause sees both sides, an unqualified name may also be the table's.

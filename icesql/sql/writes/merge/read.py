@@ -13,6 +13,7 @@ from icesql.sql.lexer import Span, Tokens, span_of
 from icesql.sql.positions import syntax_error, unsupported
 from icesql.sql.sources import Change
 from icesql.sql.statement import Query
+from icesql.sql.table_name import Parts
 from icesql.sql.trees import parts_of
 from icesql.sql.writes.changes.conditions import plain_words
 from icesql.sql.writes.merge.clauses import read_clauses, until
@@ -103,7 +104,7 @@ def read_merge(tokens: Tokens, parse: Parse) -> Merge:
     sides = Sides(name, written_name(name, target, sql), named, source_word, _plain_name(source))
     edits: list[Change] = []
     used: list[tuple[str, int]] = []
-    taken: list[tuple[Span, tuple[str, ...]]] = []
+    taken: list[tuple[Span, Parts]] = []
     for part, node in zip(
         (Part(join, ""), *parts), (joined, *skeleton.tree.expressions[1:]), strict=True
     ):
@@ -192,7 +193,7 @@ def _joined(tree: exp.Expr, count: int, on: Tokens) -> tuple[exp.Expr, exp.Join]
     raise unsupported("a MERGE with more than conditions and values", on[0])
 
 
-def _plain_name(source: Query) -> tuple[str, ...]:
+def _plain_name(source: Query) -> Parts:
     """Return the name of the source, in lower case, if it is a table without an alias, or ()."""
     item = _item(source.tree)
     if not isinstance(item, exp.Table) or not source.references:

@@ -9,6 +9,7 @@ from msgspec import Struct
 from icesql.sql.lexer import Span
 from icesql.sql.sources import Change, Composed, Segment, Sources, edited, joined
 from icesql.sql.statement import Query, Write
+from icesql.sql.table_name import Parts
 from icesql.sql.writes.statements import TableName
 
 # Replacements of spans of the statement, sorted by offset, without overlaps.
@@ -19,7 +20,7 @@ MATCHED, NOT_MATCHED, BY_SOURCE = "MATCHED", "NOT MATCHED", "NOT MATCHED BY SOUR
 class MergeValue(Struct, frozen=True):
     """The value of a column, by its path; ``value`` None is DEFAULT. ``offset`` is the column's."""
 
-    path: tuple[str, ...]
+    path: Parts
     value: Span | None
     offset: int | None = None
 
@@ -75,7 +76,7 @@ class Merge(Write, frozen=True):
     given: tuple[Any, int]
     keys: tuple[JoinKey, ...] = ()
     used: tuple[tuple[str, int], ...] = ()
-    taken: tuple[tuple[Span, tuple[str, ...]], ...] = ()
+    taken: tuple[tuple[Span, Parts], ...] = ()
     evolves: bool = False
 
 

@@ -12,6 +12,7 @@ from icesql.sql.cursor import TokenCursor
 from icesql.sql.lexer import CLOSING, NUMBER, OPENING, TEXT, Token, Tokens, word_at
 from icesql.sql.positions import syntax_error, unsupported
 from icesql.sql.statement import Query, Write
+from icesql.sql.table_name import Parts
 from icesql.sql.trees import exp, parts_of
 from icesql.sql.writes.statements import TableName
 
@@ -48,7 +49,7 @@ class CallProcedure(Write, frozen=True):
     ``head`` is the snapshot that must be the branch's head, if a person confirmed an undo of it.
     """
 
-    name: tuple[str, ...]
+    name: Parts
     arguments: tuple[CallArgument, ...]
     offset: int
     explain: bool = False
