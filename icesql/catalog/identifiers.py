@@ -10,7 +10,7 @@ from icesql.errors import CatalogError, TableNotFoundError, similar_names
 from icesql.quoting import quoted
 
 if TYPE_CHECKING:
-    from icesql.catalog.table import Catalog, Identifier
+    from icesql.catalog.table import Identifier
 
 # A limit that stops at lists without an end; longer lists are of no use to a reader.
 MOST_NAMES: Final = 1_000_000
@@ -28,28 +28,6 @@ def listed_name(parts: Sequence[str]) -> str:
     if not any("." in part or part.lstrip().startswith(('"', "`")) for part in parts):
         return ".".join(parts)
     return ".".join(map(quoted, parts))
-
-
-def all_namespaces(
-    directly_in: Callable[[Identifier], Iterable[Identifier]], where: str
-) -> list[Identifier]:
-    """Every namespace at every depth, sorted.
-
-    ``directly_in`` returns the children of a namespace, and the top level for (). Raises
-    CatalogError if the namespaces are nested without end; ``where`` names the catalog in it.
-    """
-    found: set[Identifier] = set()
-    waiting: list[Identifier] = [()]
-    while waiting:
-        above = waiting.pop()
-        for namespace in directly_in(above):
-            if not namespace or namespace in found:
-                continue
-            if len(namespace) > _DEEPEST or len(found) >= MOST_NAMES:
-                raise CatalogError(f"{where}: its list of namespaces does not end")
-            found.add(namespace)
-            waiting.append(namespace)
-    return sorted(found)
 
 
 def matching(wanted: Sequence[str], candidates: Iterable[Identifier]) -> Identifier | None:
@@ -89,46 +67,80 @@ def not_found(
     return TableNotFoundError(text, similar=similar, hint=hint)
 
 
-def other_spelling(
-    catalog: Catalog, wanted: Identifier, empty_hint: Callable[[], str], error: CatalogError
-) -> Identifier:
-    """The only table whose name differs from a missing one in case alone.
+class ByNamespace:
+    """A catalog that is asked for its contents namespace by namespace.
 
-    Raises TableNotFoundError because of ``error``. ``empty_hint`` returns why the catalog may have
-    no namespaces.
+    ``namespaces_in`` returns the children of a namespace, and the top level for (); ``tables_in``
+    and ``views_in`` what is directly in one; ``empty_hint`` why there may be no namespaces.
     """
-    near, hint = _near_tables(catalog, wanted, empty_hint)
-    found = matching(wanted, near)
-    if found is None or found == wanted:
-        raise not_found(wanted, near, f"catalog {catalog.name}", hint) from error
-    return found
 
+    name: str
+    namespaces_in: Callable[[Identifier], list[Identifier]]
+    tables_in: Callable[[Identifier], list[Identifier]]
+    views_in: Callable[[Identifier], list[Identifier]]
+    empty_hint: Callable[[], str]
 
-def _near_tables(
-    catalog: Catalog, wanted: Identifier, empty_hint: Callable[[], str]
-) -> tuple[list[Identifier], str]:
-    """Tables with names near a missing one, and a hint about its namespace.
+    def namespaces(self) -> list[Identifier]:
+        """As ``Catalog.namespaces``. Raises CatalogError if they are nested without end."""
+        found: set[Identifier] = set()
+        waiting: list[Identifier] = [()]
+        while waiting:
+            for namespace in self.namespaces_in(waiting.pop()):
+                if not namespace or namespace in found:
+                    continue
+                if len(namespace) > _DEEPEST or len(found) >= MOST_NAMES:
+                    raise CatalogError(f"catalog {self.name}: its list of namespaces does not end")
+                found.add(namespace)
+                waiting.append(namespace)
+        return sorted(found)
 
-    Both are empty if the catalog cannot list its tables and namespaces.
-    """
-    above = wanted[:-1]
-    near: list[Identifier] = []
-    with suppress(CatalogError):
-        near = catalog.tables(above or None)
-    if near:
-        return near, ""
-    try:
-        known = catalog.namespaces()
-    except CatalogError:
-        return [], ""
-    if not known:
-        return [], empty_hint()
-    if above in known:
-        return [], f'the namespace "{".".join(above)}" has no tables'
-    names = {".".join(each): each for each in known}
-    similar = similar_names(".".join(above), names) if above else ()
-    with suppress(CatalogError):
-        near = [table for name in similar[:1] for table in catalog.tables(names[name])]
-    hint = f'catalog {catalog.name} has no namespace "{".".join(above)}"'
-    listed = ", ".join(similar or sorted(names)[:5])
-    return near, f"{hint}; {'near it is' if similar else 'it has'}: {listed}"
+    def tables(self, namespace: Sequence[str] | None = None) -> list[Identifier]:
+        """As ``Catalog.tables``."""
+        return [table for each in self._spaces(namespace) for table in self.tables_in(each)]
+
+    def views(self, namespace: Sequence[str] | None = None) -> list[Identifier]:
+        """As ``HasViews.views``."""
+        return [view for each in self._spaces(namespace) for view in self.views_in(each)]
+
+    def _spaces(self, namespace: Sequence[str] | None) -> list[Identifier]:
+        if namespace is None:
+            return self.namespaces()
+        return [tuple(namespace)] if namespace else []
+
+    def other_spelling(self, wanted: Identifier, error: CatalogError) -> Identifier:
+        """The only table whose name differs from a missing one in case alone.
+
+        Raises TableNotFoundError because of ``error``.
+        """
+        near, hint = self._near_tables(wanted)
+        found = matching(wanted, near)
+        if found is None or found == wanted:
+            raise not_found(wanted, near, f"catalog {self.name}", hint) from error
+        return found
+
+    def _near_tables(self, wanted: Identifier) -> tuple[list[Identifier], str]:
+        """Tables with names near a missing one, and a hint about its namespace.
+
+        Both are empty if the catalog cannot list its tables and namespaces.
+        """
+        above = wanted[:-1]
+        near: list[Identifier] = []
+        with suppress(CatalogError):
+            near = self.tables(above or None)
+        if near:
+            return near, ""
+        try:
+            known = self.namespaces()
+        except CatalogError:
+            return [], ""
+        if not known:
+            return [], self.empty_hint()
+        if above in known:
+            return [], f'the namespace "{".".join(above)}" has no tables'
+        names = {".".join(each): each for each in known}
+        similar = similar_names(".".join(above), names) if above else ()
+        with suppress(CatalogError):
+            near = [table for name in similar[:1] for table in self.tables(names[name])]
+        hint = f'catalog {self.name} has no namespace "{".".join(above)}"'
+        listed = ", ".join(similar or sorted(names)[:5])
+        return near, f"{hint}; {'near it is' if similar else 'it has'}: {listed}"

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from icesql.catalog.client_errors import is_foreign, is_missing, translated
 from icesql.catalog.configuration import kind_of
-from icesql.catalog.identifiers import all_namespaces, other_spelling
+from icesql.catalog.identifiers import ByNamespace
 from icesql.catalog.properties import names_code, of_storage
 from icesql.catalog.rest.storage_properties import storage_properties
 from icesql.catalog.table import Catalog, Identifier, Table, confining_roots, table_from_metadata
@@ -139,7 +139,7 @@ def _quiet() -> None:
             logger.addHandler(logging.NullHandler())
 
 
-class PyIcebergCatalog(PyIcebergChanges):
+class PyIcebergCatalog(ByNamespace, PyIcebergChanges):
     """A catalog accessed through PyIceberg; icesql parses the metadata files that it can read."""
 
     def __init__(
@@ -158,18 +158,10 @@ class PyIcebergCatalog(PyIcebergChanges):
     def __repr__(self) -> str:
         return f"PyIcebergCatalog({self.name!r})"
 
-    def namespaces(self) -> list[Identifier]:
-        """As ``Catalog.namespaces``."""
-        return all_namespaces(self.namespaces_in, f"catalog {self.name}")
-
-    def tables(self, namespace: Sequence[str] | None = None) -> list[Identifier]:
-        """As ``Catalog.tables``."""
-        if namespace is None:
-            return [table for each in self.namespaces() for table in self.tables(each)]
-        if not namespace:
-            return []
+    def tables_in(self, namespace: Identifier) -> list[Identifier]:
+        """The tables directly in a namespace, sorted."""
         with self._calling():
-            return sorted(tuple(table) for table in self._foreign.list_tables(tuple(namespace)))
+            return sorted(tuple(table) for table in self._foreign.list_tables(namespace))
 
     def load(self, identifier: Sequence[str]) -> Table:
         """As ``Catalog.load``; the storage has the credentials that the catalog vended."""
@@ -179,7 +171,7 @@ class PyIcebergCatalog(PyIcebergChanges):
         except CatalogError as error:
             if not is_missing(error.__cause__, *_NO_SUCH_TABLE):
                 raise
-            wanted = other_spelling(self, wanted, self.empty_hint, error)
+            wanted = self.other_spelling(wanted, error)
             table = self._loaded(wanted)
         return self._table(wanted, table)
 
@@ -194,15 +186,13 @@ class PyIcebergCatalog(PyIcebergChanges):
                     return self._foreign.load_table(identifier)
             return self._foreign.load_table(identifier)
 
-    def views(self, namespace: Sequence[str] | None = None) -> list[Identifier]:
-        """As ``HasViews.views``; none if PyIceberg does not support views of this kind."""
-        if namespace is None:
-            return [view for each in self.namespaces() for view in self.views(each)]
+    def views_in(self, namespace: Identifier) -> list[Identifier]:
+        """The views directly in a namespace; none if PyIceberg does not support this kind's."""
         if not hasattr(self._foreign, "list_views"):
             return []
         try:
             with self._calling():
-                return sorted(tuple(each) for each in self._foreign.list_views(tuple(namespace)))
+                return sorted(tuple(each) for each in self._foreign.list_views(namespace))
         except (CatalogError, NotImplementedError):
             return []
 

@@ -96,7 +96,8 @@ class Client(Stage):
 
     def tell(self, name: str = "shop.orders") -> None:
         """Send metrics about a table."""
-        self.opened.request("POST", _parts(name), "metrics", body={})
+        endpoint = "POST /v1/{prefix}/namespaces/{namespace}/tables/{table}/metrics"
+        self.opened.request(endpoint, _parts(name), body={})
 
     # ------------------------------------------------------------------ what came of it
 

@@ -40,7 +40,8 @@ def loaded(server: Server) -> RestCatalog:
 
 
 def ask(catalog: RestCatalog, identifier: tuple[str, ...] = ORDERS) -> None:
-    catalog.request("POST", identifier, "metrics", body={})
+    endpoint = "POST /v1/{prefix}/namespaces/{namespace}/tables/{table}/metrics"
+    catalog.request(endpoint, identifier, body={})
 
 
 def proofs(server: Server) -> list[tuple[str, str | None]]:

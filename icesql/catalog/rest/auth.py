@@ -24,16 +24,18 @@ _LIFE_UNSAID: Final = 3600.0
 
 
 class Auth:
-    """No authentication, and the base class of the authentication methods."""
+    """A fixed header Authorization, "" for none; the base class of the authentication methods.
 
-    @property
-    def secrets(self) -> Mapping[str, str]:
-        """Tokens of this session to redact, under property names that mark them as secret."""
-        return {}
+    ``secrets`` are tokens of this session to redact, under names that mark them as secret.
+    """
+
+    def __init__(self, header: str = "") -> None:
+        self._header = header
+        self.secrets: Mapping[str, str] = {"authorization": header}
 
     def proof(self, client: Sender) -> str:
         """The value of the header Authorization. Raises CatalogError if there can be none."""
-        return ""
+        return self._header
 
     def headers(self, client: Sender, request: Request) -> Mapping[str, str]:
         """The headers of ``request`` with credentials. Raises as ``proof``."""
@@ -48,37 +50,8 @@ class Auth:
 class Bearer(Auth):
     """A fixed token: the user's, or one that the catalog issued for a table."""
 
-    def __init__(self, token: str, name: str = "token") -> None:
-        self._token, self._name = token, name
-
-    @property
-    def secrets(self) -> Mapping[str, str]:
-        """As ``Auth.secrets``."""
-        return {self._name: self._token}
-
-    def proof(self, client: Sender) -> str:
-        """As ``Auth.proof``."""
-        return f"Bearer {self.token(client)}"
-
-    def token(self, client: Sender) -> str:
-        """The token to send now. Raises CatalogError if the server issues none."""
-        return self._token
-
-
-class Basic(Auth):
-    """HTTP basic authentication: a user and a password."""
-
-    def __init__(self, user: str, password: str) -> None:
-        self._header = _basic(user, password)
-
-    @property
-    def secrets(self) -> Mapping[str, str]:
-        """As ``Auth.secrets``."""
-        return {"authorization": self._header}
-
-    def proof(self, client: Sender) -> str:
-        """As ``Auth.proof``."""
-        return self._header
+    def __init__(self, token: str) -> None:
+        super().__init__(f"Bearer {token}")
 
 
 class ClientCredentials(Bearer):
@@ -91,29 +64,23 @@ class ClientCredentials(Bearer):
     def __init__(
         self, server: str, form: Mapping[str, str], headers: Mapping[str, str], life: float
     ) -> None:
-        super().__init__("")
+        self.secrets = {}
         self._server, self._headers, self._life = server, headers, life
         self._form = {key: value for key, value in form.items() if value}
         self._lock = threading.Lock()
-        self._given: list[str] = []
-        self._until = 0.0
+        self._token, self._until = "", 0.0
 
-    @property
-    def secrets(self) -> Mapping[str, str]:
-        """As ``Auth.secrets``."""
-        return {f"token-{number}": token for number, token in enumerate(self._given[-2:])}
-
-    def token(self, client: Sender) -> str:
-        """As ``Bearer.token``; concurrent threads wait for the same token request."""
+    def proof(self, client: Sender) -> str:
+        """As ``Auth.proof``; concurrent threads wait for the same token request."""
         with self._lock:
-            if not self._token or time.monotonic() > self._until:
+            if time.monotonic() > self._until:
                 self._fetch(client)
-            return self._token
+            return f"Bearer {self._token}"
 
     def renew(self) -> bool:
         """As ``Auth.renew``."""
         with self._lock:
-            self._token = ""
+            self._until = 0.0
         return True
 
     def _fetch(self, client: Sender) -> None:
@@ -137,15 +104,16 @@ class ClientCredentials(Bearer):
             raise CatalogError(f"catalog {client.name}: the token server sent no access_token")
         life = found.get("expires_in")
         seconds = float(life) if isinstance(life, int | float) and life > 0 else self._life
+        # The last one may still be in a request.
+        self.secrets = {"token-before": self._token, "token-now": token}
         self._token, self._until = token, time.monotonic() + max(seconds * _LIFE, _SHORTEST_LIFE)
-        self._given.append(token)
-        del self._given[:-2]
 
 
 class SigV4(Auth):
     """AWS signatures, with the credentials of botocore's own chain (profiles, SSO, roles)."""
 
     def __init__(self, name: str, properties: Mapping[str, Any]) -> None:
+        super().__init__()
         try:
             from botocore.session import Session
         except ImportError as error:
@@ -192,22 +160,19 @@ class ManagedAuth(Auth):
         impl = chosen.get("impl")
         if (kind == "custom") != bool(impl):
             raise CatalogError(f"catalog {name}: auth needs impl for the type custom, and only so")
-        self._what, self._chosen, self._sent = f"catalog {name}", dict(chosen), ""
+        super().__init__()
+        self._what, self._chosen = f"catalog {name}", dict(chosen)
         with self._asking():
             from pyiceberg.catalog.rest.auth import AuthManagerFactory
 
             self._manager = AuthManagerFactory.create(str(impl or kind), dict(block(chosen, kind)))
 
-    @property
-    def secrets(self) -> Mapping[str, str]:
-        """As ``Auth.secrets``."""
-        return {"authorization": self._sent} if self._sent else {}
-
     def proof(self, client: Sender) -> str:
         """As ``Auth.proof``."""
         with self._asking():
-            self._sent = self._manager.auth_header() or ""
-        return self._sent
+            header = self._manager.auth_header() or ""
+        self.secrets = {"authorization": header}
+        return header
 
     @contextmanager
     def _asking(self) -> Iterator[None]:
@@ -261,7 +226,7 @@ def _chosen(name: str, auth: Mapping[str, Any]) -> Auth:
         return str(own[key])
 
     if kind == "basic":
-        return Basic(needed("username"), needed("password"))
+        return Auth(_basic(needed("username"), needed("password")))
     if kind != "oauth2":
         return Auth()
     headers = {"Authorization": _basic(needed("client_id"), needed("client_secret"))}

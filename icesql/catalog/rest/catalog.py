@@ -11,7 +11,7 @@ from typing import Any, Final
 import msgspec
 from msgspec.structs import replace
 
-from icesql.catalog.identifiers import not_found, other_spelling
+from icesql.catalog.identifiers import not_found
 from icesql.catalog.rest import changes
 from icesql.catalog.rest import views as stored_views
 from icesql.catalog.rest.answers import Refusal, check_unrestricted
@@ -33,6 +33,7 @@ from icesql.errors import (
 )
 
 _TABLE: Final = "/v1/{prefix}/namespaces/{namespace}/tables/{table}"
+_LOAD: Final = f"GET {_TABLE}"
 _REPORT: Final = f"POST {_TABLE}/metrics"
 _VIEW: Final = "HEAD /v1/{prefix}/namespaces/{namespace}/views/{view}"
 _CREDENTIALS: Final = f"GET {_TABLE}/credentials"
@@ -76,13 +77,13 @@ class RestCatalog(RestServer):
                 raise
             if self._is_view(wanted):
                 raise UnsupportedTableError("views of a catalog", table=".".join(wanted)) from error
-            return self._load(other_spelling(self, wanted, self.empty_hint, error))
+            return self._load(self.other_spelling(wanted, error))
 
     def _is_view(self, identifier: Identifier) -> bool:
         if self.has_endpoint(_VIEW) is False:
             return False
         try:
-            self.send("HEAD", *self.place_of(identifier, "views"))
+            self.send(_VIEW, identifier)
         except Refusal:
             return False
         return True
@@ -110,7 +111,7 @@ class RestCatalog(RestServer):
         if kept is not None and time.time() < kept[2]:
             headers["If-None-Match"] = kept[0]
         query = {"snapshots": mode} if mode == "refs" else None
-        answer = self.send("GET", *self.place_of(identifier), query=query, headers=headers)
+        answer = self.send(_LOAD, identifier, query=query, headers=headers)
         if answer.status == 304 and kept is not None:
             self.use_token(identifier, kept[1].token)
             return kept[1]
@@ -133,7 +134,7 @@ class RestCatalog(RestServer):
         self.forget()  # a cached response would have the old credentials
         if self.has_endpoint(_CREDENTIALS):
             query = None if plan_id is None else {"planId": plan_id}
-            answer = self.request("GET", wanted, "credentials", query=query)
+            answer = self.request(_CREDENTIALS, wanted, query=query)
             vended: Vended = self._client.decoded(answer.body, Vended)
             loaded = LoadedTable(msgspec.Raw(b""), storage_credentials=vended.storage_credentials)
         else:
@@ -142,11 +143,7 @@ class RestCatalog(RestServer):
 
     # ------------------------------------------------------------------ views
 
-    def views(self, namespace: Sequence[str] | None = None) -> list[Identifier]:
-        """As ``HasViews.views``."""
-        spaces = self.namespaces() if namespace is None else [tuple(namespace)]
-        return [view for each in spaces for view in stored_views.list_views(self, each)]
-
+    views_in = stored_views.list_views
     load_view = stored_views.load_view
 
     # ------------------------------------------------------------------ changes
@@ -166,7 +163,7 @@ class RestCatalog(RestServer):
         return Place(made.metadata.location, made.storage)
 
     def _post_report(self, identifier: Identifier, report: Mapping[str, Any]) -> None:
-        self.request("POST", identifier, "metrics", body=report)
+        self.request(_REPORT, identifier, body=report)
 
     def _reports_of(self, identifier: Identifier) -> TableReports | None:
         switch = str(self.properties.get("rest-metrics-reporting-enabled") or "true").lower()

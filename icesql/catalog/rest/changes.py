@@ -35,12 +35,16 @@ _UNABLE: Final = frozenset({501, 505})
 _TOOK_TOO_LONG: Final = frozenset({408, 460, 499})
 _SENT_AGAIN: Final = 3
 _WAIT_SECONDS: Final = 1.0
-_TABLES: Final = "/v1/{prefix}/namespaces/{namespace}/tables"
-COMMIT: Final = f"POST {_TABLES}/{{table}}"
-CREATE: Final = f"POST {_TABLES}"
-REGISTER: Final = "POST /v1/{prefix}/namespaces/{namespace}/register"
-TOGETHER: Final = "POST /v1/{prefix}/transactions/commit"
-RENAME: Final = "POST /v1/{prefix}/tables/rename"
+_NAMESPACES: Final = "/v1/{prefix}/namespaces"
+_TABLES: Final = f"{_NAMESPACES}/{{namespace}}/tables"
+_COMMIT: Final = f"POST {_TABLES}/{{table}}"
+_CREATE: Final = f"POST {_TABLES}"
+_REGISTER: Final = f"POST {_NAMESPACES}/{{namespace}}/register"
+_TOGETHER: Final = "POST /v1/{prefix}/transactions/commit"
+_DROP: Final = f"DELETE {_TABLES}/{{table}}"
+_NEW_TABLES: Final = "new tables in catalog {}"
+_CREATE_NAMESPACE: Final = f"POST {_NAMESPACES}"
+_DROP_NAMESPACE: Final = f"DELETE {_NAMESPACES}/{{namespace}}"
 
 
 def swap(
@@ -48,35 +52,33 @@ def swap(
 ) -> Swap:
     """As ``Catalog.swap``: the server applies the updates if the requirements hold."""
     server.forget()
-    refuse_missing(server, COMMIT, f"commits in catalog {server.name}")
+    refuse_missing(server, _COMMIT, "commits in catalog {}")
     is_new = base_location is None
     if is_new and not any(isinstance(each, u.AddSnapshot) for each in change.updates):
         # All servers can create an empty table; some reject one with a first snapshot.
-        refuse_missing(server, CREATE, f"new tables in catalog {server.name}")
+        refuse_missing(server, _CREATE, _NEW_TABLES)
         body = create_request(identifier[-1], change, staged=False)
-        return _posted(server, server.place_of(identifier)[:-1], body, identifier)
-    return _posted(server, server.place_of(identifier), _changed(identifier, change), identifier)
+        return _posted(server, _CREATE, identifier, body)
+    return _posted(server, _COMMIT, identifier, _changed(identifier, change))
 
 
 def has_transactions(server: RestServer) -> bool:
     """True if the server lists the endpoint that commits several tables atomically."""
-    return server.has_endpoint(TOGETHER) is True
+    return server.has_endpoint(_TOGETHER) is True
 
 
 def swap_several(server: RestServer, changes: Sequence[tuple[Sequence[str], TableChange]]) -> Swap:
     """As ``swap`` for several tables: all changes are applied, or none."""
     several = [_changed(identifier, change) for identifier, change in changes]
-    path = "transactions", "commit"
-    return _posted(server, path, {"table-changes": several}, changes[0][0])
+    return _posted(server, _TOGETHER, changes[0][0], {"table-changes": several})
 
 
 def register(server: RestServer, identifier: Sequence[str], location: str) -> Swap:
     """As ``Registering.register``: the server reads the file."""
     server.forget()
-    refuse_missing(server, REGISTER, f"register_table in catalog {server.name}")
-    path = "namespaces", server.joined(identifier[:-1]), "register"
+    refuse_missing(server, _REGISTER, "register_table in catalog {}")
     body = {"name": identifier[-1], "metadata-location": location}
-    return _posted(server, path, body, identifier)
+    return _posted(server, _REGISTER, identifier, body)
 
 
 def named(identifier: Sequence[str]) -> dict[str, Any]:
@@ -93,20 +95,20 @@ def _changed(identifier: Sequence[str], change: TableChange) -> dict[str, Any]:
 
 
 def _posted(
-    server: RestServer, path: Sequence[str], body: Mapping[str, Any], identifier: Sequence[str]
+    server: RestServer, endpoint: str, identifier: Sequence[str], body: Mapping[str, Any]
 ) -> Swap:
     """Send a change; if its outcome is unknown, repeat it, provided that it has an idempotency key.
 
     A refusal of a repetition is not the outcome of the first request, which may have been applied.
     """
     key = {"Idempotency-Key": str(uuid.uuid4())} if server.is_idempotent else {}
-    first = _once(server, path, body, key, identifier)
+    first = _once(server, endpoint, identifier, body, key)
     if not isinstance(first, Unknown) or not key:
         return first
     for _ in range(_SENT_AGAIN):
         time.sleep(_WAIT_SECONDS)
         try:
-            found = _once(server, path, body, key, identifier)
+            found = _once(server, endpoint, identifier, body, key)
         except Error:
             break
         if isinstance(found, Done):
@@ -116,14 +118,14 @@ def _posted(
 
 def _once(
     server: RestServer,
-    path: Sequence[str],
+    endpoint: str,
+    identifier: Sequence[str],
     body: Mapping[str, Any],
     headers: Mapping[str, str],
-    identifier: Sequence[str],
 ) -> Swap:
     name, token = ".".join(identifier), server.token_of(identifier)
     try:
-        answer = server.send("POST", *path, body=body, headers=headers, token=token)
+        answer = server.send(endpoint, identifier, body=body, headers=headers, token=token)
     except NoAnswer as error:
         if not error.was_sent:
             raise
@@ -174,19 +176,16 @@ def create_request(name: str, change: TableChange, *, staged: bool) -> dict[str,
 
 def stage(server: RestServer, identifier: Sequence[str], change: TableChange) -> Answer:
     """Request the location and credentials of a new table. Raises CatalogError if it exists."""
-    refuse_missing(server, CREATE, f"new tables in catalog {server.name}")
-    return sent(
-        server, "POST", *server.place_of(identifier)[:-1],
-        refused={409: f"{'.'.join(identifier)} already exists"},
-        body=create_request(identifier[-1], change, staged=True), headers=server.delegating(),
-    )  # fmt: skip
+    taken = CatalogError(f"{'.'.join(identifier)} already exists")
+    body, headers = create_request(identifier[-1], change, staged=True), server.delegating()
+    return sent(server, _CREATE, identifier, _NEW_TABLES, {409: taken}, body=body, headers=headers)
 
 
 def drop(server: RestServer, identifier: Sequence[str], *, purge: bool = False) -> None:
     """As ``Catalog.drop``."""
     query = {"purgeRequested": "true" if purge else "false"}
     try:
-        server.send("DELETE", *server.place_of(identifier), query=query)
+        server.send(_DROP, identifier, query=query)
     except Refusal as error:
         if error.status == 404:
             raise TableNotFoundError(".".join(identifier)) from error
@@ -195,7 +194,6 @@ def drop(server: RestServer, identifier: Sequence[str], *, purge: bool = False) 
 
 def rename(server: RestServer, identifier: Sequence[str], new: Sequence[str]) -> None:
     """As ``Catalog.rename``."""
-    refuse_missing(server, RENAME, f"renaming tables of catalog {server.name}")
     try:
         send_rename(server, "tables", identifier, new)
     except Refusal as error:
@@ -206,41 +204,50 @@ def send_rename(
     server: RestServer, kind: str, identifier: Sequence[str], new: Sequence[str]
 ) -> None:
     """Rename one of the "tables" or "views". Raises CatalogError if the new name is taken."""
+    endpoint = f"POST /v1/{{prefix}}/{kind}/rename"
     body = {"source": named(identifier), "destination": named(new)}
-    taken = {409: f"{'.'.join(new)} already exists"}
-    sent(server, "POST", kind, "rename", refused=taken, body=body)
+    taken = CatalogError(f"{'.'.join(new)} already exists")
+    sent(server, endpoint, (), f"renaming {kind} of catalog {{}}", {409: taken}, body=body)
 
 
 def create_namespace(server: RestServer, namespace: Sequence[str]) -> None:
     """As ``Catalog.create_namespace``."""
-    refuse_missing(server, "POST /v1/{prefix}/namespaces", f"new namespaces in {server.name}")
-    taken = {409: f"namespace {'.'.join(namespace)} already exists"}
+    taken = CatalogError(f"namespace {'.'.join(namespace)} already exists")
     body = {"namespace": [*namespace], "properties": {}}
-    sent(server, "POST", "namespaces", refused=taken, body=body)
+    sent(server, _CREATE_NAMESPACE, (), "new namespaces in {}", {409: taken}, body=body)
 
 
 def drop_namespace(server: RestServer, namespace: Sequence[str]) -> None:
     """As ``Catalog.drop_namespace``."""
-    endpoint = "DELETE /v1/{prefix}/namespaces/{namespace}"
-    refuse_missing(server, endpoint, f"dropping namespaces of {server.name}")
     name = f"namespace {'.'.join(namespace)}"
-    refused = {409: f"{name} is not empty", 404: f"{name} not found"}
-    sent(server, "DELETE", "namespaces", server.joined(namespace), refused=refused)
+    refused = {409: CatalogError(f"{name} is not empty"), 404: CatalogError(f"{name} not found")}
+    sent(server, _DROP_NAMESPACE, (*namespace, ""), "dropping namespaces of {}", refused)
 
 
 def sent(
-    server: RestServer, method: str, *path: str, refused: Mapping[int, str], **options: Any
+    server: RestServer,
+    endpoint: str,
+    identifier: Sequence[str],
+    what: str,
+    refused: Mapping[int, Error],
+    **options: Any,
 ) -> Answer:
-    """As ``RestServer.send``; raises CatalogError with the text of ``refused`` for its statuses."""
+    """As ``RestServer.send``; raises as ``refuse_missing``, and ``refused`` for its statuses."""
+    refuse_missing(server, endpoint, what)
     try:
-        return server.send(method, *path, **options)
+        return server.send(endpoint, identifier, **options)
     except Refusal as error:
-        if text := refused.get(error.status):
-            raise CatalogError(text) from error
+        if found := refused.get(error.status):
+            raise found from error
         raise
 
 
 def refuse_missing(server: RestServer, endpoint: str, what: str) -> None:
-    """Raise NotSupportedError if the server lists its endpoints without this one."""
+    """Raise NotSupportedError if the server lists its endpoints without this one.
+
+    ``what`` says with "{}" for the name of the catalog what it is for.
+    """
     if server.has_endpoint(endpoint) is False:
-        raise NotSupportedError(f"not supported: {what}; its server does not list {endpoint}")
+        raise NotSupportedError(
+            f"not supported: {what.format(server.name)}; its server does not list {endpoint}"
+        )

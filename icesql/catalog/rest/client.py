@@ -110,21 +110,22 @@ class RestClient:
             sent["Content-Type"] = "application/json"
         # As in Java, tokens of tables are used only with authentication by token.
         by_token = isinstance(self._auth, Bearer)
-        auth = Bearer(token, "token-of-table") if token and by_token else self._auth
+        auth = Bearer(token) if token and by_token else self._auth
         with without_secrets(self._secrets(auth)):
             return self._tried(Request(method, url, sent, data), again or method in _READS, auth)
 
-    def json(self, method: str, *path: str, **options: Any) -> Any:
-        """As ``request``, with its body decoded."""
-        return self.decoded(self.request(method, *path, **options).body, Any)
-
-    def decoded(self, body: bytes, kind: Any) -> Any:
-        """Decode a JSON body as a type. Raises CatalogError for an invalid response."""
-        # Without a type every value becomes an object: a list of 3 bytes takes 80.
-        if kind is Any and sum(map(body.count, (b"[", b"{", b","))) > _MOST_VALUES:
+    def json(self, method: str, *path: str, kind: Any = Any, **options: Any) -> Any:
+        """As ``request``, with its body decoded, of which every value becomes an object."""
+        body = self.request(method, *path, **options).body
+        # A list of 3 bytes takes 80.
+        if sum(map(body.count, (b"[", b"{", b","))) > _MOST_VALUES:
             raise CatalogError(
                 f"catalog {self.name}: its answer has more than {_MOST_VALUES:,} values"
             )
+        return self.decoded(body, kind)
+
+    def decoded(self, body: bytes, kind: Any) -> Any:
+        """Decode a JSON body as a type. Raises CatalogError for an invalid response."""
         try:
             return msgspec.json.decode(body, type=kind)
         except (msgspec.DecodeError, RecursionError) as error:

@@ -27,7 +27,9 @@ from icesql.storage.stores.pool import Request, request_pool
 
 _TABLE: Final = "/v1/{prefix}/namespaces/{namespace}/tables/{table}"
 PLAN: Final = f"POST {_TABLE}/plan"
+_STATE: Final = f"GET {_TABLE}/plan/{{plan-id}}"
 _CANCEL: Final = f"DELETE {_TABLE}/plan/{{plan-id}}"
+_TASKS: Final = f"POST {_TABLE}/tasks"
 
 # Java's name of the timeout, and its default.
 _TIMEOUT: Final = "rest-scan-planning.poll-timeout-ms"
@@ -102,15 +104,13 @@ class _Plan:
         def cancel(_: Any) -> None:
             if server.has_endpoint(_CANCEL) is not False:
                 with suppress(Error):
-                    server.request("DELETE", self._identifier, "plan", str(plan_id))
+                    server.request(_CANCEL, self._identifier, str(plan_id))
 
         if plan_id is not None:
             request_pool().submit(cancel, 0)
 
     def _completed(self) -> CatalogPlan:
-        answer, body = self._request(
-            PlanAnswer, "POST", "plan", body=self._request_body, again=True
-        )
+        answer, body = self._request(PlanAnswer, PLAN, body=self._request_body, again=True)
         self._id = answer.plan_id or None
         was_submitted = answer.status == "submitted"
         credentials = answer.storage_credentials
@@ -128,11 +128,11 @@ class _Plan:
         how = ", asynchronously" if was_submitted else ""
         return CatalogPlan(answers, storage, f"{count} request{'' if count == 1 else 's'}{how}")
 
-    def _request(self, kind: Any, method: str, *below: str, **options: Any) -> Any:
+    def _request(self, kind: Any, endpoint: str, *more: str, **options: Any) -> Any:
         """Send a request; return the decoded response and its body."""
         self._query.check()
         self._requests += 1
-        answer = self._server.request(method, self._identifier, *below, **options)
+        answer = self._server.request(endpoint, self._identifier, *more, **options)
         check_unrestricted(answer.body, ".".join(self._identifier))
         return self._server.client.decoded(answer.body, kind), answer.body
 
@@ -143,7 +143,7 @@ class _Plan:
         seconds = self._seconds()
         until, wait = time.monotonic() + seconds, _FIRST_WAIT
         while True:
-            answer, body = self._request(PlanAnswer, "GET", "plan", self._id)
+            answer, body = self._request(PlanAnswer, _STATE, self._id)
             if answer.status != "submitted":
                 return answer, body
             if time.monotonic() > until:
@@ -209,7 +209,7 @@ class _Plan:
 
     def _tasks_of(self, task: str, _: Request[ScanTasks]) -> ScanTasks:
         body = {"plan-task": task}
-        found: ScanTasks = self._request(ScanTasks, "POST", "tasks", body=body, again=True)[0]
+        found: ScanTasks = self._request(ScanTasks, _TASKS, body=body, again=True)[0]
         return found
 
 

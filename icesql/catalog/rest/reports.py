@@ -5,19 +5,20 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any, Final
 
 from icesql.catalog.rest.answers import Refusal
 from icesql.catalog.table import Identifier
-from icesql.errors import Error
+from icesql.errors import Error, OperationalError
+from icesql.storage.stores.pool import request_pool
 
 # Further reports are dropped: no query depends on them.
 _MOST_WAITING: Final = 64
-_IDLE_SECONDS: Final = 2.0
 
 
 class ScanReports:
-    """Posts reports one after another in its own thread, which ends when idle.
+    """Posts reports one after another, in a thread of the request pool.
 
     ``post`` sends one report, and may raise. After a refusal by the catalog no more are sent.
     """
@@ -25,34 +26,27 @@ class ScanReports:
     def __init__(self, post: Callable[[Identifier, Mapping[str, Any]], object]) -> None:
         self._post = post
         self._waiting: deque[tuple[Identifier, Mapping[str, Any]]] = deque()
-        self._condition = threading.Condition()
+        self._lock = threading.Lock()
         self._running = self._closed = False
 
     def put(self, identifier: Identifier, report: Mapping[str, Any]) -> None:
         """Send a report soon; never waits, never raises."""
-        with self._condition:
+        with self._lock:
             if self._closed or len(self._waiting) >= _MOST_WAITING:
                 return
             self._waiting.append((identifier, report))
-            if self._running:
-                self._condition.notify()
-                return
-            thread = threading.Thread(target=self._loop, name="icesql-reports", daemon=True)
-            try:
-                thread.start()
-            except RuntimeError:  # no thread is available, or the interpreter is shutting down
-                self._closed = True
-            else:
-                self._running = True
+            if not self._running:
+                with suppress(OperationalError):  # no thread is available
+                    request_pool().submit(self._send, 0)
+                    self._running = True
 
     def close(self) -> None:
         """Stop sending, without waiting; waiting reports are dropped."""
-        with self._condition:
+        with self._lock:
             self._closed = True
             self._waiting.clear()
-            self._condition.notify()
 
-    def _loop(self) -> None:
+    def _send(self, _: object) -> None:
         while (found := self._next()) is not None:
             try:
                 self._post(*found)
@@ -62,13 +56,9 @@ class ScanReports:
                 continue  # the catalog was not reachable; the next report may get through
 
     def _next(self) -> tuple[Identifier, Mapping[str, Any]] | None:
-        with self._condition:
-            if not self._waiting and not self._closed:
-                self._condition.wait(_IDLE_SECONDS)
-            if self._waiting and not self._closed:
-                return self._waiting.popleft()
-            self._running = False
-            return None
+        with self._lock:
+            self._running = bool(self._waiting)
+            return self._waiting.popleft() if self._running else None
 
 
 class TableReports:

@@ -8,7 +8,7 @@ from urllib.parse import unquote
 
 from msgspec import Struct
 
-from icesql.catalog.identifiers import MOST_NAMES, all_namespaces
+from icesql.catalog.identifiers import MOST_NAMES, ByNamespace
 from icesql.catalog.properties import names_code
 from icesql.catalog.rest.answers import Answer, Refusal
 from icesql.catalog.rest.auth import auth_of
@@ -21,6 +21,7 @@ from icesql.storage.credentials import redact
 from icesql.storage.roots import Roots
 
 _SEPARATOR: Final = "\x1f"
+_NAMESPACES: Final = "GET /v1/{prefix}/namespaces"
 _MOST_PAGES: Final = 100_000
 _MOST_TOKENS: Final = 1_000
 _DELEGATION: Final = "X-Iceberg-Access-Delegation"
@@ -29,7 +30,20 @@ _KEPT_BYTES: Final = 64 << 20
 _OF_AUTH: Final = ("token", "credential", "scope", "oauth2-server-uri")
 
 
-class RestServer:
+class _Named(Struct):
+    namespace: tuple[str, ...]
+    name: str
+
+
+class _Page(Struct, rename="kebab"):
+    """A part of a list, of one of the two kinds."""
+
+    namespaces: list[tuple[str, ...]] | None = None
+    identifiers: list[_Named] | None = None
+    next_page_token: str | None = None
+
+
+class RestServer(ByNamespace):
     """The part of a REST catalog that sends its requests and lists its contents.
 
     ``given`` are the user's properties; the first request fetches those that the server's
@@ -79,24 +93,31 @@ class RestServer:
         """True if the server applies a repeated request with the same idempotency key only once."""
         return self._configured().is_idempotent
 
-    def send(self, method: str, *path: str, **options: Any) -> Answer:
-        """Send a request to a path below the catalog's prefix. Raises CatalogError."""
-        return self.client.request(method, *self.path(*path), **options)
+    def send(
+        self, endpoint: str, identifier: Sequence[str] = (), *more: str, **options: Any
+    ) -> Answer:
+        """Send the request of an endpoint, whose ``path`` has the names. Raises CatalogError."""
+        method = endpoint.partition(" ")[0]
+        return self.client.request(method, *self.path(endpoint, identifier, *more), **options)
 
-    def request(self, method: str, identifier: Identifier, *below: str, **options: Any) -> Answer:
+    def request(
+        self, endpoint: str, identifier: Sequence[str], *more: str, **options: Any
+    ) -> Answer:
         """Send a request about a table, with the token that the server issued for it."""
-        options.setdefault("headers", self.delegating())
-        options.setdefault("token", self.token_of(identifier))
-        return self.send(method, *self.place_of(identifier), *below, **options)
+        options = {"headers": self.delegating(), "token": self.token_of(identifier), **options}
+        return self.send(endpoint, identifier, *more, **options)
 
-    def path(self, *parts: str) -> tuple[str, ...]:
-        """A path with the catalog's prefix."""
+    def path(self, endpoint: str, identifier: Sequence[str], *more: str) -> tuple[str, ...]:
+        """The path of "METHOD /v1/{prefix}/…" with names in the place of those in braces.
+
+        They are the namespace of ``identifier``, its last name, and ``more``, in this order. Of the
+        path of a namespace, the last name is not used.
+        """
         prefix = str(self.properties.get("prefix") or "").strip("/")
-        return ("v1", *(filter(None, prefix.split("/"))), *parts)
-
-    def place_of(self, identifier: Sequence[str], kind: str = "tables") -> tuple[str, ...]:
-        """The path of one of the "tables" or "views" below the catalog's prefix."""
-        return "namespaces", self.joined(identifier[:-1]), kind, identifier[-1]
+        names = iter((self.joined(identifier[:-1]), *identifier[-1:], *more))
+        parts = endpoint.partition("{prefix}/")[2].split("/")
+        filled = (next(names) if each.startswith("{") else each for each in parts)
+        return ("v1", *filter(None, prefix.split("/")), *filled)
 
     def joined(self, namespace: Sequence[str]) -> str:
         """A namespace as one segment of a URL path."""
@@ -152,58 +173,48 @@ class RestServer:
 
     # ------------------------------------------------------------------ names
 
-    def namespaces(self) -> list[Identifier]:
-        """As ``Catalog.namespaces``."""
-        return all_namespaces(self.namespaces_in, f"catalog {self.name}")
-
-    def tables(self, namespace: Sequence[str] | None = None) -> list[Identifier]:
-        """As ``Catalog.tables``."""
-        if namespace is None:
-            return [table for each in self.namespaces() for table in self.tables(each)]
-        return sorted(self.listed_names("tables", namespace)) if namespace else []
+    def tables_in(self, namespace: Identifier) -> list[Identifier]:
+        """The tables directly in a namespace, sorted."""
+        return sorted(self.listed_names("tables", namespace))
 
     def listed_names(self, kind: str, namespace: Sequence[str]) -> Iterator[Identifier]:
         """The identifiers of the "tables" or "views" directly in a namespace."""
-        for each in self._listed("identifiers", "namespaces", self.joined(namespace), kind):
-            named = each if isinstance(each, dict) else {}
-            yield (*self._names(named.get("namespace")), *self._names([named.get("name")]))
-
-    def _names(self, parts: Any) -> Identifier:
-        if not isinstance(parts, list) or not all(isinstance(each, str) for each in parts):
-            raise CatalogError(
-                f"catalog {self.name}: invalid response: expected a name as a list of strings"
-            )
-        return tuple(parts)
+        endpoint = f"{_NAMESPACES}/{{namespace}}/{kind}"
+        for each in self._listed("identifiers", endpoint, (*namespace, "")):
+            yield (*each.namespace, each.name)
 
     def namespaces_in(self, above: Identifier) -> list[Identifier]:
         """The namespaces directly in one, or for () those of the first level: one request."""
         query = {"parent": self.joined(above)} if above else {}
         try:
-            return [self._names(each) for each in self._listed("namespaces", "namespaces", **query)]
+            return [*self._listed("namespaces", _NAMESPACES, (), **query)]
         except Refusal:
             if above:  # catalogs with one level reject requests for nested namespaces
                 return []
             raise
 
-    def _listed(self, key: str, *path: str, **parameters: str) -> Iterator[Any]:
+    def _listed(
+        self, key: str, endpoint: str, identifier: Identifier, **parameters: str
+    ) -> Iterator[Any]:
         """The items of a paged list, which the responses have as ``key``."""
         if size := self.properties.get("rest-page-size"):
             parameters |= {"pageSize": str(size), "pageToken": ""}
+        path = self.path(endpoint, identifier)
         seen: set[str] = set()
         count = 0
         for _ in range(_MOST_PAGES):
-            page = self.client.json("GET", *self.path(*path), query=parameters or None)
-            items = page.get(key) if isinstance(page, dict) else None
-            if not isinstance(items, list):
+            page = self.client.json("GET", *path, kind=_Page, query=parameters or None)
+            items = getattr(page, key)
+            if items is None:
                 raise CatalogError(
                     f"catalog {self.name}: invalid response: expected a list of {key}"
                 )
             yield from items
-            token = page.get("next-page-token")
+            token = page.next_page_token
             if not token:
                 return
             count += len(items)
-            if not isinstance(token, str) or token in seen or count > MOST_NAMES:
+            if token in seen or count > MOST_NAMES:
                 break
             seen.add(token)
             parameters["pageToken"] = token

@@ -18,6 +18,7 @@ from icesql.catalog.rest.server import RestServer
 from icesql.errors import CatalogError
 from icesql.storage.cache import BoundedCache
 from icesql.storage.credentials import redact
+from icesql.storage.stores.options import first
 from icesql.storage.stores.signed import Signature
 
 SIGN: Final = "POST /v1/{prefix}/namespaces/{namespace}/tables/{table}/sign"
@@ -52,22 +53,17 @@ def signing_address(server: RestServer, identifier: Sequence[str], table: Mappin
     """
     given, properties = server.given, server.properties
     both = {**properties, **table}
-    base = next((str(both[key]) for key in _URI if both.get(key)), str(properties["uri"]))
-    endpoint = next((str(both[key]) for key in _ENDPOINT if both.get(key)), None)
-    if endpoint is None:
-        endpoint = _DEFAULT
-        if server.has_endpoint(SIGN):
-            own = server.path(*server.place_of(identifier), "sign")
-            endpoint = "/".join(quote(part, safe="") for part in own)
-    place = resolved(base, endpoint)
+    base = str(first(both, *_URI) or properties["uri"])
+    own = server.path(SIGN, identifier) if server.has_endpoint(SIGN) else ()
+    default = "/".join(quote(part, safe="") for part in own) or _DEFAULT
+    place = resolved(base, str(first(both, *_ENDPOINT) or default))
     known = [str(properties["uri"]), *(str(given[key]) for key in _URI if given.get(key))]
     if is_proven(given) and not is_same_server(place, known):
         shown = redact(place, {**given, **properties})
         raise CatalogError(
             f"catalog {server.name}: its server wants S3 requests signed by {shown}, which is "
             "another server; your credentials are not sent there unless you set that address "
-            "yourself: "
-            f"{_URI[0]}={shown}"
+            f"yourself: {_URI[0]}={shown}"
         )
     return place
 

@@ -14,7 +14,7 @@ from icesql.catalog.rest.changes import named, refuse_missing, send_rename, sent
 from icesql.catalog.rest.server import RestServer
 from icesql.catalog.table import Identifier
 from icesql.catalog.view import StoredView
-from icesql.errors import CommitConflictError
+from icesql.errors import CatalogError, CommitConflictError
 from icesql.iceberg.metadata.json_writer import schema_json
 from icesql.iceberg.metadata.view_changes import NewView, version_json
 from icesql.iceberg.metadata.view_metadata import parse_view
@@ -23,7 +23,6 @@ from icesql.storage.credentials import redact_urls
 _LIST: Final = "GET /v1/{prefix}/namespaces/{namespace}/views"
 _CREATE: Final = "POST /v1/{prefix}/namespaces/{namespace}/views"
 _REPLACE: Final = "POST /v1/{prefix}/namespaces/{namespace}/views/{view}"
-_RENAME: Final = "POST /v1/{prefix}/views/rename"
 _DROP: Final = "DELETE /v1/{prefix}/namespaces/{namespace}/views/{view}"
 _LOAD: Final = "GET /v1/{prefix}/namespaces/{namespace}/views/{view}"
 
@@ -37,7 +36,7 @@ class LoadedView(Struct, frozen=True, rename="kebab"):
 
 def list_views(server: RestServer, namespace: Sequence[str]) -> list[Identifier]:
     """The views directly in a namespace; empty if the catalog does not support views."""
-    if not namespace or server.has_endpoint(_LIST) is False:
+    if server.has_endpoint(_LIST) is False:
         return []
     try:
         return sorted(server.listed_names("views", namespace))
@@ -53,7 +52,7 @@ def load_view(server: RestServer, identifier: Sequence[str]) -> StoredView | Non
     if len(wanted) < 2 or server.has_endpoint(_LOAD) is False:
         return None
     try:
-        answer = server.send("GET", *server.place_of(wanted, "views"))
+        answer = server.send(_LOAD, wanted)
     except Refusal as error:
         if error.status in (400, 404, 405, 406, 501):
             return None
@@ -66,7 +65,6 @@ def load_view(server: RestServer, identifier: Sequence[str]) -> StoredView | Non
 
 def create_view(server: RestServer, identifier: Identifier, new: NewView) -> None:
     """Create a view. Raises CatalogError if a table or view of its name exists."""
-    refuse_missing(server, _CREATE, f"new views in catalog {server.name}")
     now_ms = time.time_ns() // 1_000_000
     body = {
         "name": identifier[-1],
@@ -74,8 +72,8 @@ def create_view(server: RestServer, identifier: Identifier, new: NewView) -> Non
         "view-version": version_json(new, 1, new.schema.schema_id, now_ms),
         "properties": dict(new.properties),
     }
-    taken = {409: f"{'.'.join(identifier)} already exists"}
-    sent(server, "POST", *server.place_of(identifier, "views")[:-1], refused=taken, body=body)
+    taken = CatalogError(f"{'.'.join(identifier)} already exists")
+    sent(server, _CREATE, identifier, "new views in catalog {}", {409: taken}, body=body)
 
 
 def replace_view(server: RestServer, old: StoredView, new: NewView) -> None:
@@ -106,12 +104,11 @@ def change_properties(
 
 def rename_view(server: RestServer, identifier: Identifier, new: Identifier) -> None:
     """Rename a view. Raises CatalogError if the new name is taken."""
-    refuse_missing(server, _RENAME, f"renaming views of catalog {server.name}")
     send_rename(server, "views", identifier, new)
 
 
 def _change(server: RestServer, old: StoredView, updates: list[dict[str, Any]]) -> None:
-    refuse_missing(server, _REPLACE, f"changes of views in catalog {server.name}")
+    refuse_missing(server, _REPLACE, "changes of views in catalog {}")
     identifier = old.identifier
     body = {
         "identifier": named(identifier),
@@ -119,7 +116,7 @@ def _change(server: RestServer, old: StoredView, updates: list[dict[str, Any]]) 
         "updates": updates,
     }
     try:
-        server.send("POST", *server.place_of(identifier, "views"), body=body)
+        server.send(_REPLACE, identifier, body=body)
     except Refusal as error:
         if error.status == 409:
             name = ".".join(identifier)
@@ -129,9 +126,9 @@ def _change(server: RestServer, old: StoredView, updates: list[dict[str, Any]]) 
 
 def drop_view(server: RestServer, identifier: Identifier) -> bool:
     """Remove a view from the catalog; False if there was none."""
-    refuse_missing(server, _DROP, f"DROP VIEW in catalog {server.name}")
+    refuse_missing(server, _DROP, "DROP VIEW in catalog {}")
     try:
-        server.send("DELETE", *server.place_of(identifier, "views"))
+        server.send(_DROP, identifier)
     except Refusal as error:
         if error.status == 404:
             return False
