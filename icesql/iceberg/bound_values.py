@@ -43,7 +43,7 @@ def encode_bound(type: t.IcebergType, value: Any) -> bytes:
             raise ValueError(f"values of type {type} have no binary form")
 
 
-def lower_text(text: str, length: int) -> str:
+def lower_text(text: str, length: int | None) -> str:
     """A lower bound of at most ``length`` code points: nothing that begins so is smaller."""
     return text[:length]
 

@@ -79,21 +79,22 @@ def file_metrics(
         ):
             continue
         values[field_id] = sum(chunk.num_values for chunk in chunks)
+        found: tuple[bytes | None, bytes | None] | None = None
         if is_geometry:
             own = [each[field_id] for each in extents]
             nulls[field_id] = sum(each.nulls for each in own)
             found = bounds(own) if mode.has_bounds else None
-            if found is not None:
-                lower[field_id], upper[field_id] = found
-            continue
-        nulls[field_id] = sum(each.null_count for each in statistics)
-        own_nans = [counts.get(field_id, 0) for counts in nans]
-        if field_id in (nans[0] if nans else ()):
-            nan_counts[field_id] = sum(own_nans)
-        if mode.has_bounds and not isinstance(type, t.VariantType):
-            found = _extremes(chunks, own_nans)
-            if found is not None:
-                _put_bounds(field_id, type, found, mode, lower, upper)
+        else:
+            nulls[field_id] = sum(each.null_count for each in statistics)
+            own_nans = [counts.get(field_id, 0) for counts in nans]
+            if field_id in (nans[0] if nans else ()):
+                nan_counts[field_id] = sum(own_nans)
+            if mode.has_bounds and not isinstance(type, t.VariantType):
+                extremes = _extremes(chunks, own_nans)
+                found = extremes and _bounds(type, *extremes, mode.length)
+        for kept, bound in zip((lower, upper), found or (), strict=False):
+            if bound is not None:
+                kept[field_id] = bound
     offsets = tuple(chunk_start(group.column(0)) for group in groups if group.num_columns)
     return FileMetrics(sizes, values, nulls, nan_counts, lower, upper, offsets)
 
@@ -127,34 +128,21 @@ def _comparable(chunk: Any, raw: Any) -> Any:
     return int.from_bytes(raw, "big", signed=True) if is_decimal and isinstance(raw, bytes) else raw
 
 
-def _put_bounds(
-    field_id: int,
-    type: t.IcebergType,
-    extremes: tuple[Any, Any],
-    mode: MetricsMode,
-    lower: dict[int, bytes],
-    upper: dict[int, bytes],
-) -> None:
-    low, high = extremes
-    length = mode.length
+def _bounds(
+    type: t.IcebergType, low: Any, high: Any, length: int | None
+) -> tuple[bytes | None, bytes | None]:
+    """The bounds of a column with these extremes; None for one that there is not."""
     match type:
         case t.StringType():
             try:
                 first, last = low.decode("utf-8"), high.decode("utf-8")
             except UnicodeDecodeError:
-                return
-            lower[field_id] = (first if length is None else lower_text(first, length)).encode()
+                return None, None
             cut = last if length is None else upper_text(last, length)
-            if cut is not None:
-                upper[field_id] = cut.encode()
+            return lower_text(first, length).encode(), None if cut is None else cut.encode()
         case t.BinaryType():
-            lower[field_id] = low if length is None else low[:length]
-            above = high if length is None else upper_bytes(high, length)
-            if above is not None:
-                upper[field_id] = above
+            return low[:length], high if length is None else upper_bytes(high, length)
         case t.DecimalType():
-            lower[field_id] = minimal_twos_complement(int(low))
-            upper[field_id] = minimal_twos_complement(int(high))
+            return minimal_twos_complement(int(low)), minimal_twos_complement(int(high))
         case _:
-            lower[field_id] = encode_bound(type, low)
-            upper[field_id] = encode_bound(type, high)
+            return encode_bound(type, low), encode_bound(type, high)

@@ -19,7 +19,7 @@ from icesql.write.file_metrics import (
     count_nans,
     file_metrics,
 )
-from icesql.write.inner_columns import InnerColumn, inner_columns
+from icesql.write.inner_columns import inner_columns
 from icesql.write.metrics_config import MetricsMode
 from icesql.write.options import WriteOptions
 from icesql.write.parquet.annotations import annotated, logical_types
@@ -41,48 +41,30 @@ if TYPE_CHECKING:
 _MOST_DISTINCT: Final = 1 << 20
 
 
-class FileShape(Struct, frozen=True):
+class FileShape:
     """The properties that all files of a write share.
 
-    ``origins``: rows have two more columns with their origins, which files do not store.
+    ``origins``: rows have two more columns with their origins, which files do not store. Raises
+    UnsupportedTableError for unsupported types.
     """
 
-    schema: Schema
-    arrow: pa.Schema
-    leaf_ids: tuple[int, ...]
-    modes: Mapping[int, MetricsMode]
-    options: WriteOptions
-    floats: tuple[InnerColumn, ...]
-    key_values: Mapping[str, str]
-    geometries: tuple[InnerColumn, ...]
-    logical_types: Mapping[int, bytes]
-    origins: bool
-
-    @classmethod
-    def of(
-        cls,
+    def __init__(
+        self,
         schema: Schema,
         modes: Mapping[int, MetricsMode],
         options: WriteOptions,
         key_values: Mapping[str, str] | None = None,
         *,
         origins: bool = False,
-    ) -> FileShape:
-        """The shape for a table's schema. Raises UnsupportedTableError for unsupported types."""
+    ) -> None:
         stored = stored_fields(schema.fields)
         check_release(stored)
-        return cls(
-            schema,
-            annotated_schema(schema),
-            leaf_ids(schema),
-            modes,
-            options,
-            (*inner_columns(stored, t.FloatType, t.DoubleType),),
-            key_values or {},
-            (*inner_columns(stored, t.GeometryType, t.GeographyType),),
-            logical_types(t.walk(stored)),
-            origins,
-        )
+        self.schema, self.modes, self.options, self.origins = schema, modes, options, origins
+        self.key_values = key_values or {}
+        self.arrow, self.leaf_ids = annotated_schema(schema), leaf_ids(schema)
+        self.floats = [*inner_columns(stored, t.FloatType, t.DoubleType)]
+        self.geometries = [*inner_columns(stored, t.GeometryType, t.GeographyType)]
+        self.logical_types = logical_types(t.walk(stored))
 
 
 class WrittenFile(Struct, frozen=True):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from itertools import count
 
 import pyarrow as pa
@@ -91,18 +90,12 @@ def leaf_ids(schema: Schema) -> tuple[int, ...]:
 
     A variant has two leaf columns, its metadata and its value.
     """
-    return tuple(_leaves(stored_fields(schema.fields)))
-
-
-def _leaves(fields: tuple[t.NestedField, ...]) -> Iterator[int]:
-    for each in fields:
-        inner = t.children(each.type)
-        if inner:
-            yield from _leaves(inner)
-        else:
-            yield each.field_id
-            if isinstance(each.type, t.VariantType):
-                yield each.field_id
+    return tuple(
+        each.field_id
+        for each in t.walk(stored_fields(schema.fields))
+        if not t.children(each.type)
+        for _ in range(2 if isinstance(each.type, t.VariantType) else 1)
+    )
 
 
 def check_release(stored: tuple[t.NestedField, ...]) -> None:

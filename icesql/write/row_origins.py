@@ -27,10 +27,7 @@ EncodedOrigins: TypeAlias = tuple[bytes, ...]
 # The last columns of rows with origins. No stored column can have such a name.
 FIELDS: Final = (pa.field("origin source", pa.int64()), pa.field("origin position", pa.int64()))
 _RUNS_AT_ONCE: Final = 1 << 16
-_SCHEMA: Final = pa.schema(
-    [("source", pa.int32()), ("position", pa.int64()), ("length", pa.int64())]
-)
-_TYPES: Final = (np.int32, np.int64, np.int64)
+_SCHEMA: Final = pa.schema(dict.fromkeys(("source", "position", "length"), pa.int64()))
 
 
 class RowOrigins(Struct, frozen=True):
@@ -94,10 +91,7 @@ class RowOrigins(Struct, frozen=True):
 
 def encode_origins(origins: RowOrigins) -> bytes:
     """Encode the origins of one row group."""
-    arrays = [
-        from_numbers(values.astype(dtype))
-        for values, dtype in zip(astuple(origins), _TYPES, strict=True)
-    ]
+    arrays = [*map(from_numbers, astuple(origins))]
     sink = pa.BufferOutputStream()
     options = pa.ipc.IpcWriteOptions(compression="zstd")
     with pa.ipc.new_stream(sink, _SCHEMA, options=options) as writer:
@@ -118,8 +112,7 @@ def decode_origins(groups: EncodedOrigins) -> RowOrigins:
             raise InternalError(f"a task described its rows in an unknown way: {table.schema}")
         tables.append(table)
     found = pa.concat_tables(tables) if tables else _SCHEMA.empty_table()
-    wide = [each.combine_chunks().cast(pa.int64()) for each in found.columns]
-    return RowOrigins(*map(to_numbers, wide))
+    return RowOrigins(*(to_numbers(each.combine_chunks()) for each in found.columns))
 
 
 class OriginsInOrder:

@@ -184,7 +184,7 @@ class _Writing:
         self._keeps_order = task.clustered or is_one
         self._carries_origins = task.origins and not self._keeps_order
         self._origins = OriginsInOrder() if task.origins and self._keeps_order else None
-        self._shape = FileShape.of(
+        self._shape = FileShape(
             task.schema, task.modes, task.options, origins=self._carries_origins
         )
         self._types = partition_types(task.spec, task.schema)

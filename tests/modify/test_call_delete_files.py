@@ -20,7 +20,7 @@ from icesql.maintain.deletes.plan import plan_delete_files, plan_deletes
 from icesql.maintain.rewrite.options import rewrite_options
 from icesql.scan.planner import plan
 from icesql.scan.table_scan import TableScan
-from icesql.write.position_deletes import write_partition_deletes
+from icesql.write.position_deletes import write_position_deletes
 
 
 def filled(con: icesql.Connection, count: int = 6, **properties: str) -> None:
@@ -61,12 +61,13 @@ def test_a_vector_has_the_positions_of_files_that_stay(con: icesql.Connection) -
             ),
             QueryContext(),
         ).files
-        made = write_partition_deletes(
+        made = write_position_deletes(
             table.metadata,
             table.storage,
             [(file.data_file, np.array(positions, np.int64))],
             f"0-{positions[0]}-deletes",
         )
+        made = replace(made, referenced_data_file=None, lower_bounds={}, upper_bounds={})
         commit_row_delta(
             folder, table, deletes=[made], referenced=[file.data_file.path],
             start_id=table.metadata.current_snapshot_id, command="delete",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
@@ -26,7 +27,9 @@ def test_a_delete_file(tmp_path) -> None:
     )  # fmt: skip
     path = "s3://bucket/t/data/p=a/" + "x" * 40 + ".parquet"
     data = DataFile(FileContent.DATA, path, "PARQUET", 3, ("a b",), 10, 100)
-    found = write_position_deletes(table, Storage(), data, [7, 1, 7, 3], "name-00001-deletes")
+    found = write_position_deletes(
+        table, Storage(), [(data, np.array([7, 1, 7, 3]))], "name-00001-deletes"
+    )
     assert (found.content, found.spec_id, found.partition) == (1, 3, ("a b",))
     assert (found.record_count, found.referenced_data_file) == (3, path)
     assert found.path.startswith(f"{table.location}/data/p=a+b/")
@@ -42,4 +45,4 @@ def test_a_delete_file(tmp_path) -> None:
     assert "required int64 field_id=2147483545 pos;" in str(file.schema)
     for bad in ([], [-1]):
         with pytest.raises(ValueError):
-            write_position_deletes(table, Storage(), data, bad, "name")
+            write_position_deletes(table, Storage(), [(data, np.array(bad, np.int64))], "name")

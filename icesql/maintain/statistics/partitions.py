@@ -163,7 +163,7 @@ def compute_partition_statistics(
 def _write(table: Table, path: str, schema: Schema, rows: Sequence[dict[str, Any]]) -> int:
     options = write_options(table.metadata.properties)
     file_metadata = {"iceberg.schema": json.dumps(schema_json(schema), separators=(",", ":"))}
-    shape = FileShape.of(schema, {}, options, file_metadata)
+    shape = FileShape(schema, {}, options, file_metadata)
     columns = [
         column_of([row[each.name] for row in rows], each.type).cast(shape.arrow.field(place).type)
         for place, each in enumerate(schema.fields)

@@ -11,10 +11,9 @@ import struct
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from icesql.errors import InternalError
 from icesql.iceberg import types as t
-from icesql.read.formats.thrift import STRUCT, end_of_struct, list_header, zigzag
-from icesql.write.parquet.thrift_edits import fields
+from icesql.read.formats.thrift import STRUCT, end_of_struct, zigzag
+from icesql.write.parquet.thrift_edits import fields, structs
 
 _SCHEMA: Final = 2
 _CONVERTED_TYPE, _FIELD_ID, _LOGICAL_TYPE = 6, 9, 10
@@ -51,17 +50,12 @@ def annotated(end: bytes, types: Mapping[int, bytes]) -> bytes:
 
 
 def _footer(footer: bytes, types: Mapping[int, bytes]) -> bytes:
-    schema = next((each for each in fields(footer, 0) if each.field_id == _SCHEMA), None)
-    if schema is None:
-        raise InternalError("the footer of a new file has no schema")
-    count, kind, position = list_header(footer, schema.value)
-    assert kind == STRUCT
-    found, start = [footer[:position]], position
-    for _ in range(count):
+    made, done = bytearray(), 0
+    for start in structs(footer, 0, _SCHEMA):
         end = end_of_struct(footer, start)
-        found.append(_element(footer[start:end], types))
-        start = end
-    return b"".join([*found, footer[start:]])
+        made += footer[done:start] + _element(footer[start:end], types)
+        done = end
+    return bytes(made) + footer[done:]
 
 
 def _element(element: bytes, types: Mapping[int, bytes]) -> bytes:

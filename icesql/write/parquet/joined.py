@@ -13,13 +13,13 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, TypeAlias
 
 from icesql.iceberg.avro.values import encode_varint
-from icesql.read.formats.thrift import end_of_struct, integers, list_header
+from icesql.read.formats.thrift import integers
 from icesql.write.parquet.thrift_edits import (
     Edit,
     Edits,
     edited,
-    fields,
     struct_list,
+    structs,
 )
 
 MAGIC: Final = b"PAR1"
@@ -47,7 +47,12 @@ class Part:
         length = int.from_bytes(bytes(data[-_LENGTH - len(MAGIC) : -len(MAGIC)]), "little")
         start = len(data) - length - _LENGTH - len(MAGIC)
         self.footer = bytes(data[start : start + length])
-        chunks = [chunk for group in _groups(self.footer) for chunk in _chunks(self.footer, group)]
+        # The integer fields of each column chunk; those of its metadata have ids from 300.
+        chunks = [
+            integers(self.footer, chunk, _CHUNK)[0]
+            for group in structs(self.footer, 0, _GROUPS)
+            for chunk in structs(self.footer, group, _COLUMNS)
+        ]
         places = [
             each[key] for each in chunks for key in (_OFFSETS, _INDEX, _BLOOM_PLACE) if key in each
         ]
@@ -74,12 +79,10 @@ class Part:
         made = []
         for data in self.pieces(_OFFSETS, _OFFSETS_LENGTH):
             if data:
-                count = next(
-                    list_header(data, each.value)[0]
-                    for each in fields(data, 0)
-                    if each.field_id == _LOCATIONS
-                )
-                data = edited(data, 0, {_LOCATIONS: [{_LOCATION: self.place}] * count})
+                locations: list[Edits] = [
+                    {_LOCATION: self.place} for _ in structs(data, 0, _LOCATIONS)
+                ]
+                data = edited(data, 0, {_LOCATIONS: locations})
             made.append(data)
         return made
 
@@ -88,52 +91,25 @@ class Part:
         return offset + self.moved if offset else 0
 
 
-def _groups(footer: bytes) -> list[int]:
-    """The offsets of the row groups in a footer."""
-    found = []
-    for each in fields(footer, 0):
-        if each.field_id == _GROUPS:
-            count, _, position = list_header(footer, each.value)
-            for _ in range(count):
-                found.append(position)
-                position = end_of_struct(footer, position)
-    return found
-
-
-def _chunks(footer: bytes, group: int) -> list[dict[int, int]]:
-    """The integer fields of each column chunk; those of its metadata have ids from 300."""
-    found = []
-    for each in fields(footer, group):
-        if each.field_id == _COLUMNS:
-            count, _, position = list_header(footer, each.value)
-            for _ in range(count):
-                numbers, position = integers(footer, position, _CHUNK)
-                found.append(numbers)
-    return found
-
-
 def rest_of_file(parts: Sequence[Part], position: int, rows: int) -> bytes:
     """The bytes after the pages of all parts, which end at ``position``; ``rows`` in total."""
     if len(parts) == 1:
         return parts[0].rest()
     made = bytearray()
-    places: list[list[list[_Place]]] = []
-    for found in (
-        [each.pieces(_BLOOM_PLACE, _BLOOM_LENGTH) for each in parts],
-        [each.pieces(_INDEX, _INDEX_LENGTH) for each in parts],
-        [each.offset_indexes() for each in parts],
-    ):
-        of_kind = []
-        for pieces in found:
-            of_part = []
-            for data in pieces:
-                of_part.append((position + len(made), len(data)))
-                made += data
-            of_kind.append(of_part)
-        places.append(of_kind)
+
+    def placed(pieces: Sequence[bytes]) -> list[_Place]:
+        found = []
+        for data in pieces:
+            found.append((position + len(made), len(data)))
+            made.extend(data)
+        return found
+
+    blooms = [placed(each.pieces(_BLOOM_PLACE, _BLOOM_LENGTH)) for each in parts]
+    indexes = [placed(each.pieces(_INDEX, _INDEX_LENGTH)) for each in parts]
+    offsets = [placed(each.offset_indexes()) for each in parts]
     groups: list[bytes] = []
-    for part, blooms, indexes, offsets in zip(parts, *places, strict=True):
-        groups += filter(None, [_group(part, len(groups), blooms, indexes, offsets)])
+    for part, *places in zip(parts, blooms, indexes, offsets, strict=True):
+        groups += _group(part, len(groups), *places)
     changes: dict[int, Edit] = {_ROWS: encode_varint(rows), _GROUPS: struct_list(groups)}
     footer = edited(parts[0].footer, 0, changes)
     made += footer + len(footer).to_bytes(_LENGTH, "little") + MAGIC
@@ -146,8 +122,8 @@ def _group(
     blooms: Sequence[_Place],
     indexes: Sequence[_Place],
     offsets: Sequence[_Place],
-) -> bytes:
-    """The row group of a part with offsets in the new file; empty if the part has none.
+) -> list[bytes]:
+    """The row group of a part with offsets in the new file, if the part has one.
 
     ``number`` is how many row groups precede it: pyarrow also wrote that until release 19.
     """
@@ -163,12 +139,10 @@ def _group(
             _INDEX_LENGTH: _as(index[1]),
         }
         columns.append(chunk)
-    for group in _groups(part.footer):
-        changes: Edits = {
-            _COLUMNS: columns, _GROUP_OFFSET: part.place, _ORDINAL: encode_varint(number),
-        }  # fmt: skip
-        return edited(part.footer, group, changes)
-    return b""
+    changes: Edits = {
+        _COLUMNS: columns, _GROUP_OFFSET: part.place, _ORDINAL: encode_varint(number),
+    }  # fmt: skip
+    return [edited(part.footer, group, changes) for group in structs(part.footer, 0, _GROUPS)]
 
 
 def _as(value: int) -> Callable[[int], int]:

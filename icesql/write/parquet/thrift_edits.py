@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
 from icesql.iceberg.avro.values import encode_varint, varint_bytes
-from icesql.read.formats.thrift import STRUCT, BadThrift, end_of, list_header, zigzag
+from icesql.read.formats.thrift import STRUCT, BadThrift, end_of, end_of_struct, list_header, zigzag
 
 # By field id: bytes to replace the value, a function for an integer, edits for a struct, or the
 # edits of each element for a list of structs.
@@ -41,6 +41,17 @@ def fields(data: bytes, position: int) -> Iterator[Field]:
         end = end_of(data, position, kind)
         yield Field(field_id, kind, start, position, end)
         position = end
+
+
+def structs(data: bytes, position: int, field_id: int) -> Iterator[int]:
+    """The offsets of the structs in a list, which is a field of the struct at ``position``."""
+    for each in fields(data, position):
+        if each.field_id == field_id:
+            count, kind, place = list_header(data, each.value)
+            assert kind == STRUCT
+            for _ in range(count):
+                yield place
+                place = end_of_struct(data, place)
 
 
 def edited(data: bytes, position: int, edits: Edits) -> bytes:

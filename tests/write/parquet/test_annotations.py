@@ -61,7 +61,7 @@ def test_another_reader_finds_the_types_of_the_specification(tmp_path) -> None:
     fields = (
         t.NestedField(1, "t", t.TIME), t.NestedField(2, "s", inner), t.NestedField(3, "v", t.UUID),
     )  # fmt: skip
-    shape = FileShape.of(Schema(fields), {}, WriteOptions(codec="zstd"))
+    shape = FileShape(Schema(fields), {}, WriteOptions(codec="zstd"))
     file = ParquetFile(Storage(), str(tmp_path / "x.parquet"), shape)
     uuids = pa.ExtensionArray.from_storage(pa.uuid(), pa.array([None], pa.binary(16)))
     kinds = [shape.arrow.field(place).type for place in range(2)]
@@ -79,7 +79,7 @@ def test_a_variant_needs_a_newer_pyarrow(monkeypatch) -> None:
     monkeypatch.setattr(pa, "__version__", "21.0.0")
     inner = type_of("struct<2 v variant>")
     with pytest.raises(UnsupportedTableError, match=r"variant v with pyarrow 21.*'pyarrow>=22'"):
-        FileShape.of(Schema((t.NestedField(1, "s", inner),)), {}, WriteOptions(codec="zstd"))
+        FileShape(Schema((t.NestedField(1, "s", inner),)), {}, WriteOptions(codec="zstd"))
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,7 @@ SHAPES = {
 
 
 def shape_of(options: WriteOptions, told: dict[str, str] | None = None) -> FileShape:
-    return FileShape.of(SCHEMA, metrics_modes(SCHEMA, {}, ()), options, told)
+    return FileShape(SCHEMA, metrics_modes(SCHEMA, {}, ()), options, told)
 
 
 def rows(start: int, count: int, shape: FileShape) -> pa.Table:
