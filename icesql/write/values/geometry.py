@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 from msgspec import Struct
 
@@ -20,8 +21,9 @@ from icesql.write.inner_columns import InnerColumn
 from icesql.write.values.misfit import Misfit
 
 # Least and greatest x, y, z, m; infinities in reverse order for a dimension without values.
-Box = tuple[tuple[float, ...], tuple[float, ...]]
-_NO_BOX: Final[Box] = ((math.inf,) * 4, (-math.inf,) * 4)
+Box = tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]
+# The places in a box of a point's coordinates, by the thousands of its type.
+_PLACES: Final = ([0, 1], [0, 1, 2], [0, 1, 3], [0, 1, 2, 3])
 _POINT, _LINE, _POLYGON, _MULTIPOINT = 1, 2, 3, 4
 _DEEPEST: Final = 50
 
@@ -43,11 +45,12 @@ def geometry_array(type: t.IcebergType, values: pa.Array) -> pa.Array:
         raise Misfit(-1, "a text is no geometry; CAST it: 'POINT (1 2)'::GEOMETRY")
     if not pa.types.is_binary(values.type):
         raise Misfit(-1, f"a value of type {values.type} cannot be stored in it; give its WKB")
+    walk = _Walk()
     for row, value in enumerate(values.to_pylist()):
         if value is None:
             continue
         try:
-            _Walk(value).whole()
+            walk.whole(value)
         except (struct.error, IndexError, ValueError) as error:
             reason = error if isinstance(error, ValueError) else "it ends early"
             raise Misfit(row, f"the bytes are no WKB of a {type}: {reason}") from error
@@ -62,35 +65,34 @@ def extents(table: pa.Table, columns: Sequence[InnerColumn]) -> dict[int, Extent
     found: dict[int, Extent] = {}
     for each in columns:
         values, on_sphere = each.of(table), isinstance(each.type, t.GeographyType)
-        box: Box | None = _NO_BOX
+        walk = _Walk()
         for value in values.to_pylist():
-            if value is None:
-                continue
-            walk = _Walk(value)
-            walk.whole()
+            if value is not None:
+                walk.whole(value)
             if on_sphere and not walk.points_alone:
-                box = None
                 break
-            assert box is not None
-            box = _joined(box, walk.box)
-        found[each.field_id] = Extent(values.null_count, box)
+        is_known = walk.points_alone or not on_sphere
+        found[each.field_id] = Extent(values.null_count, walk.box if is_known else None)
     return found
 
 
 def bounds(found: Sequence[Extent]) -> tuple[bytes, bytes] | None:
     """The lower and upper bound of a column from its extents; None if there is none."""
-    box = _NO_BOX
+    low, high = _no_box()
     for each in found:
         if each.box is None:
             return None
-        box = _joined(box, each.box)
-    low, high = box
+        low, high = np.minimum(low, each.box[0]), np.maximum(high, each.box[1])
     if low[0] > high[0] or low[1] > high[1]:
         return None
     return _bound(low, high), _bound(high, low)
 
 
-def _bound(own: tuple[float, ...], other: tuple[float, ...]) -> bytes:
+def _no_box() -> Box:
+    return np.full(4, math.inf), np.full(4, -math.inf)
+
+
+def _bound(own: npt.NDArray[np.float64], other: npt.NDArray[np.float64]) -> bytes:
     has_z, has_m = (math.isfinite(own[place]) and math.isfinite(other[place]) for place in (2, 3))
     values = [*own[:2]]
     if has_z or has_m:
@@ -100,23 +102,15 @@ def _bound(own: tuple[float, ...], other: tuple[float, ...]) -> bytes:
     return struct.pack(f"<{len(values)}d", *values)
 
 
-def _joined(one: Box, other: Box) -> Box:
-    return (
-        tuple(map(min, one[0], other[0])),
-        tuple(map(max, one[1], other[1])),
-    )
-
-
 class _Walk:
-    """Parses the coordinates of one WKB value."""
+    """Parses the coordinates of WKB values; ``box`` is around all of them."""
 
-    def __init__(self, data: bytes) -> None:
+    def __init__(self) -> None:
+        self.box, self.points_alone = _no_box(), True
+
+    def whole(self, data: bytes) -> None:
+        """Parse all bytes of a value. Raises ValueError, struct.error and IndexError."""
         self._data, self._at = data, 0
-        self.box: Box = _NO_BOX
-        self.points_alone = True
-
-    def whole(self) -> None:
-        """Parse all bytes. Raises ValueError, struct.error and IndexError."""
         self._geometry(0)
         if self._at != len(self._data):
             raise ValueError("bytes are left behind it")
@@ -152,7 +146,7 @@ class _Walk:
         return int(count)
 
     def _points(self, sign: str, dimensions: int, count: int) -> None:
-        places = {0: (0, 1), 1: (0, 1, 2), 2: (0, 1, 3), 3: (0, 1, 2, 3)}[dimensions]
+        places = _PLACES[dimensions]
         size = 8 * len(places) * count
         if self._at + size > len(self._data):
             raise ValueError("it ends early")
@@ -161,11 +155,7 @@ class _Walk:
         found = np.frombuffer(self._data, f"{sign}f8", len(places) * count, self._at)
         self._at += size
         rows = found.reshape(count, len(places))
-        low, high = [*self.box[0]], [*self.box[1]]
-        for column, place in enumerate(places):
-            # NaN is a missing coordinate; all coordinates of an empty point are missing.
-            known = rows[:, column][~np.isnan(rows[:, column])]
-            if len(known):
-                low[place] = min(low[place], float(known.min()))
-                high[place] = max(high[place], float(known.max()))
-        self.box = tuple(low), tuple(high)
+        low, high = self.box
+        # NaN, which these functions ignore, is a missing coordinate, as are all of an empty point.
+        low[places] = np.fmin(low[places], np.fmin.reduce(rows))
+        high[places] = np.fmax(high[places], np.fmax.reduce(rows))
