@@ -11,11 +11,11 @@ from icesql.errors import CatalogError, Error, StorageError
 from icesql.storage.arrow_files import ArrowFiles, check_address
 from icesql.storage.clean_errors import without_secrets
 from icesql.storage.credentials import redact
-from icesql.storage.open import check_size, is_telling, split_path
+from icesql.storage.open import check_size, is_telling, one_store, split_path
 from icesql.storage.stores.client import Body, StoreClient, shared_client
 from icesql.storage.stores.failures import RefusedError
 from icesql.storage.stores.options import is_plain_key
-from icesql.storage.stores.principal import ONE_STORE, identity, properties_at
+from icesql.storage.stores.principal import identity, properties_at
 
 if TYPE_CHECKING:
     import threading
@@ -221,7 +221,7 @@ class RemoteFiles:
         shelf = None
         if store is not None:
             scheme, authority, _ = split_path(uri)
-            shelf = store.shelf(*identity(ONE_STORE.get(scheme, scheme), authority, properties))
+            shelf = store.shelf(*identity(one_store(scheme), authority, properties))
         self._shelves[place] = store, shelf
         return shelf
 

@@ -6,8 +6,6 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-from msgspec import Struct
-
 from icesql.errors import NotSupportedError
 from icesql.storage.stores.options import first, made
 
@@ -18,14 +16,6 @@ _EMULATED: Final = (
     "BlobEndpoint=http://127.0.0.1:10000/devstoreaccount1"
 )
 _SPECIAL: Final = ("adls.blob-storage-authority", "adls.dfs-storage-authority")
-
-
-class _Account(Struct, frozen=True):
-    """The address and credentials of an account; ``endpoint`` None is Azure's own."""
-
-    name: str
-    options: Mapping[str, str]
-    endpoint: str | None = None
 
 
 def account_of(authority: str, given: Mapping[str, str]) -> str:
@@ -44,21 +34,20 @@ def azure_store(authority: str, given: Mapping[str, str]) -> Any | None:
     """
     container, at, _ = authority.rpartition("@")
     if text := given.get("adls.connection-string"):
-        account = _of_connection_string(authority, text)
+        options = _of_connection_string(authority, text)
     else:
-        account = _of_properties(authority, given)
-        if not account.options or any(given.get(name) for name in _SPECIAL):
+        options = _of_properties(authority, given)
+        if not options or any(given.get(name) for name in _SPECIAL):
             return None
     if not at:
         return None
     from obstore import store
 
-    endpoint = {} if account.endpoint is None else {"endpoint": account.endpoint}
-    options = {"account_name": account.name, **account.options, **endpoint}
-    return made(store.AzureStore, container, given, account.endpoint, options)
+    return made(store.AzureStore, container, given, options.get("endpoint"), options)
 
 
-def _of_properties(authority: str, given: Mapping[str, str]) -> _Account:
+def _of_properties(authority: str, given: Mapping[str, str]) -> dict[str, str]:
+    """The options of the client; none without credentials."""
     host = authority.rpartition("@")[2]
     name = account_of(authority, given)
     sas = first(given, "adls.sas-token", f"adls.sas-token.{host}", f"adls.sas-token.{name}")
@@ -68,15 +57,15 @@ def _of_properties(authority: str, given: Mapping[str, str]) -> _Account:
         ("token", given.get("adls.token")),
     ):
         if proof:
-            return _Account(name, {option: proof})
+            return {"account_name": name, option: proof}
     client = {
         each.replace("-", "_"): given.get(f"adls.{each}", "")
         for each in ("client-id", "client-secret", "tenant-id")
     }
-    return _Account(name, client if all(client.values()) else {})
+    return {"account_name": name, **client} if all(client.values()) else {}
 
 
-def _of_connection_string(authority: str, text: str) -> _Account:
+def _of_connection_string(authority: str, text: str) -> dict[str, str]:
     parts = {}
     for part in text.split(";"):
         key, _, value = part.partition("=")
@@ -84,13 +73,13 @@ def _of_connection_string(authority: str, text: str) -> _Account:
     if parts.get("usedevelopmentstorage", "").lower() == "true":
         return _of_connection_string(authority, _EMULATED)
     name = _checked(parts.get("accountname") or account_of(authority, {}))
-    endpoint: str | None = parts.get("blobendpoint")
-    if not endpoint:
-        protocol, suffix = parts.get("defaultendpointsprotocol"), parts.get("endpointsuffix")
-        endpoint = f"{protocol or 'https'}://{name}.blob.{suffix}" if suffix else None
+    endpoint = parts.get("blobendpoint")
+    if not endpoint and (suffix := parts.get("endpointsuffix")):
+        endpoint = f"{parts.get('defaultendpointsprotocol') or 'https'}://{name}.blob.{suffix}"
     for key, option in (("accountkey", "account_key"), ("sharedaccesssignature", "sas_key")):
         if parts.get(key):
-            return _Account(name, {option: parts[key]}, endpoint)
+            own = {"account_name": name, option: parts[key]}
+            return own | ({"endpoint": endpoint} if endpoint else {})
     raise NotSupportedError(
         "not supported: an adls.connection-string with neither AccountKey nor SharedAccessSignature"
     )

@@ -11,6 +11,7 @@ from urllib.parse import unquote
 import msgspec
 
 from icesql.storage.credentials import is_secret
+from icesql.storage.open import one_store
 from icesql.storage.stores.options import is_signed_elsewhere
 
 # The variables that the client of a store reads if it is given no credentials.
@@ -29,7 +30,6 @@ PRINCIPAL: Final = "catalog.principal-key"
 # The properties that a catalog vends, as JSON by the prefix that they are for, and by "" those for
 # all other places.
 VENDED: Final = "catalog.vended-credentials"
-ONE_STORE: Final = {"s3a": "s3", "s3n": "s3", "gcs": "gs", "abfss": "abfs", "wasbs": "wasb"}
 _CATALOG: Final = (PRINCIPAL, "uri", "warehouse", "prefix", "credential", "token", "scope", "type")
 _CHANGING: Final = ("expires", "timeout", "progress")
 
@@ -62,7 +62,7 @@ def begins(location: str, prefix: str) -> bool:
 
 def _plain(location: str) -> str:
     scheme, sign, rest = location.partition("://")
-    return f"{ONE_STORE.get(scheme, scheme)}{sign}{rest}"
+    return f"{one_store(scheme)}{sign}{rest}"
 
 
 def identity(scheme: str, authority: str, properties: Mapping[str, str]) -> tuple[str, ...]:
