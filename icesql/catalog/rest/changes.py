@@ -101,7 +101,7 @@ def _posted(
 
     A refusal of a repetition is not the outcome of the first request, which may have been applied.
     """
-    key = {"Idempotency-Key": str(uuid.uuid4())} if server.is_idempotent else {}
+    key = {"Idempotency-Key": str(uuid.uuid4())} if server.configured().is_idempotent else {}
     first = _once(server, endpoint, identifier, body, key)
     if not isinstance(first, Unknown) or not key:
         return first

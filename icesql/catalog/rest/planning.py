@@ -52,13 +52,15 @@ class PlanAnswer(Struct, frozen=True, rename="kebab"):
 StorageOf = Callable[[list[StorageCredential], str | None], Storage]
 
 
-class RestPlanning:
-    """Requests plans for scans of one table; pickled, for a worker, it becomes None."""
+class RestPlanning(Struct, frozen=True):
+    """Requests plans for scans of one table; pickled, for a worker, it becomes None.
 
-    def __init__(self, server: RestServer, identifier: Identifier, storage_of: StorageOf) -> None:
-        self.server, self.identifier = server, identifier
-        # Makes the storage that opens the files of a plan.
-        self.storage_of = storage_of
+    ``storage_of`` makes the storage that opens the files of a plan.
+    """
+
+    server: RestServer
+    identifier: Identifier
+    storage_of: StorageOf
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(None), ()

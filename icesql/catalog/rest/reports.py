@@ -8,6 +8,8 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any, Final
 
+from msgspec import Struct
+
 from icesql.catalog.rest.answers import Refusal
 from icesql.catalog.table import Identifier
 from icesql.errors import Error, OperationalError
@@ -61,11 +63,11 @@ class ScanReports:
             return self._waiting.popleft() if self._running else None
 
 
-class TableReports:
+class TableReports(Struct, frozen=True):
     """Reports of scans of one table; pickled, for a worker, it becomes None."""
 
-    def __init__(self, reports: ScanReports, identifier: Identifier) -> None:
-        self._reports, self._identifier = reports, identifier
+    reports: ScanReports
+    identifier: Identifier
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(None), ()
@@ -73,4 +75,4 @@ class TableReports:
     def send(self, report: Mapping[str, Any]) -> None:
         """Send a scan report with Java's keys; the filter is left out, it contains values."""
         body = {**report, "report-type": "scan-report", "filter": True}
-        self._reports.put(self._identifier, body)
+        self.reports.put(self.identifier, body)

@@ -75,23 +75,18 @@ class RestServer(ByNamespace):
 
         Raises CatalogError if the server does not respond.
         """
-        return self._configured().properties
+        return self.configured().properties
 
     def has_endpoint(self, endpoint: str) -> bool | None:
         """True if the server lists the endpoint "METHOD /v1/…"; None if it lists none at all."""
-        listed = self._configured().endpoints
+        listed = self.configured().endpoints
         return None if listed is None else endpoint in listed
 
     @property
     def client(self) -> RestClient:
         """The client, set up by the server's configuration. Raises CatalogError."""
-        self._configured()
+        self.configured()
         return self._client
-
-    @property
-    def is_idempotent(self) -> bool:
-        """True if the server applies a repeated request with the same idempotency key only once."""
-        return self._configured().is_idempotent
 
     def send(
         self, endpoint: str, identifier: Sequence[str] = (), *more: str, **options: Any
@@ -145,7 +140,8 @@ class RestServer(ByNamespace):
         """Clear the cached responses."""
         self._kept.clear()
 
-    def _configured(self) -> Configured:
+    def configured(self) -> Configured:
+        """The configuration, asked for once. Raises CatalogError."""
         if self._config is None:
             warehouse = self.given.get("warehouse")
             query = {"warehouse": str(warehouse)} if warehouse else None
