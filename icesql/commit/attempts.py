@@ -81,33 +81,23 @@ def commit(catalog: Catalog, table: Table, operation: Operation, query: QueryCon
     if defer is not None:  # a transaction is open
         deferred: Table = defer(table, operation, query)
         return deferred
-    try:
-        return _tried(catalog, table, operation, query)
-    except CommitStateUnknownError:
-        raise
-    except BaseException as error:
-        # Also for a bug or Ctrl-C: after a swap was sent, every error is a CommitStateUnknownError.
-        operation.failed()
-        query.report(Progress(NOT_COMMITTED, 0))
-        if isinstance(error, QueryCancelledError):
-            raise QueryCancelledError(f"{error}; nothing was committed") from error
-        raise
-
-
-def _tried(catalog: Catalog, table: Table, operation: Operation, query: QueryContext) -> Table:
     sent = OpenRequests()
     try:
         with Turn(catalog, table, query) as turn:
             return _until_known(catalog, table, operation, query, sent, turn)
     except CommitStateUnknownError:
         raise
-    except BaseException as error:
-        if not sent:
-            if isinstance(error, CommitConflictError) and sent.was_unknown:
-                error._rows_changed = False  # the statement must not be evaluated again
-            raise
-        # For any error: an open request may have been applied, or may be applied later.
-        raise _unknown(table, operation, sent) from error
+    except BaseException as error:  # also for a bug or Ctrl-C
+        if sent:
+            # An open request may have been applied, or may be applied later.
+            raise _unknown(table, operation, sent) from error
+        if isinstance(error, CommitConflictError) and sent.was_unknown:
+            error._rows_changed = False  # the statement must not be evaluated again
+        operation.failed()
+        query.report(Progress(NOT_COMMITTED, 0))
+        if isinstance(error, QueryCancelledError):
+            raise QueryCancelledError(f"{error}; nothing was committed") from error
+        raise
 
 
 def _until_known(

@@ -51,22 +51,20 @@ def change_table(
     ``files`` are files that the updates name; the caller writes them, and removes them on failure.
     Raises as ``commit_append`` does.
     """
-    after = commit(catalog, table, _MetadataChange(make_updates, files), query or QueryContext())
-    return CommitResult(after)
+    change = _MetadataChange(make_updates, tuple(files))
+    return CommitResult(commit(catalog, table, change, query or QueryContext()))
 
 
-class _MetadataChange:
-    """An operation without files."""
+class _MetadataChange(Struct, frozen=True):
+    """An operation without a snapshot; it can be made again from any later state of the table."""
 
-    snapshot_id = None
-    # The change can be made again from any later state of the table.
-    reapplies = True
-
-    def __init__(self, make_updates: MakeUpdates, files: Sequence[str]) -> None:
-        self._make, self.files = make_updates, tuple(files)
+    make: MakeUpdates
+    files: tuple[str, ...]
+    snapshot_id: None = None
+    reapplies: bool = True
 
     def updates(self, base: Table, attempt: int, now_ms: int) -> Sequence[Update]:
-        updates = tuple(self._make(base.metadata))
+        updates = tuple(self.make(base.metadata))
         return updates if updates and not changes_nothing(base, updates, now_ms) else ()
 
     def succeeded(self, table: Table) -> None:

@@ -71,8 +71,7 @@ def matched_files(
     whole: list[DataFile] = []
     partly: list[str] = []
     for manifest, entries in reader.entries_of(kept):
-        live = [index for index, alive in enumerate(entries.live) if alive]
-        concerned = matching.files(entries, live)
+        concerned = matching.files(entries, entries.live_indexes)
         spec = specs.of(manifest).spec
         sure = _surely(table.metadata.schema, entries, predicate, spec, concerned)
         whole += [entries.data_file(index) for index in concerned if index in sure]
@@ -106,7 +105,7 @@ def commit_delete_where(
     branch: Branch = MAIN,
     rows: int | None = None,
     schema: SchemaChange | None = None,
-    query: QueryContext | None = None,
+    query: QueryContext,
 ) -> CommitResult:
     """Remove all files of which every row satisfies ``predicate``, and add others.
 
@@ -117,7 +116,6 @@ def commit_delete_where(
     or added, nothing is committed. ``rows`` is the change in the number of live rows of that
     snapshot, if known. ``schema`` is as for ``commit_append``.
     """
-    context = query or QueryContext()
     wanted = Validation(start_id, predicate, no_added_data=True)
 
     def check(base: Table, head: Snapshot | None, query: QueryContext) -> None:
@@ -127,7 +125,7 @@ def commit_delete_where(
             validate(unchanged(start_id, read), since)
 
     def plan(base: Table, head: Snapshot | None) -> FileChanges:
-        found = matched_files(base, head, predicate, context)
+        found = matched_files(base, head, predicate, query)
         if found.partly:
             raise CommitConflictError(
                 f"only some rows of {found.partly[0]} match, which cannot be deleted as a whole; "
@@ -139,4 +137,4 @@ def commit_delete_where(
         return replace(changes, removed=found.whole, operation=operation, rows=counted)
 
     changes = FileChanges("delete", (*added,), branch=branch, schema=schema)
-    return commit_files(catalog, table, changes, context, validate=check, plan=plan)
+    return commit_files(catalog, table, changes, query, validate=check, plan=plan)

@@ -135,7 +135,7 @@ def commit_replace_partitions(
     read: Predicate | None = None,
     branch: Branch = MAIN,
     schema: SchemaChange | None = None,
-    query: QueryContext | None = None,
+    query: QueryContext,
 ) -> CommitResult:
     """Replace the contents of partitions by new files: dynamic INSERT OVERWRITE.
 
@@ -146,7 +146,6 @@ def commit_replace_partitions(
     """
     if not added and schema is None:
         return CommitResult(table)
-    context = query or QueryContext()
     partitions = frozenset(map(partition_of, added))
     properties = {"replace-partitions": "true"}
     changes = FileChanges("overwrite", (*added,), branch=branch, summary=properties, schema=schema)
@@ -156,9 +155,9 @@ def commit_replace_partitions(
             validate(unchanged(start_id, read), Since(start_id, base, head, query))
 
     def plan(base: Table, head: Snapshot | None) -> FileChanges:
-        return replace(changes, removed=partition_files(base, head, partitions, context))
+        return replace(changes, removed=partition_files(base, head, partitions, query))
 
-    return commit_files(catalog, table, changes, context, validate=check, plan=plan)
+    return commit_files(catalog, table, changes, query, validate=check, plan=plan)
 
 
 def commit_rewrite(

@@ -18,6 +18,7 @@ from typing import Final
 
 from icesql.catalog.table import Catalog, Table
 from icesql.context import QueryContext
+from icesql.storage.file_lock import lock
 
 # Kinds of catalogs whose writers are mostly on this machine.
 _LOCAL: Final = ("directory", "sqlite")
@@ -74,13 +75,10 @@ class Turn:
 
 def _is_locked(file: int) -> bool:
     """True if this writer has the lock, or the file system does not support locks."""
-    import fcntl
-
     try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        return not isinstance(error, BlockingIOError)
-    return True
+        return lock(file, wait=False)
+    except OSError:
+        return True
 
 
 def _opened(number: int) -> int | None:

@@ -66,7 +66,7 @@ class _Forecast(Struct):
         table = self.facts.table
         reader = ManifestReader(table, self.facts.query)
         for manifest, entries in reader.entries_of(self.facts.files.manifests):
-            live = [index for index, alive in enumerate(entries.live) if alive]
+            live = entries.live_indexes
             if live and manifest.content is ManifestContent.DATA:
                 yield frozenset(entries.path[index] for index in live)
             elif live:

@@ -218,7 +218,7 @@ class History:
 
 
 def _listed(manifest: ManifestFile, entries: ManifestEntries) -> Listed:
-    live = [index for index, alive in enumerate(entries.live) if alive]
+    live = entries.live_indexes
     if manifest.content is ManifestContent.DELETES:
         files = map(entries.data_file, live)
         return Listed(deletes=tuple(each for each in files if each.content is not FileContent.DATA))

@@ -103,11 +103,8 @@ def live_files(table: Table, columns: Iterable[str], query: QueryContext) -> Liv
     reader = ManifestReader(table, query)
     start = time.perf_counter()
     found.manifests = reader.manifests_of(snapshot)
-    files = sum(
-        (each.added_files_count or 0) + (each.existing_files_count or 0)
-        for each in found.manifests
-        if each.content is ManifestContent.DATA
-    )
+    data = [each for each in found.manifests if each.content is ManifestContent.DATA]
+    files = sum(each.live_files for each in data)
     # One of so many files, or of so many partitions, is in the sample.
     step = max(1, files // _MOST_SAMPLED)
     numbers: dict[Place, int] = {}

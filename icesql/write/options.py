@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from icesql.errors import UnsupportedTableError
 from icesql.iceberg.metadata.property_numbers import whole_number
@@ -28,15 +28,11 @@ _BLOOM_FPP: Final = _PARQUET + "bloom-filter-fpp.column."
 _MB: Final = 1 << 20
 
 
-class BloomFilter(Struct, frozen=True):
-    """A column whose files get a Bloom filter, by its full name."""
-
-    column: str
-    false_positives: float = 0.01
-
-
 class WriteOptions(Struct, frozen=True):
-    """Sizes are in bytes. ``codec`` is pyarrow's name; ``level`` None is the codec's default."""
+    """Sizes are in bytes. ``codec`` is pyarrow's name; ``level`` None is the codec's default.
+
+    ``bloom_filters`` has the share of false positives by the full name of a column.
+    """
 
     codec: str = "gzip"
     level: int | None = None
@@ -45,7 +41,7 @@ class WriteOptions(Struct, frozen=True):
     page_size: int = _MB
     page_rows: int = 20_000
     dictionary_size: int = 2 * _MB
-    bloom_filters: tuple[BloomFilter, ...] = ()
+    bloom_filters: Mapping[str, float] = field(default_factory=dict)
     without_dictionary: tuple[str, ...] = ()
     without_statistics: tuple[str, ...] = ()
 
@@ -135,8 +131,8 @@ def _level(given: Mapping[str, str], codec: str) -> int | None:
     )
 
 
-def _bloom_filters(properties: Mapping[str, str]) -> tuple[BloomFilter, ...]:
-    found = []
+def _bloom_filters(properties: Mapping[str, str]) -> dict[str, float]:
+    found = {}
     for name, value in _below(properties, _BLOOM).items():
         if value.lower() == "true":
             text = properties.get(_BLOOM_FPP + name, "0.01")
@@ -146,8 +142,8 @@ def _bloom_filters(properties: Mapping[str, str]) -> tuple[BloomFilter, ...]:
                 share = 0.0
             if not 0 < share < 1:
                 raise UnsupportedTableError(f"the table property {_BLOOM_FPP}{name} = {text!r}")
-            found.append(BloomFilter(name, share))
-    return tuple(found)
+            found[name] = share
+    return found
 
 
 def _switched_off(properties: Mapping[str, str], part: str) -> tuple[str, ...]:

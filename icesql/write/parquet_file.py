@@ -209,11 +209,11 @@ def writer_arguments(shape: FileShape, unrepeated: frozenset[str], rows: int) ->
     known = pq.ParquetWriter.__init__.__code__.co_varnames
     if "max_rows_per_page" in known:
         arguments["max_rows_per_page"] = options.page_rows
-    filters = {avro_name(each.column): each for each in options.bloom_filters}
-    filters = {name: each for name, each in filters.items() if name in names}
+    filters = {
+        avro_name(name): {"fpp": share, "ndv": min(max(rows, 1), _MOST_DISTINCT)}
+        for name, share in options.bloom_filters.items()
+        if avro_name(name) in names
+    }
     if filters and "bloom_filter_options" in known:
-        arguments["bloom_filter_options"] = {
-            name: {"fpp": each.false_positives, "ndv": min(max(rows, 1), _MOST_DISTINCT)}
-            for name, each in filters.items()
-        }
+        arguments["bloom_filter_options"] = filters
     return arguments

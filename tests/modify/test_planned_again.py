@@ -28,7 +28,7 @@ MODES = ("copy-on-write", "merge-on-read")
 @pytest.fixture
 def before(monkeypatch) -> Before:
     """Call a function before the first commits, and count all commits."""
-    own = attempts._tried
+    own = attempts._until_known
 
     def install(action: Callable[[], Any], times: int = 1) -> list[int]:
         counted, inside = [0], []
@@ -44,7 +44,7 @@ def before(monkeypatch) -> Before:
                     inside.clear()
             return own(*given)
 
-        monkeypatch.setattr(attempts, "_tried", tried)
+        monkeypatch.setattr(attempts, "_until_known", tried)
         return counted
 
     return install

@@ -296,7 +296,7 @@ def test_what_lost_to_another_writer_is_planned_again(
         monkeypatch.setattr(division, "_MOST_WHOLE_BYTES", 0)
     from icesql.commit import attempts
 
-    own, begun = attempts._tried, list[datetime]()
+    own, begun = attempts._until_known, list[datetime]()
 
     with connect(warehouse=str(tmp_path)) as con, icesql.connect(warehouse=str(tmp_path)) as other:
         other.execute("CREATE SCHEMA s")
@@ -305,14 +305,14 @@ def test_what_lost_to_another_writer_is_planned_again(
         other.execute("INSERT INTO s.t SELECT range, 0, NULL FROM range(10)")
 
         def tried(*given: Any) -> Any:
-            monkeypatch.setattr(attempts, "_tried", own)
+            monkeypatch.setattr(attempts, "_until_known", own)
             begun.append(datetime.now(UTC))
             other.execute("UPDATE s.t SET v = 5 WHERE id IN (3, 4)")
             other.execute("INSERT INTO s.u VALUES (4)")
             return own(*given)
 
         con.execute("SET engine = 'spark'")
-        monkeypatch.setattr(attempts, "_tried", tried)
+        monkeypatch.setattr(attempts, "_until_known", tried)
         changed = con.execute(
             "UPDATE s.t SET v = v + 1, seen = now()::TIMESTAMP WHERE id IN (SELECT id FROM s.u)"
         ).fetchall()
@@ -323,7 +323,7 @@ def test_what_lost_to_another_writer_is_planned_again(
         known = other.execute("SELECT DISTINCT file_path FROM s.t.all_files").fetchall()
         names = {Path(row[0]).name for row in known}
         assert {each.name for each in (tmp_path / "s" / "t").rglob("*.parquet")} == names
-        monkeypatch.setattr(attempts, "_tried", tried)
+        monkeypatch.setattr(attempts, "_until_known", tried)
         with pytest.raises(icesql.errors.CommitConflictError, match="not planned again"):
             con.execute("DELETE FROM s.t WHERE id < 5 AND random() < 2")
         assert other.execute("SELECT count(*) FROM s.t").fetchone() == (10,)

@@ -39,10 +39,7 @@ class ManifestGroup(Struct, frozen=True):
     @property
     def files(self) -> int:
         """The number of live files in these manifests."""
-        return sum(
-            (each.added_files_count or 0) + (each.existing_files_count or 0)
-            for each in self.manifests
-        )
+        return sum(each.live_files for each in self.manifests)
 
 
 def plan_manifests(
@@ -76,7 +73,7 @@ def rewrite_manifests(
     *,
     spec_id: int | None = None,
     sort_by: Sequence[str] = (),
-    query: QueryContext | None = None,
+    query: QueryContext,
 ) -> CommitResult:
     """Rewrite the manifests of one partition spec of main, by default the current spec.
 
@@ -85,9 +82,8 @@ def rewrite_manifests(
     commits are rewritten, too. Raises ProgrammingError for an unknown spec or field, and as
     ``commit_append``.
     """
-    context = query or QueryContext()
-    operation = _ManifestRewrite(table, spec_id, sort_by, context)
-    return operation.result(commit(catalog, table, operation, context))
+    operation = _ManifestRewrite(table, spec_id, sort_by, query)
+    return operation.result(commit(catalog, table, operation, query))
 
 
 class _ManifestRewrite(SnapshotOperation):
@@ -162,13 +158,13 @@ class _ManifestRewrite(SnapshotOperation):
                 "they are damaged, and stay as they are"
             )
         order = self._fields(self._store.metadata)
-        entries.sort(key=lambda each: [_key(each.file.partition[at]) for at in order])
+        entries.sort(key=lambda each: [null_first(each.file.partition[at]) for at in order])
         form = self._store.form(group.manifests[0].partition_spec_id, group.content)
         size = max(-(-len(entries) // group.count), 1)
         for start in range(0, len(entries), size):
             yield self._store.write(entries[start : start + size], form)
 
 
-def _key(value: Any) -> tuple[bool, Any]:
+def null_first(value: Any) -> tuple[bool, Any]:
     """A sort key with NULL first."""
     return (False, 0) if value is None or value is UNSTORED else (True, value)

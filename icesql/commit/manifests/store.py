@@ -204,7 +204,7 @@ class ManifestStore:
 
 def existing_entries(manifest: ManifestFile, entries: ManifestEntries) -> list[ManifestEntry]:
     """The live files of a manifest as EXISTING entries."""
-    files = (entries.data_file(index) for index, live in enumerate(entries.live) if live)
+    files = map(entries.data_file, entries.live_indexes)
     return [existing_entry(each, manifest.added_snapshot_id or 0) for each in files]
 
 

@@ -363,6 +363,11 @@ class ManifestEntries(Struct, frozen=True, dict=True):
         """Whether each entry is part of the table, that is not DELETED."""
         return [status != DELETED for status in self.status]
 
+    @property
+    def live_indexes(self) -> list[int]:
+        """The indexes of the entries that are part of the table."""
+        return [index for index, live in enumerate(self.live) if live]
+
     @cached_property
     def unknown_counts(self) -> Sequence[int]:
         """The entries of unknown record counts, those below 0."""

@@ -83,6 +83,11 @@ class ManifestFile(Struct, frozen=True):
         return files or bool(self.added_rows_count or self.existing_rows_count)
 
     @property
+    def live_files(self) -> int:
+        """How many files are in the table; an unknown count is none."""
+        return (self.added_files_count or 0) + (self.existing_files_count or 0)
+
+    @property
     def counts(self) -> tuple[tuple[int | None, int | None], ...]:
         """Files and rows by the status of entries: existing, added, deleted."""
         return (

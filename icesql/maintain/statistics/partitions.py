@@ -15,6 +15,7 @@ from msgspec.structs import astuple
 
 from icesql.catalog.table import Catalog, Table
 from icesql.commit.change import change_table
+from icesql.commit.manifests.rewrite import null_first
 from icesql.context import QueryContext
 from icesql.errors import CommitStateUnknownError, ProgrammingError
 from icesql.iceberg import types as t
@@ -130,12 +131,10 @@ def partition_rows(table: Table, snapshot: Snapshot, query: QueryContext) -> lis
         }
         for each in found.values()
     ]
-    rows.sort(key=lambda row: ([_key(each) for each in row["partition"].values()], row["spec_id"]))
+    rows.sort(
+        key=lambda row: ([null_first(each) for each in row["partition"].values()], row["spec_id"])
+    )
     return rows
-
-
-def _key(value: Any) -> tuple[bool, Any]:
-    return (False, 0) if value is None else (True, value)
 
 
 def compute_partition_statistics(

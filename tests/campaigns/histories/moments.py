@@ -122,7 +122,7 @@ class Moments:
             (sqlite, "_committed", "inside", "inside"),
             (os, "replace", "replacing", ""),
             (OwnFiles, "keep_only", "cleaning", ""),
-            (attempts, "_tried", "written", ""),
+            (attempts, "_until_known", "written", ""),
             (os, "link", "linking", "linked"),
             (os, "unlink", "deleting", ""),
         ):

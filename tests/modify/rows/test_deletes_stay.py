@@ -29,14 +29,14 @@ def delete_by_key(given: dict[str, Any], keys: list[int], **more: Any) -> None:
 
 def before_next_commit(monkeypatch: pytest.MonkeyPatch, action: Callable[[], Any]) -> None:
     """Call ``action`` after the files of the next commit are written, and before the commit."""
-    real = attempts._tried
+    real = attempts._until_known
 
     def once(*given: Any) -> Any:
-        monkeypatch.setattr(attempts, "_tried", real)
+        monkeypatch.setattr(attempts, "_until_known", real)
         action()
         return real(*given)
 
-    monkeypatch.setattr(attempts, "_tried", once)
+    monkeypatch.setattr(attempts, "_until_known", once)
 
 
 def table(con: icesql.Connection, version: int, **properties: str) -> None:

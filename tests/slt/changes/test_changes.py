@@ -32,7 +32,7 @@ def runs() -> Iterator[Any]:
     for path in FILES:
         for case in read_cases(path):
             interrupted = any(record.kind == "meanwhile" for record in case.records)
-            for moment in ("_tried", "swapped") if interrupted else ("",):
+            for moment in ("_until_known", "swapped") if interrupted else ("",):
                 for catalog in case.catalogs:
                     for values in case.values or [{}]:
                         words = [path.stem, case.name, catalog, *values.values(), moment.strip("_")]

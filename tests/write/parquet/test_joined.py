@@ -11,7 +11,7 @@ import pytest
 from icesql.iceberg.schema import Schema
 from icesql.storage.open import Storage
 from icesql.write.metrics_config import metrics_modes
-from icesql.write.options import BloomFilter, WriteOptions
+from icesql.write.options import WriteOptions
 from icesql.write.parquet.rolling_files import Encoders, RollingFiles
 from icesql.write.parquet_file import FileShape, ParquetFile, writer_arguments
 from tests.columns import columns
@@ -24,9 +24,7 @@ SCHEMA = Schema(
 SHAPES = {
     "zstd": WriteOptions(codec="zstd"),
     "uncompressed, small pages": WriteOptions(codec="none", page_size=1000, page_rows=700),
-    "bloom filters": WriteOptions(
-        codec="snappy", bloom_filters=(BloomFilter("id"), BloomFilter("name", 0.1))
-    ),
+    "bloom filters": WriteOptions(codec="snappy", bloom_filters={"id": 0.01, "name": 0.1}),
     "no statistics": WriteOptions(codec="gzip", without_statistics=("id", "name")),
     "no dictionary": WriteOptions(codec="zstd", without_dictionary=("name",)),
 }

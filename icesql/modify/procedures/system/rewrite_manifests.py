@@ -48,7 +48,7 @@ def _steps(groups: Sequence[ManifestGroup]) -> Iterator[Step]:
     for group in groups:
         kind = "manifest" if group.content == 0 else "delete manifest"
         for each in group.manifests:
-            files = (each.added_files_count or 0) + (each.existing_files_count or 0)
+            files = each.live_files
             reason = f"one of {len(group.manifests)} of its partition spec; it lists {files} files"
             yield Step("remove", kind, each.manifest_path, reason, each.manifest_length)
         reason = f"{group.files} files in the order of their partitions"
