@@ -270,7 +270,7 @@ class SqliteCatalog:
         return self._jdbc().swap(identifier, base_location, change)
 
     def register(self, identifier: Sequence[str], location: str) -> Swap:
-        """As ``Registering.register``."""
+        """Register a metadata file as a table."""
         return self._jdbc().set_location(identifier, None, location)
 
     def place_new(self, identifier: Sequence[str], change: TableChange) -> Place:

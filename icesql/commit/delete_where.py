@@ -58,15 +58,12 @@ def matched_files(
     matching = Matching(table.metadata, predicate)
     specs = matching.specs
     reader = ManifestReader(table, query)
-    manifests = [
-        each
-        for each in reader.manifests_of(snapshot)
-        if each.content is ManifestContent.DATA and each.has_live_files
-    ]
     kept = [
         each
-        for each in manifests
-        if manifest_may_match(each, specs.of(each).predicate, specs.of(each).types_by_id)
+        for each in reader.manifests_of(snapshot)
+        if each.content is ManifestContent.DATA
+        and each.has_live_files
+        and manifest_may_match(each, specs.of(each).predicate, specs.of(each).types_by_id)
     ]
     whole: list[DataFile] = []
     partly: list[str] = []

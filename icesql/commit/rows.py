@@ -7,7 +7,8 @@ the checks that Spark's writers enable.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import Any, Literal, Unpack
+from functools import partial
+from typing import Any, Final, Literal, Unpack
 
 from msgspec.structs import replace
 
@@ -49,39 +50,6 @@ def partition_files(
     return tuple(each for each in files if partition_of(each) in wanted)
 
 
-def commit_overwrite(
-    catalog: Catalog,
-    table: Table,
-    *,
-    added: Sequence[DataFile] = (),
-    removed: Sequence[DataFile] = (),
-    start_id: int | None,
-    row_filter: Predicate = ALWAYS_TRUE,
-    isolation: Isolation = "serializable",
-    query: QueryContext | None = None,
-    **options: Unpack[ChangeOptions],
-) -> CommitResult:
-    """Replace files by files: a copy-on-write DELETE, UPDATE or MERGE.
-
-    ``removed`` are data files from the scan of snapshot ``start_id``, and their deletion vectors;
-    ``row_filter`` is the filter that was pushed into that scan. Conflicts: a removed file that is
-    gone, or of which other commits deleted rows (if no file is added, only updated rows count);
-    with serializable isolation, also new rows that may match. Without files nothing is committed.
-    ``rows`` is the change in the number of live rows, if known; see ``validation.live_rows``.
-    Raises as ``commit_append``.
-    """
-    wanted = Validation(
-        start_id,
-        row_filter,
-        no_added_data=isolation == "serializable",
-        undeleted=data_of(removed),
-        only_updates=not added,
-    )
-    operation = overwrite_operation(added, removed)
-    changes = FileChanges(operation, (*added,), (*removed,), **options)
-    return _commit(catalog, table, changes, wanted, query)
-
-
 def commit_row_delta(
     catalog: Catalog,
     table: Table,
@@ -91,7 +59,7 @@ def commit_row_delta(
     removed: Sequence[DataFile] = (),
     referenced: Sequence[str] = (),
     start_id: int | None,
-    command: Literal["delete", "update", "merge"],
+    command: Literal["delete", "update", "merge"] | None,
     row_filter: Predicate = ALWAYS_TRUE,
     isolation: Isolation = "serializable",
     query: QueryContext | None = None,
@@ -104,17 +72,22 @@ def commit_row_delta(
     are deleted. Conflicts: a referenced file that is gone, another vector for it, a removed data
     file of which rows were updated; for UPDATE and MERGE, also new deletes that may match or that
     apply to a removed file; with serializable isolation, also new rows that may match. ``rows`` is
-    as for ``commit_overwrite``.
+    the change in the number of live rows, if known; see ``validation.live_rows``. Without files
+    nothing is committed. Raises as ``commit_append``.
+
+    Without a ``command`` files are replaced by files: a copy-on-write change. ``removed`` are data
+    files from the scan of snapshot ``start_id``, and their deletion vectors; ``row_filter`` is the
+    filter that was pushed into that scan. Of a removed file any deleted rows conflict (if no file
+    is added, only updated ones).
     """
-    is_delete = command == "delete"
     vectors = [each.referenced_data_file for each in deletes if each.is_deletion_vector]
     wanted = Validation(
         start_id,
         row_filter,
         no_added_data=isolation == "serializable",
-        no_new_deletes=not is_delete,
+        no_new_deletes=command in ("update", "merge"),
         undeleted=data_of(removed),
-        only_updates=is_delete,
+        only_updates=not added if command is None else command == "delete",
         existing=frozenset(referenced),
         vectors_of=frozenset(each for each in vectors if each is not None),
     )
@@ -124,6 +97,9 @@ def commit_row_delta(
     operation = overwrite_operation(added, (*deletes, *data_of(removed)))
     changes = FileChanges(operation, (*added, *deletes), (*removed,), **options)
     return _commit(catalog, table, changes, wanted, query)
+
+
+commit_overwrite: Final = partial(commit_row_delta, command=None)
 
 
 def commit_replace_partitions(

@@ -74,7 +74,7 @@ def swap_several(server: RestServer, changes: Sequence[tuple[Sequence[str], Tabl
 
 
 def register(server: RestServer, identifier: Sequence[str], location: str) -> Swap:
-    """As ``Registering.register``: the server reads the file."""
+    """Register a metadata file as a table; the server reads it."""
     server.forget()
     refuse_missing(server, _REGISTER, "register_table in catalog {}")
     body = {"name": identifier[-1], "metadata-location": location}

@@ -71,7 +71,7 @@ class PyIcebergChanges:
             return _committed(foreign, identifier, base_location, change)
 
     def register(self, identifier: Sequence[str], location: str) -> Swap:
-        """As ``Registering.register``."""
+        """Register a metadata file as a table."""
         from pyiceberg.exceptions import TableAlreadyExistsError
 
         with self._calling():

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING
 
 from icesql.catalog.writes.change import Conflict, Swap, Unknown
 from icesql.context import QueryContext
@@ -14,14 +14,6 @@ from icesql.storage.open import is_local, split_path
 
 if TYPE_CHECKING:
     from icesql.catalog.table import Catalog, Table
-
-
-@runtime_checkable
-class Registering(Protocol):
-    """A catalog whose tables may have metadata files anywhere."""
-
-    def register(self, identifier: Sequence[str], location: str) -> Swap:
-        """Add a table with an unchanged metadata file; Conflict if a table has that name."""
 
 
 def register(
@@ -34,7 +26,9 @@ def register(
     the table.
     """
     name = ".".join(identifier)
-    if not isinstance(catalog, Registering):
+    # It adds a table with an unchanged metadata file; Conflict if a table has that name.
+    add: Callable[[Sequence[str], str], Swap] | None = getattr(catalog, "register", None)
+    if add is None:
         raise NotSupportedError(
             f"not supported: register_table in a catalog of kind {catalog.kind}, whose tables are "
             "the folders that it finds: copy the table to a folder of its own there "
@@ -44,7 +38,7 @@ def register(
         raise CatalogError(f"there is no namespace {'.'.join(identifier[:-1])}")
     if is_local(location) and not split_path(location)[0]:
         location = os.path.abspath(location)
-    found = catalog.register(identifier, location)
+    found = add(identifier, location)
     if isinstance(found, Unknown):
         with suppress(Error):
             seen = query.wait_for(lambda: catalog.load(identifier))

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterable
-from functools import partial
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from icesql.commit.change import CommitResult
-from icesql.commit.rows import commit_overwrite, commit_row_delta
+from icesql.commit.rows import commit_row_delta
 from icesql.errors import rows_changed
 from icesql.iceberg.schema import Schema
 from icesql.modify.modified import Modified
@@ -123,19 +121,14 @@ def commit_files(
 
     ``whole``: all rows of the removed files are deleted.
     """
-    commit: Callable[..., CommitResult] = commit_overwrite
-    if not whole and target.merges_on_read:
-        commit = partial(
-            commit_row_delta,
-            deletes=changed.deletes,
-            referenced=changed.referenced,
-            command=target.command,
-        )
-    done = commit(
+    done = commit_row_delta(
         target.catalog,
         target.table,
         added=changed.data,
+        deletes=changed.deletes,
         removed=changed.removed,
+        referenced=changed.referenced,
+        command=target.command if target.merges_on_read and not whole else None,
         start_id=target.start_id,
         row_filter=target.row_filter,
         isolation=target.isolation,
