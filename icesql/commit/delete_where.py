@@ -17,8 +17,7 @@ from icesql.commit.files import FileChanges
 from icesql.commit.rows import overwrite_operation
 from icesql.commit.schema_change import SchemaChange
 from icesql.commit.snapshots.branches import Branch
-from icesql.commit.validation.checks import validate
-from icesql.commit.validation.matching import Matching
+from icesql.commit.validation.checks import Matching, validate
 from icesql.commit.validation.since import Since
 from icesql.commit.validation.validation import Validation, unchanged
 from icesql.context import QueryContext

@@ -18,8 +18,8 @@ from icesql.iceberg.bound_values import encode_bound, lower_text, upper_bytes, u
 from icesql.iceberg.schema import Schema
 from icesql.iceberg.transforms import minimal_twos_complement
 from icesql.read.formats.row_groups import chunk_start
-from icesql.write.inner_columns import InnerColumn
 from icesql.write.metrics_config import NONE, MetricsMode
+from icesql.write.parquet_schema import InnerColumn
 from icesql.write.values.geometry import Extent, bounds
 
 

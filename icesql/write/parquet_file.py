@@ -19,7 +19,6 @@ from icesql.write.file_metrics import (
     count_nans,
     file_metrics,
 )
-from icesql.write.inner_columns import inner_columns
 from icesql.write.metrics_config import MetricsMode
 from icesql.write.options import WriteOptions
 from icesql.write.parquet.annotations import annotated, logical_types
@@ -28,6 +27,7 @@ from icesql.write.parquet.joined import MAGIC, Part, rest_of_file
 from icesql.write.parquet_schema import (
     annotated_schema,
     check_release,
+    inner_columns,
     leaf_ids,
     stored_fields,
 )

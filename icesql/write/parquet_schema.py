@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Sequence
 from itertools import count
 
 import pyarrow as pa
+import pyarrow.compute as pc
+from msgspec import Struct
 from msgspec.structs import replace
 
 from icesql.errors import UnsupportedTableError
@@ -160,3 +163,34 @@ class _GeoArrow(pa.ExtensionType):  # type: ignore[misc]
     def __arrow_ext_deserialize__(cls, storage: pa.DataType, serialized: bytes) -> _GeoArrow:
         given = json.loads(serialized)
         return cls(given["crs"], given.get("edges"))
+
+
+# Columns outside of lists and maps: values whose facts are counted while a file is written.
+
+
+class InnerColumn(Struct, frozen=True):
+    """A column, or a field of structs: its id, its type, and its path of column indices."""
+
+    field_id: int
+    type: t.IcebergType
+    path: tuple[int, ...]
+
+    def of(self, table: pa.Table) -> pa.ChunkedArray:
+        """The values in ``table``; NULL where a struct around them is."""
+        values = table.column(self.path[0])
+        for place in self.path[1:]:
+            values = pc.struct_field(values, [place])
+        return values
+
+
+def inner_columns(
+    fields: Sequence[t.NestedField],
+    *types: type[t.IcebergType],
+    path: tuple[int, ...] = (),
+) -> Iterator[InnerColumn]:
+    """The columns of these types among stored fields."""
+    for place, each in enumerate(fields):
+        if isinstance(each.type, t.StructType):
+            yield from inner_columns(each.type.fields, *types, path=(*path, place))
+        elif isinstance(each.type, types):
+            yield InnerColumn(each.field_id, each.type, (*path, place))

@@ -241,10 +241,12 @@ class Run:
                     catalog, table, deletes=deletes, **{"command": "delete", **given}
                 )
             case "where":
+                given.setdefault("query", QueryContext())
                 return commit_delete_where(
                     catalog, table, p_is(first[0]), added=new(second), **given
                 )
             case "replace":
+                given.setdefault("query", QueryContext())
                 return commit_replace_partitions(catalog, table, added=new(first), **given)
             case "pick":
                 return refs.cherry_pick(catalog, table, self.value(first[0]))

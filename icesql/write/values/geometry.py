@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from icesql.iceberg import types as t
 from icesql.write.casts import plain_array
-from icesql.write.inner_columns import InnerColumn
+from icesql.write.parquet_schema import InnerColumn
 from icesql.write.values.misfit import Misfit
 
 # Least and greatest x, y, z, m; infinities in reverse order for a dimension without values.

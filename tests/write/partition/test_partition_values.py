@@ -15,8 +15,12 @@ from icesql.errors import DataError, UnsupportedTableError
 from icesql.iceberg import types as t
 from icesql.iceberg.transforms import parse_transform
 from icesql.read.columns.arrow_schema import arrow_type
-from icesql.write.partition.hashing import hash_bytes, hash_longs
-from icesql.write.partition.partition_values import internal_array, partition_array
+from icesql.write.partition.partition_values import (
+    hash_bytes,
+    hash_longs,
+    internal_array,
+    partition_array,
+)
 from tests.columns import type_of
 from tests.tables import read_table
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from icesql.iceberg import types as t
-from icesql.write.inner_columns import inner_columns
+from icesql.write.parquet_schema import inner_columns
 from icesql.write.values.geometry import bounds, extents, geometry_array
 from icesql.write.values.misfit import Misfit
 from tests.columns import columns
