@@ -68,7 +68,7 @@ def not_found(
 
 
 class ByNamespace:
-    """A catalog that is asked for its contents namespace by namespace.
+    """A catalog that lists its contents namespace by namespace.
 
     ``namespaces_in`` returns the children of a namespace, and the top level for (); ``tables_in``
     and ``views_in`` what is directly in one; ``empty_hint`` why there may be no namespaces.

@@ -141,7 +141,7 @@ class RestServer(ByNamespace):
         self._kept.clear()
 
     def configured(self) -> Configured:
-        """The configuration, asked for once. Raises CatalogError."""
+        """The configuration, fetched once. Raises CatalogError."""
         if self._config is None:
             warehouse = self.given.get("warehouse")
             query = {"warehouse": str(warehouse)} if warehouse else None
