@@ -57,23 +57,19 @@ def map_pairs(values: pa.Array) -> pa.Array:
 
 
 def cast_values(type: t.IcebergType, target: pa.DataType, values: pa.Array, zone: str) -> pa.Array:
-    """``values`` as ``target``, the Arrow type of ``type``.
+    """``values`` of another type as ``target``, the Arrow type of ``type``.
 
     Raises TypeMismatchError if no value of the given type can be stored, else pyarrow's errors
     or DataError for a value that cannot be.
     """
     kind = values.type
     match type:
-        case t.BooleanType() if pa.types.is_boolean(kind):
-            return values
         case t.IntegerType() | t.LongType() if _is_number(kind):
             return values.cast(target)
         case t.FloatType() | t.DoubleType() if _is_number(kind):
             return _floats(target, values)
         case t.DecimalType() if _is_number(kind):
             return _decimals(target, values)
-        case t.StringType() if pa.types.is_string(kind):
-            return values
         case t.StringType() if kind == pa.uuid():
             return _uuid_texts(values)
         case t.BinaryType() if _is_bytes(kind):
