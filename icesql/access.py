@@ -7,10 +7,9 @@ from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from typing import Any, Final
 
-from msgspec import Struct
-
 from icesql.config import Settings, setting_key
 from icesql.errors import AccessDeniedError, ProgrammingError
+from icesql.frozen import Frozen
 from icesql.storage.roots import Roots
 
 Place = str | os.PathLike[str]
@@ -18,7 +17,7 @@ Place = str | os.PathLike[str]
 _ALL: Final = frozenset(Settings.__struct_fields__)
 
 
-class Access(Struct, frozen=True):
+class Access(Frozen):
     """The arguments of ``connect`` that pin a connection, checked and normalised.
 
     ``locked``: names of the settings that SET and RESET cannot change. ``tables_by_path`` and

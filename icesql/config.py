@@ -9,10 +9,11 @@ from datetime import UTC, datetime, timedelta, tzinfo
 from pathlib import Path
 from typing import Any, Final
 
-from msgspec import Struct, field
+from msgspec import field
 from msgspec.structs import replace
 
 from icesql.errors import ProgrammingError, near_or_all, similar_names
+from icesql.frozen import Frozen
 
 _PREFIX: Final = "ICESQL_"
 # Settings by their names in other systems, such as Spark.
@@ -215,7 +216,7 @@ def _text(root: str, path: str) -> str:
     return Path(root, path).read_text(encoding="utf-8", errors="replace")
 
 
-class Settings(Struct, frozen=True):
+class Settings(Frozen):
     """One value per setting; ``SET name = value`` makes a changed copy. Sizes are bytes.
 
     With ``caches`` off a statement uses nothing that earlier ones cached: bound texts, plans, how

@@ -13,14 +13,13 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from msgspec import Struct
-
 from icesql.access import Access, of_command
 from icesql.catalog.configuration import configuration, origins
 from icesql.catalog.open import open_catalog
 from icesql.config import Settings, setting_key, setting_text
 from icesql.context import BackgroundCall, QueryContext
 from icesql.errors import Error, QueryCancelledError
+from icesql.frozen import Frozen
 from icesql.repl.preferences import ConfigFile, ShellPreferences
 from icesql.storage.clean_errors import without_secrets
 from icesql.storage.credentials import MASK, is_secret, redact, redact_urls
@@ -37,7 +36,7 @@ _PING_SECONDS: Final = 5.0
 Row = tuple[str, str | None, str]
 
 
-class _Place(Struct, frozen=True):
+class _Place(Frozen):
     """A catalog: its name here, its properties, and how it is opened."""
 
     name: str

@@ -15,6 +15,7 @@ from msgspec import Struct, field
 
 from icesql.config import Settings
 from icesql.errors import OperationalError, QueryCancelledError, ScanLimitError
+from icesql.frozen import Frozen
 
 T = TypeVar("T")
 
@@ -124,7 +125,7 @@ COMMITTING: Final = "committing"
 NOT_COMMITTED: Final = "not committed"
 
 
-class Progress(Struct, frozen=True):
+class Progress(Frozen):
     """How far a stage is; ``total`` is None and ``bytes_total`` 0 while unknown.
 
     ``detail`` is further information, in words.

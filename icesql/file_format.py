@@ -9,15 +9,14 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from msgspec import Struct
-
 from icesql.config import flag, one_of
 from icesql.errors import ProgrammingError, UnsupportedSqlError, near_or_all, similar_names
+from icesql.frozen import Frozen
 
 Value = str | int | bool | tuple[str, ...]
 
 
-class FileFormat(Struct, frozen=True):
+class FileFormat(Frozen):
     """A format ("csv", "json", "parquet" or "arrow") and its options by name, in order.
 
     A text file is UTF-8. ``json`` has one object a line, or with the option ``array`` one array.

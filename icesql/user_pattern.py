@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from msgspec import Struct
+from icesql.frozen import Frozen
 
 
-class UserPattern(Struct, frozen=True):
+class UserPattern(Frozen):
     """``shortest`` is the least number of characters of a match, ``groups`` that of groups."""
 
     shortest: int

@@ -11,9 +11,8 @@ import os
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from msgspec import Struct
-
 from icesql.errors import CatalogError
+from icesql.frozen import Frozen
 from icesql.storage.credentials import redact
 
 _FILE: Final = ".pyiceberg.yaml"
@@ -21,7 +20,7 @@ _PREFIX: Final = "pyiceberg_"
 _LARGEST: Final = 1 << 20
 
 
-class Configuration(Struct, frozen=True):
+class Configuration(Frozen):
     """The configured catalogs by name; ``file`` defines them, None if only variables do."""
 
     catalogs: Mapping[str, Mapping[str, Any]]

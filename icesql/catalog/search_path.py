@@ -7,8 +7,6 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
-from msgspec import Struct
-
 from icesql.access import Access
 from icesql.catalog.configuration import configuration, kind_of
 from icesql.catalog.identifiers import listed_name
@@ -23,6 +21,7 @@ from icesql.errors import (
     nearest,
     similar_names,
 )
+from icesql.frozen import Frozen
 from icesql.storage.open import denied, is_local
 from icesql.storage.roots import Roots
 
@@ -63,7 +62,7 @@ class OpenTransaction(Protocol):
         """Raise NotSupportedError for one table more than the transaction can change."""
 
 
-class ListedTables(Struct, frozen=True):
+class ListedTables(Frozen):
     """The tables of ``catalog``; ``refused`` are namespaces whose tables it does not list."""
 
     catalog: str

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
-from msgspec import Struct
-
 from icesql.catalog.current_metadata import read_metadata
+from icesql.frozen import Frozen
 from icesql.iceberg.metadata.table_metadata import TableMetadata
 from icesql.storage.cache import BoundedCache
 from icesql.storage.open import Reroot, Storage, denied, is_local
@@ -28,7 +27,7 @@ class Reports(Protocol):
         """Send one report, in the background; never raises."""
 
 
-class CatalogPlan(Struct, frozen=True):
+class CatalogPlan(Frozen):
     """The plan of a scan by a catalog.
 
     ``answers`` are the responses, each with its tasks and the delete files that these tasks refer
@@ -55,7 +54,7 @@ class Planning(Protocol):
         """
 
 
-class Table(Struct, frozen=True):
+class Table(Frozen):
     """One table as it was when its metadata was read; load it again to see later commits.
 
     ``identifier`` is namespace and name, or the one name a path was given. ``storage`` opens the

@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
-from msgspec import Struct
-
 from icesql.catalog.table import Catalog, Identifier
+from icesql.frozen import Frozen
 
 if TYPE_CHECKING:
     from icesql.iceberg.metadata.view_metadata import ViewMetadata
 
 
-class StoredView(Struct, frozen=True):
+class StoredView(Frozen):
     """A view of a catalog; ``catalog`` is the name of that catalog in SQL."""
 
     identifier: Identifier

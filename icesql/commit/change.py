@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from msgspec import Struct, field
+from msgspec import field
 
 from icesql.catalog.table import Catalog, Table
 from icesql.commit.attempts import commit
 from icesql.commit.outcomes.requests import changes_nothing
 from icesql.context import QueryContext
+from icesql.frozen import Frozen
 from icesql.iceberg.metadata.changes.updates import Update
 from icesql.iceberg.metadata.table_metadata import TableMetadata
 
 # The result of a commit.
 
 
-class CommitResult(Struct, frozen=True):
+class CommitResult(Frozen):
     """The table after a commit.
 
     ``snapshot_id`` and ``summary`` (with its "operation") are those of the new snapshot; None and
@@ -55,7 +56,7 @@ def change_table(
     return CommitResult(commit(catalog, table, change, query or QueryContext()))
 
 
-class _MetadataChange(Struct, frozen=True):
+class _MetadataChange(Frozen):
     """An operation without a snapshot; it can be made again from any later state of the table."""
 
     make: MakeUpdates

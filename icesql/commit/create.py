@@ -7,8 +7,6 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
-from msgspec import Struct
-
 from icesql.catalog.table import Catalog, Table
 from icesql.catalog.writes.change import TableChange
 from icesql.commit.attempts import now_ms
@@ -19,6 +17,7 @@ from icesql.commit.retries import check_retries
 from icesql.commit.snapshot_operation import SnapshotOperation
 from icesql.context import QueryContext
 from icesql.errors import ProgrammingError
+from icesql.frozen import Frozen
 from icesql.iceberg.evolution.fresh_ids import with_fresh_ids
 from icesql.iceberg.manifest.data_file import DataFile
 from icesql.iceberg.metadata.changes import updates as u
@@ -36,7 +35,7 @@ _FORMAT: Final = "format-version"
 _CODEC: Final = "write.parquet.compression-codec"
 
 
-class StagedTable(Struct, frozen=True):
+class StagedTable(Frozen):
     """A table that does not exist yet; ``table`` is its future state, for writing its files."""
 
     table: Table

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from icesql.catalog.table import Catalog, Table
@@ -22,6 +21,7 @@ from icesql.commit.validation.since import Since
 from icesql.commit.validation.validation import Validation, unchanged
 from icesql.context import QueryContext
 from icesql.errors import CommitConflictError
+from icesql.frozen import Frozen
 from icesql.iceberg.expressions.predicate import ALWAYS_TRUE, Predicate
 from icesql.iceberg.expressions.projection import strict
 from icesql.iceberg.manifest.data_file import DataFile
@@ -37,7 +37,7 @@ from icesql.scan.pruning.partition_evaluator import partition_mask
 from icesql.scan.pruning.strict_evaluator import strict_mask
 
 
-class MatchedFiles(Struct, frozen=True):
+class MatchedFiles(Frozen):
     """Live data files of which all rows match a predicate, and paths of those that may match."""
 
     whole: tuple[DataFile, ...] = ()

@@ -6,15 +6,16 @@ from collections.abc import Iterable, Mapping
 from functools import cached_property
 from typing import TypedDict
 
-from msgspec import Struct, field
+from msgspec import field
 
 from icesql.commit.schema_change import SchemaChange
 from icesql.commit.snapshots.branches import Branch
+from icesql.frozen import Frozen
 from icesql.iceberg.manifest.data_file import DataFile, FileContent
 from icesql.iceberg.metadata.table_metadata import MAIN
 
 
-class FileChanges(Struct, frozen=True, dict=True):
+class FileChanges(Frozen, dict=True):
     """Data files and delete files to add to a branch and to remove from it.
 
     ``operation`` is the snapshot's operation: append, overwrite, delete or replace.

@@ -9,8 +9,6 @@ from functools import partial
 from typing import Final, Literal
 from weakref import WeakKeyDictionary
 
-from msgspec import Struct
-
 from icesql.catalog.table import Catalog, Identifier, Table, table_folder
 from icesql.context import QueryContext
 from icesql.errors import (
@@ -22,6 +20,7 @@ from icesql.errors import (
     TableNotFoundError,
     UnsupportedTableError,
 )
+from icesql.frozen import Frozen
 from icesql.storage.new_file import check_writable
 from icesql.storage.roots import Roots
 
@@ -41,7 +40,7 @@ _seen: WeakKeyDictionary[Catalog, tuple[float, dict[Identifier, frozenset[str]]]
 )
 
 
-class OwnPlaces(Struct, frozen=True):
+class OwnPlaces(Frozen):
     """The table's location according to its catalog, and the folders that the caller names.
 
     ``everything``: the caller accepts all paths in the metadata. A folder that only the metadata

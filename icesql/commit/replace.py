@@ -9,7 +9,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import count
 from types import MappingProxyType
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from icesql.catalog.table import Catalog, Table
@@ -24,6 +23,7 @@ from icesql.commit.validation.since import Since
 from icesql.commit.validation.validation import unchanged
 from icesql.context import QueryContext
 from icesql.errors import CommitConflictError, ProgrammingError
+from icesql.frozen import Frozen
 from icesql.iceberg import types as t
 from icesql.iceberg.evolution.fresh_ids import fresh_fields
 from icesql.iceberg.evolution.schema_rules import check_schema
@@ -38,7 +38,7 @@ from icesql.iceberg.partitioning import PartitionField, PartitionSpec
 from icesql.iceberg.schema import Schema
 
 
-class Replacement(Struct, frozen=True):
+class Replacement(Frozen):
     """The next state of a table: ``table``, for writing its files; ``base`` is the current one."""
 
     base: Table

@@ -13,8 +13,7 @@ import time
 from collections.abc import Mapping
 from typing import Final
 
-from msgspec import Struct
-
+from icesql.frozen import Frozen
 from icesql.iceberg.metadata.property_numbers import number_property, whole_number
 
 RETRIES: Final = "commit.retry.num-retries"
@@ -26,7 +25,7 @@ _DEFAULTS: Final = {RETRIES: 4, MIN_WAIT: 100, MAX_WAIT: 60_000, TOTAL: 1_800_00
 _LONGEST_MS: Final = 1_000
 
 
-class RetryPolicy(Struct, frozen=True):
+class RetryPolicy(Frozen):
     """The number of attempts after the first one, and the waits before them in milliseconds.
 
     ``retries`` limits attempts after conflicts, ``repeats`` those after a busy server's response.

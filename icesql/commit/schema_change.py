@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from icesql.catalog.table import Catalog, Table
@@ -17,6 +16,7 @@ from icesql.commit.attempts import is_same, now_ms, refreshed
 from icesql.commit.change import MakeUpdates
 from icesql.commit.outcomes.requests import document_of
 from icesql.errors import CommitConflictError, StorageError
+from icesql.frozen import Frozen
 from icesql.iceberg import types as t
 from icesql.iceberg.metadata.changes.apply import apply_updates
 from icesql.iceberg.metadata.changes.updates import Update
@@ -52,7 +52,7 @@ def as_it_is(catalog: Catalog, table: Table) -> Table:
     )
 
 
-class SchemaChange(Struct, frozen=True):
+class SchemaChange(Frozen):
     """``make`` returns the updates that add columns to a table; none if it has them already.
 
     ``planned`` is the schema with which the new files were written.

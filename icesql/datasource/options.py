@@ -22,10 +22,11 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from msgspec import Struct, field
+from msgspec import field
 
 from icesql.config import Settings
 from icesql.errors import ProgrammingError, UnsupportedSqlError, near_or_all
+from icesql.frozen import Frozen
 
 CONNECT: Final = ("catalog", "uri", "warehouse")
 _SIZES: Final = {
@@ -66,7 +67,7 @@ _REFUSED: Final = {
 _LONG: Final = 1 << 63
 
 
-class ReadOptions(Struct, frozen=True):
+class ReadOptions(Frozen):
     """The options of one ``load()``; None for an option that was not given."""
 
     path: str

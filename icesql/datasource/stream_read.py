@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from icesql.datasource.table import MAIN, ReadRequest
@@ -23,6 +22,7 @@ from icesql.errors import (
     UnsupportedSqlError,
     UnsupportedTableError,
 )
+from icesql.frozen import Frozen
 from icesql.scan.incremental import APPEND, added_files, ancestors, operation_of
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 Json = dict[str, int]
 
 
-class Offset(Struct, frozen=True):
+class Offset(Frozen):
     """``files`` of ``snapshot_id`` are done, and all files of its ancestors.
 
     The end offset of the first batch has the stream's beginning in ``first``.
@@ -80,7 +80,7 @@ START: Final = Offset(-1, -1)
 EMPTY: Final = Offset(-1, 0)
 
 
-class Limits(Struct, frozen=True):
+class Limits(Frozen):
     """The maximum size of a batch; a single file may have more rows."""
 
     files: int | None = None

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from icesql.context import QueryContext
@@ -23,6 +22,7 @@ from icesql.errors import (
     UnsupportedTableError,
     similar_names,
 )
+from icesql.frozen import Frozen
 from icesql.iceberg.expressions.predicate import ALWAYS_TRUE, Operation, Predicate, Term
 from icesql.iceberg.metadata.snapshot import Snapshot
 from icesql.iceberg.metadata_columns import METADATA_COLUMNS
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 MAIN: Final = "main"
 
 
-class Columns(Struct, frozen=True):
+class Columns(Frozen):
     """The schema to read by and the columns of the result, as they were at ``load()``.
 
     Spark keeps them while the DataFrame or the query lives, whatever happens to the table.
@@ -52,7 +52,7 @@ class Columns(Struct, frozen=True):
     table_uuid: str | None = None
 
 
-class ReadRequest(Struct, frozen=True):
+class ReadRequest(Frozen):
     """Options and connection of a read; ``connect`` may hold credentials, so the repr is empty."""
 
     options: ReadOptions

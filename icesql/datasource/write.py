@@ -19,7 +19,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import msgspec
-from msgspec import Struct, field
+from msgspec import field
 from msgspec.structs import replace
 
 from icesql.catalog.table import table_from_metadata
@@ -44,6 +44,7 @@ from icesql.engine.spark.types import declared_batch
 from icesql.engine.spark.worker import unpack
 from icesql.engine.spark.writing.job import WriteJob, is_repeated, task_numbers, worker_query
 from icesql.errors import ProgrammingError, UnsupportedSqlError, UnsupportedTableError
+from icesql.frozen import Frozen
 from icesql.iceberg import types as t
 from icesql.iceberg.metadata.property_numbers import whole_number
 from icesql.modify.insert import column_sources, insert_evolution
@@ -78,7 +79,7 @@ _QUERY_PROPERTY: Final = "sql.streaming.queryId"
 _ZONE_PROPERTY: Final = "spark.sql.session.timeZone"
 
 
-class SessionFacts(Struct, frozen=True):
+class SessionFacts(Frozen):
     """Facts about the session that registered the source; its processes have no session."""
 
     memory: TaskMemory
@@ -86,7 +87,7 @@ class SessionFacts(Struct, frozen=True):
     speculates: bool
 
 
-class WriteOptions(Struct, frozen=True):
+class WriteOptions(Frozen):
     """The options of one ``save()`` or ``start()``; "" and None for options that were not given."""
 
     path: str
@@ -140,7 +141,7 @@ def write_options(options: Mapping[str, str], *, overwrites: bool, streams: bool
     )
 
 
-class FrameWrite(Struct, frozen=True):
+class FrameWrite(Frozen):
     """A planned write. ``connect`` may hold credentials, so the repr is empty."""
 
     options: WriteOptions
@@ -156,7 +157,7 @@ class FrameWrite(Struct, frozen=True):
         return "FrameWrite()"
 
 
-class Report(Struct, frozen=True):
+class Report(Frozen):
     """The files of a task and its plan: each batch of a stream has a plan of its own."""
 
     written: bytes

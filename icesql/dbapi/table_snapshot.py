@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
-from msgspec import Struct
+from icesql.frozen import Frozen
 
 if TYPE_CHECKING:
     from icesql.scan.table_scan import TableScan
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-class TableSnapshot(Struct, frozen=True):
+class TableSnapshot(Frozen):
     """A snapshot that a statement read; ``id`` is None for a table without snapshots.
 
     ``ref`` is the branch or tag by which the statement named it, None for an id or a time.

@@ -6,9 +6,8 @@ import threading
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, cast
 
-from msgspec import Struct
-
 from icesql.errors import InterfaceError
+from icesql.frozen import Frozen
 
 if TYPE_CHECKING:
     from icesql.config import Settings
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
     from icesql.scan.plan import ScanPlan
 
 
-class EngineChoice(Struct, frozen=True):
+class EngineChoice(Frozen):
     """The name of an engine; ``reason`` is why ``auto`` chose it, None if the user set it."""
 
     name: str

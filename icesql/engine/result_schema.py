@@ -19,11 +19,10 @@ from collections.abc import Sequence
 from itertools import count
 from typing import TYPE_CHECKING, Any, Final
 
-from msgspec import Struct
-
 from icesql.engine.long_intervals import without_long_intervals
 from icesql.engine.struct_names import engine_names, renamed, true_name
 from icesql.errors import DataError, UnsupportedSqlError
+from icesql.frozen import Frozen
 from icesql.quoting import quoted
 
 if TYPE_CHECKING:
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
 Row = tuple[Any, ...]
 
 
-class ResultType(Struct, frozen=True):
+class ResultType(Frozen):
     """One type of the contract; ``name`` is its SQL spelling, ``kind`` the key into the tables."""
 
     kind: str
@@ -74,7 +73,7 @@ class ResultType(Struct, frozen=True):
         return self.kind in ("list", "struct", "tuple", "map", "union")
 
 
-class ResultColumn(Struct, frozen=True):
+class ResultColumn(Frozen):
     """A column of a result: its name in the statement, and its declared type."""
 
     name: str

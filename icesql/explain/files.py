@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from msgspec import Struct
-
+from icesql.frozen import Frozen
 from icesql.iceberg.expressions.predicate import ALWAYS_FALSE, ALWAYS_TRUE
 from icesql.iceberg.expressions.render import render_partition_value
 from icesql.iceberg.manifest.entries import ManifestEntries
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
 NO_PARTITION = "unpartitioned"
 
 
-class Decision(Struct, frozen=True):
+class Decision(Frozen):
     """Whether a file or manifest is read. ``stage`` is the planning step that skipped it, "" if it
     is kept; ``why`` is the condition and the value that decided."""
 
@@ -37,7 +36,7 @@ class Decision(Struct, frozen=True):
         return f"{word}: {self.why}" if self.why else word
 
 
-class ExplainedFile(Struct, frozen=True):
+class ExplainedFile(Frozen):
     """One live data file: its place in a manifest, and the task that reads it if it is kept."""
 
     entries: ManifestEntries
@@ -68,7 +67,7 @@ class ExplainedFile(Struct, frozen=True):
         return len(offsets) if offsets else None
 
 
-class ExplainedManifest(Struct, frozen=True):
+class ExplainedManifest(Frozen):
     """One data manifest; ``files`` is empty for a skipped manifest that was not opened."""
 
     manifest: ManifestFile

@@ -12,13 +12,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from msgspec import Struct
 from msgspec.structs import asdict
 
 from icesql.engine.duckdb.relations.grouping import group_files
 from icesql.engine.static import StaticResult
 from icesql.errors import json_document, plural, printable
 from icesql.explain.estimate import estimate
+from icesql.frozen import Frozen
 from icesql.iceberg.expressions.predicate import ALWAYS_TRUE, Predicate
 from icesql.iceberg.expressions.projection import inclusive
 from icesql.iceberg.expressions.render import render_predicate
@@ -38,7 +38,7 @@ MOST_RESIDUALS: Final = 10
 _ROWS_AT_ONCE: Final = 10_000
 
 
-class Measured(Struct, frozen=True):
+class Measured(Frozen):
     """Measurements of EXPLAIN ANALYZE; ``groups`` holds how each file was read."""
 
     bind_seconds: float

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from icesql.catalog.table import Table
 from icesql.context import QueryContext
 from icesql.errors import Error
+from icesql.frozen import Frozen
 from icesql.maintain.rewrite.grouping import group_files
 from icesql.maintain.rewrite.options import rewrite_options
 from icesql.maintain.rewrite.plan import RewritePlan, RewriteRequest, plan_rewrite
@@ -18,7 +19,7 @@ from icesql.scan.tasks.task import FileScanTask
 from icesql.write.options import check_table, write_options
 
 
-class Sizes(Struct, frozen=True):
+class Sizes(Frozen):
     """How many data files a compaction reads, and about how many it writes.
 
     ``older`` of the files read have older partition specs: their rows go to partitions that

@@ -12,9 +12,8 @@ from itertools import chain as chained
 from itertools import pairwise
 from typing import Final, Literal
 
-from msgspec import Struct
-
 from icesql.errors import CorruptFileError
+from icesql.frozen import Frozen
 from icesql.health.history import History
 from icesql.health.live_rows import LiveRows
 from icesql.iceberg.manifest.data_file import DataFile, FileContent
@@ -31,7 +30,7 @@ Kind = Literal["rows changed", "deletes dropped", "file twice", "row ids twice",
 _SHOWN: Final = 3
 
 
-class Damage(Struct, frozen=True):
+class Damage(Frozen):
     """Damage of a branch since a snapshot; ``certain`` is False if files could not be read."""
 
     kind: Kind

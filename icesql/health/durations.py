@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Final
 
-from msgspec import Struct
-
 from icesql.config import parse_bytes
+from icesql.frozen import Frozen
 
 _UNITS: Final = {
     "s": 1, "sec": 1, "second": 1, "m": 60, "min": 60, "minute": 60, "h": 3600, "hour": 3600,
@@ -37,7 +36,7 @@ def parse_seconds(text: str) -> float:
     return float(read[1]) * _UNITS[read[2]]
 
 
-class Budget(Struct, frozen=True):
+class Budget(Frozen):
     """Limits of seconds, and of bytes of rewritten data files, after which no action starts."""
 
     seconds: float | None = None
@@ -61,7 +60,7 @@ class Budget(Struct, frozen=True):
         return cls(seconds, size)
 
 
-class Window(Struct, frozen=True):
+class Window(Frozen):
     """Minutes of the day in UTC, ``end`` excluded; it spans midnight if it ends before its start.
 
     ``days`` are the weekdays on which it starts; Monday is 0.

@@ -6,11 +6,10 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, TypeVar
 
-from msgspec import Struct
-
 from icesql.catalog.table import Table
 from icesql.context import QueryContext
 from icesql.errors import Error
+from icesql.frozen import Frozen
 from icesql.health.compaction import Compaction
 from icesql.health.live_files import LiveFiles, live_files
 from icesql.health.need import Need
@@ -25,7 +24,7 @@ T = TypeVar("T")
 _ORDERED: Final = re.compile(r"int|long|float|double|decimal.*|date|timestamp.*|string|uuid|time")
 
 
-class Performed(Struct, frozen=True):
+class Performed(Frozen):
     """The result of a statement: its rows by column name, and its notes."""
 
     rows: Sequence[Mapping[str, Any]] = ()
@@ -37,7 +36,7 @@ class Performed(Struct, frozen=True):
 Perform = Callable[[CallProcedure, Mapping[str, str]], Performed]
 
 
-class Column(Struct, frozen=True):
+class Column(Frozen):
     """A top-level column; ``type`` is the name of its Iceberg type."""
 
     name: str
@@ -45,7 +44,7 @@ class Column(Struct, frozen=True):
     is_identity: bool = False
 
 
-class Facts(Struct, frozen=True):
+class Facts(Frozen):
     """``parts`` is the table's name; a rollback to a snapshot of ``last_good`` repairs damage.
 
     ``perform`` runs a statement; ``now_ms`` is since 1970. ``commits``: earlier actions will

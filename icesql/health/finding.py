@@ -5,9 +5,9 @@ from __future__ import annotations
 from operator import add
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from msgspec import Struct
 from msgspec.structs import asdict, astuple
 
+from icesql.frozen import Frozen
 from icesql.health.statement import Statement
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ Weight = Literal["high", "medium", "low"]
 WEIGHTS: Final[tuple[Weight, ...]] = ("high", "medium", "low")
 
 
-class Gain(Struct, frozen=True):
+class Gain(Frozen):
     """The savings of a statement, as far as they can be computed; 0 if they cannot.
 
     ``files`` counts data and delete files of the current snapshot, ``bytes`` the freed bytes in the
@@ -38,7 +38,7 @@ class Gain(Struct, frozen=True):
         return asdict(self) | {"planning_seconds": round(self.planning_seconds, 6)}
 
 
-class Finding(Struct, frozen=True):
+class Finding(Frozen):
     """``name`` is the kind of problem, ``told`` a description, ``cost`` its cost for readers.
 
     ``mend`` is the statement that fixes it, that of ``need`` if there is one; ``refusal`` is the
@@ -78,7 +78,7 @@ class Finding(Struct, frozen=True):
         return {each: getattr(self, each) for each in shown} | {"gain": self.gain.to_dict()}
 
 
-class Diagnosis(Struct, frozen=True):
+class Diagnosis(Frozen):
     """The findings about ``table`` as of ``snapshot_id``, the heaviest first.
 
     ``error`` is the reason why a table of a catalog could not be examined, "" if it was.
@@ -120,7 +120,7 @@ class Diagnosis(Struct, frozen=True):
         return as_html(self)
 
 
-class CatalogDiagnosis(Struct, frozen=True):
+class CatalogDiagnosis(Frozen):
     """The diagnoses of all tables of a catalog, the worst table first."""
 
     catalog: str

@@ -7,11 +7,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice, takewhile
 from typing import Final
 
-from msgspec import Struct, field
+from msgspec import field
 
 from icesql.catalog.table import Table
 from icesql.context import QueryContext
 from icesql.errors import CorruptFileError, StorageError
+from icesql.frozen import Frozen
 from icesql.iceberg.manifest.data_file import DataFile, FileContent
 from icesql.iceberg.manifest.entries import ManifestEntries
 from icesql.iceberg.manifest.manifest import ManifestContent, ManifestFile
@@ -28,7 +29,7 @@ _MOST_ENTRIES: Final = 1_000_000
 _MOST_REQUESTS: Final = 200
 
 
-class Listed(Struct, frozen=True):
+class Listed(Frozen):
     """The live files of a manifest; for data files only their paths, row counts and row ids."""
 
     paths: tuple[str, ...] = ()

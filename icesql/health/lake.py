@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from msgspec import Struct, field
 
 from icesql.catalog.search_path import ListedTables
+from icesql.frozen import Frozen
 from icesql.health.durations import Budget
 from icesql.health.of_table import Door, Run, keep_healthy
 from icesql.health.policy import Policy
@@ -22,7 +23,7 @@ from icesql.sql.table_name import name_text
 Tell = Callable[[TableReport, int, int], None]
 
 
-class Request(Struct, frozen=True):
+class Request(Frozen):
     """``tables`` are names by their parts, None for the whole catalog, which ``place`` names.
 
     ``history`` is the path of the history file, None for none.

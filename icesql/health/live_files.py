@@ -18,6 +18,7 @@ from msgspec import Struct, field
 
 from icesql.catalog.table import Table
 from icesql.context import QueryContext
+from icesql.frozen import Frozen
 from icesql.iceberg.bounds import Decode, bound_decoder, decode_bounds
 from icesql.iceberg.manifest.entries import ManifestEntries
 from icesql.iceberg.manifest.manifest import ManifestContent, ManifestFile
@@ -128,7 +129,7 @@ def place_text(table: Table, place: Place) -> str:
     return partition_path(spec, schema, partition_types(spec, schema), stored)
 
 
-class _Wanted(Struct, frozen=True):
+class _Wanted(Frozen):
     field_id: int
     decode: Decode
     has_nan: bool

@@ -6,11 +6,10 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from msgspec import Struct
-
 from icesql.catalog.table import Table
 from icesql.context import QueryContext
 from icesql.errors import ProgrammingError, plural
+from icesql.frozen import Frozen
 from icesql.health.damage import Damage, damages
 from icesql.health.finding import Finding, Weight
 from icesql.health.history import History
@@ -24,7 +23,7 @@ _MOST_PICKED: Final = 50
 _SHOWN: Final = 10
 
 
-class Examined(Struct, frozen=True):
+class Examined(Frozen):
     """The examination of a table's history; ``last_good`` has the snapshots to roll back to.
 
     The first findings belong to ``damages``, one each; findings about old snapshots follow.

@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from msgspec import Struct, field
+from msgspec import field
 
+from icesql.frozen import Frozen
 from icesql.health.finding import Finding, Gain, Weight
 from icesql.health.statement import Statement, call, constant
 from icesql.sql.writes.procedures.call import (
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from icesql.maintain.rewrite.plan import RewritePlan
 
 
-class Instant(Struct, frozen=True):
+class Instant(Frozen):
     """An instant, in milliseconds since 1970."""
 
     milliseconds: int
@@ -35,7 +36,7 @@ class Instant(Struct, frozen=True):
         return f"{moment:%Y-%m-%d %H:%M:%S}.{self.milliseconds % 1000:03d}+00:00"
 
 
-class Need(Struct, frozen=True):
+class Need(Frozen):
     """``name`` is one of ``policy.ACTIONS``, or of the needs that only the doctor reports.
 
     ``arguments`` are those besides the table. ``promise`` has predicted numbers by the names of

@@ -27,6 +27,7 @@ from icesql.errors import (
     StorageError,
     TableNotFoundError,
 )
+from icesql.frozen import Frozen
 from icesql.health.diagnose import error_text
 from icesql.health.durations import is_open
 from icesql.health.facts import Facts, Perform, Performed, facts_of
@@ -47,7 +48,7 @@ _COMMITTING: Final = frozenset({"convert", "compact", "deletes", "manifests"})
 _FAILED_FILES: Final = "failed_data_files_count"
 
 
-class Door(Struct, frozen=True):
+class Door(Frozen):
     """The services of the caller.
 
     ``load`` loads a table anew, ``perform`` runs a statement and adds the keys to the summaries of
@@ -61,7 +62,7 @@ class Door(Struct, frozen=True):
     guard: Callable[[], AbstractContextManager[None]] = nullcontext
 
 
-class Run(Struct, frozen=True):
+class Run(Frozen):
     """``id`` is recorded in the summaries of snapshots. ``may_begin`` decides whether an action may
     start; ``spend`` gets the bytes that an action has rewritten; ``now`` is the time in UTC.
     """

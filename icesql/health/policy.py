@@ -8,11 +8,12 @@ from collections.abc import Callable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Annotated, Any, Final
 
-from msgspec import Meta, Struct, ValidationError, convert, field
+from msgspec import Meta, ValidationError, convert, field
 from msgspec.structs import replace
 
 from icesql.config import parse_bytes, property_text, toml_document
 from icesql.errors import ProgrammingError, near_or_all
+from icesql.frozen import Frozen
 from icesql.health.durations import Window, parse_seconds
 
 # In the order in which they are carried out.
@@ -25,7 +26,7 @@ DAY: Final = 86_400.0
 LEAST_ORPHAN_AGE: Final = 3 * DAY
 
 
-class TablePolicy(Struct, frozen=True):
+class TablePolicy(Frozen):
     """The policy for a table. Sizes are bytes, durations seconds; None: the table's own setting.
 
     ``wants_expiry``: the policy names the action or a retention; otherwise snapshots expire only if
@@ -44,7 +45,7 @@ class TablePolicy(Struct, frozen=True):
     windows: tuple[Window, ...] = ()
 
 
-class Rule(Struct, frozen=True):
+class Rule(Frozen):
     """One ``[[tables]]`` of a file: values for the tables whose names match a pattern."""
 
     patterns: tuple[str, ...]
@@ -55,7 +56,7 @@ class Rule(Struct, frozen=True):
         return any(name == each or fnmatchcase(name, each) for each in self.patterns)
 
 
-class Policy(Struct, frozen=True):
+class Policy(Frozen):
     """Defaults, then rules in their order: a later matching rule overrides earlier values.
 
     ``actions`` of the command line override both. ``source`` is the path of the file, "" if none.

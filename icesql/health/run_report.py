@@ -6,10 +6,11 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any, Final, Literal
 
-from msgspec import Struct, field
+from msgspec import field
 from msgspec.structs import asdict
 
 from icesql.errors import plural, printable
+from icesql.frozen import Frozen
 
 ActionStatus = Literal["planned", "done", "partly", "nothing", "failed", "refused", "left"]
 TableStatus = Literal[
@@ -20,7 +21,7 @@ FINISHED: Final = ("done", "nothing")
 OK, FAILED, LEFT = 0, 1, 3
 
 
-class ActionReport(Struct, frozen=True):
+class ActionReport(Frozen):
     """One action: its statement, and its predicted and reached ``Facts.measures`` by name.
 
     ``note`` is why it was chosen, refused or failed, or the procedure's note.
@@ -44,7 +45,7 @@ class ActionReport(Struct, frozen=True):
         return shown
 
 
-class TableReport(Struct, frozen=True):
+class TableReport(Frozen):
     """One table: its measures before, those predicted before the first action, and those reached.
 
     ``predicted`` has only what could be predicted; ``reached`` is counted at the end. Both count
@@ -76,7 +77,7 @@ class TableReport(Struct, frozen=True):
         return printable("; ".join(parts).replace("\n", " "))
 
 
-class MaintenanceReport(Struct, frozen=True):
+class MaintenanceReport(Frozen):
     """A run over tables. ``earlier`` were finished before the run was continued.
 
     ``ended_by`` is "budget" if that ended the run, "window" if a table's window closed before

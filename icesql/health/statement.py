@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from msgspec import Struct
-
+from icesql.frozen import Frozen
 from icesql.quoting import literal, spark_name, spark_string
 from icesql.sql.table_name import name_text
 
 
-class Statement(Struct, frozen=True):
+class Statement(Frozen):
     """Empty strings if there is no fix. ``spark`` uses ``catalog`` as the catalog's name."""
 
     icesql: str = ""

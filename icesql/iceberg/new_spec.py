@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
-from msgspec import Struct
-
 from icesql.errors import ProgrammingError, TypeMismatchError
+from icesql.frozen import Frozen
 from icesql.iceberg import types as t
 from icesql.iceberg.metadata.sort_order import UNSORTED, SortField, SortOrder
 from icesql.iceberg.partition_names import check_partition_names
@@ -28,7 +27,7 @@ from icesql.iceberg.transforms import (
 )
 
 
-class PartitionRequest(Struct, frozen=True):
+class PartitionRequest(Frozen):
     """One partition field to make: a transform, as metadata spells it, of a column by full name."""
 
     source: str
@@ -36,7 +35,7 @@ class PartitionRequest(Struct, frozen=True):
     name: str | None = None
 
 
-class SortRequest(Struct, frozen=True):
+class SortRequest(Frozen):
     """One key of a sort order to make; by default nulls come first ascending, last descending."""
 
     source: str

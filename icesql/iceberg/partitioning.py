@@ -6,8 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from msgspec import Struct
-
+from icesql.frozen import Frozen
 from icesql.iceberg import types as t
 from icesql.iceberg.metadata.json_fields import (
     Malformed,
@@ -23,7 +22,7 @@ from icesql.iceberg.schema import Schema
 FIRST_FIELD_ID: Final = 1000
 
 
-class PartitionField(Struct, frozen=True):
+class PartitionField(Frozen):
     """One partition value; ``transform`` is the text of the metadata, such as "bucket[16]".
 
     ``source_ids`` has several ids for multi-argument transforms (v3), else one.
@@ -40,7 +39,7 @@ class PartitionField(Struct, frozen=True):
         return self.source_ids[0]
 
 
-class PartitionSpec(Struct, frozen=True):
+class PartitionSpec(Frozen):
     """The partition fields of a spec, in order; partition tuples follow this order."""
 
     spec_id: int = 0

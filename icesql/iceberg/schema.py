@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from icesql.errors import AmbiguousColumnError, ColumnNotFoundError, similar_names
+from icesql.frozen import Frozen
 from icesql.iceberg import types as t
 
 
@@ -19,7 +19,7 @@ def fields_named(name: str, fields: Sequence[t.NestedField]) -> list[t.NestedFie
     ]
 
 
-class Schema(Struct, frozen=True, dict=True):
+class Schema(Frozen, dict=True):
     """The columns of a table at one time, in order; immutable and picklable."""
 
     fields: tuple[t.NestedField, ...]

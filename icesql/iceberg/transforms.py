@@ -12,8 +12,7 @@ from functools import lru_cache
 from typing import Any, ClassVar, Final
 from uuid import UUID
 
-from msgspec import Struct
-
+from icesql.frozen import Frozen
 from icesql.iceberg import types as t
 from icesql.iceberg.calendar import (
     civil_from_days,
@@ -62,7 +61,7 @@ _UNHASHED: Final = (*_UNORDERED, t.BooleanType, t.FloatType, t.DoubleType)
 # ------------------------------------------------------------------ transforms
 
 
-class Transform(Struct, frozen=True):
+class Transform(Frozen):
     """Base of all transforms; ``str()`` is the spelling of table metadata.
 
     >>> bucket, truncate, month = map(parse_transform, ("bucket[16]", "truncate[10]", "month"))
@@ -99,7 +98,7 @@ class Transform(Struct, frozen=True):
         return "null" if value is None else human_value(value, self.result_type(source_type))
 
 
-class Identity(Transform, frozen=True):
+class Identity(Transform):
     """The value itself."""
 
     def __str__(self) -> str:
@@ -116,7 +115,7 @@ class Identity(Transform, frozen=True):
         return value
 
 
-class Void(Transform, frozen=True):
+class Void(Transform):
     """Always NULL: what a partition field becomes that was dropped from a v1 spec."""
 
     def __str__(self) -> str:
@@ -131,7 +130,7 @@ class Void(Transform, frozen=True):
         return None
 
 
-class UnknownTransform(Transform, frozen=True):
+class UnknownTransform(Transform):
     """A transform this version does not know; it never prunes but takes part in tuple equality."""
 
     text: str
@@ -156,7 +155,7 @@ class UnknownTransform(Transform, frozen=True):
         return "null" if value is None else str(value)
 
 
-class Bucket(Transform, frozen=True):
+class Bucket(Transform):
     """``(murmur3(value) & 0x7fffffff) mod buckets``."""
 
     buckets: int
@@ -179,7 +178,7 @@ class Bucket(Transform, frozen=True):
         return (bucket_hash(value, source_type) & 0x7FFFFFFF) % self.buckets
 
 
-class Truncate(Transform, frozen=True):
+class Truncate(Transform):
     """Numbers rounded down to a multiple of ``width``; text and bytes cut to ``width``.
 
     Text is cut in code points. For decimals the width counts unscaled units.
@@ -214,7 +213,7 @@ class Truncate(Transform, frozen=True):
                 raise ValueError(f"truncate cannot take {source_type}")
 
 
-class TimeTransform(Transform, frozen=True):
+class TimeTransform(Transform):
     """Whole years, months, days or hours since 1970-01-01 (UTC), rounded down."""
 
     unit: str  # "year", "month", "day" or "hour"

@@ -16,7 +16,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-from msgspec import Struct
+from icesql.frozen import Frozen
 
 
 class _Missing:
@@ -32,88 +32,88 @@ class _Missing:
 MISSING: Final = _Missing()
 
 
-class IcebergType(Struct, frozen=True):
+class IcebergType(Frozen):
     """Base of all types."""
 
     def __str__(self) -> str:
         return _PRIMITIVE_NAMES[type(self)]
 
 
-class PrimitiveType(IcebergType, frozen=True):
+class PrimitiveType(IcebergType):
     """Base of the types without children."""
 
 
-class BooleanType(PrimitiveType, frozen=True):
+class BooleanType(PrimitiveType):
     pass
 
 
-class IntegerType(PrimitiveType, frozen=True):
+class IntegerType(PrimitiveType):
     pass
 
 
-class LongType(PrimitiveType, frozen=True):
+class LongType(PrimitiveType):
     pass
 
 
-class FloatType(PrimitiveType, frozen=True):
+class FloatType(PrimitiveType):
     pass
 
 
-class DoubleType(PrimitiveType, frozen=True):
+class DoubleType(PrimitiveType):
     pass
 
 
-class DateType(PrimitiveType, frozen=True):
+class DateType(PrimitiveType):
     pass
 
 
-class TimeType(PrimitiveType, frozen=True):
+class TimeType(PrimitiveType):
     pass
 
 
-class AnyTimestamp(PrimitiveType, frozen=True):
+class AnyTimestamp(PrimitiveType):
     """Base of the timestamps."""
 
 
-class TimestampType(AnyTimestamp, frozen=True):
+class TimestampType(AnyTimestamp):
     pass
 
 
-class TimestamptzType(AnyTimestamp, frozen=True):
+class TimestamptzType(AnyTimestamp):
     pass
 
 
-class TimestampNanoType(AnyTimestamp, frozen=True):
+class TimestampNanoType(AnyTimestamp):
     pass
 
 
-class TimestamptzNanoType(AnyTimestamp, frozen=True):
+class TimestamptzNanoType(AnyTimestamp):
     pass
 
 
-class StringType(PrimitiveType, frozen=True):
+class StringType(PrimitiveType):
     pass
 
 
-class UUIDType(PrimitiveType, frozen=True):
+class UUIDType(PrimitiveType):
     pass
 
 
-class BinaryType(PrimitiveType, frozen=True):
+class BinaryType(PrimitiveType):
     pass
 
 
-class VariantType(PrimitiveType, frozen=True):
+class VariantType(PrimitiveType):
     """``binary``: readers give its bytes as files hold them, for writers; else its JSON text."""
 
     binary: bool = False
 
 
-class UnknownType(PrimitiveType, frozen=True):
+class UnknownType(PrimitiveType):
     """Always NULL and never stored; also the type of what this version does not know."""
 
 
-class DecimalType(PrimitiveType, frozen=True):
+class DecimalType(PrimitiveType):
     precision: int
     scale: int
 
@@ -121,21 +121,21 @@ class DecimalType(PrimitiveType, frozen=True):
         return f"decimal({self.precision}, {self.scale})"
 
 
-class FixedType(PrimitiveType, frozen=True):
+class FixedType(PrimitiveType):
     length: int
 
     def __str__(self) -> str:
         return f"fixed[{self.length}]"
 
 
-class GeometryType(PrimitiveType, frozen=True):
+class GeometryType(PrimitiveType):
     crs: str = "OGC:CRS84"
 
     def __str__(self) -> str:
         return "geometry" if self.crs == "OGC:CRS84" else f"geometry({self.crs})"
 
 
-class GeographyType(PrimitiveType, frozen=True):
+class GeographyType(PrimitiveType):
     crs: str = "OGC:CRS84"
     algorithm: str = "spherical"
 
@@ -145,7 +145,7 @@ class GeographyType(PrimitiveType, frozen=True):
         return f"geography({self.crs}, {self.algorithm})"
 
 
-class NestedField(Struct, frozen=True):
+class NestedField(Frozen):
     """A column, a struct child, a list element or a map key or value.
 
     ``initial_default`` and ``write_default`` are in the internal form of the module docstring
@@ -170,14 +170,14 @@ class NestedField(Struct, frozen=True):
         return f"{self.field_id}: {self.name}: {need} {self.type}"
 
 
-class StructType(IcebergType, frozen=True):
+class StructType(IcebergType):
     fields: tuple[NestedField, ...] = ()
 
     def __str__(self) -> str:
         return f"struct<{', '.join(map(str, self.fields))}>"
 
 
-class ListType(IcebergType, frozen=True):
+class ListType(IcebergType):
     element_id: int
     element: IcebergType
     element_required: bool = False
@@ -191,7 +191,7 @@ class ListType(IcebergType, frozen=True):
         return f"list<{self.element}>"
 
 
-class MapType(IcebergType, frozen=True):
+class MapType(IcebergType):
     key_id: int
     key: IcebergType
     value_id: int

@@ -10,7 +10,6 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Final
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from icesql.catalog.table import Catalog, Table
@@ -20,6 +19,7 @@ from icesql.commit.own_places import OwnPlaces, refuse_kept, refuse_twins
 from icesql.commit.purge import metadata_files
 from icesql.context import QueryContext
 from icesql.errors import Error, StorageError
+from icesql.frozen import Frozen
 from icesql.iceberg.manifest.data_file import FileContent
 from icesql.iceberg.manifest.manifest import ManifestFile
 from icesql.iceberg.metadata.changes.updates import (
@@ -42,7 +42,7 @@ _LOOKS: Final = 5
 _CONTENTS: Final = ("data file", "position delete file", "equality delete file")
 
 
-class Unneeded(Struct, frozen=True):
+class Unneeded(Frozen):
     """Files that only expired snapshots need, by kind, in the order in which they are deleted.
 
     Data files come before manifests that list them: an interruption leaves only orphans.
@@ -63,7 +63,7 @@ class Unneeded(Struct, frozen=True):
         return Unneeded(kept, self.bytes)
 
 
-class Expired(Struct, frozen=True):
+class Expired(Frozen):
     """The expired snapshots, and the files deleted with them; ``left`` could not be deleted.
 
     ``kept`` are unneeded files outside of the table's ``places``, which are not deleted.

@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Final
 
-from msgspec import Struct
-
 from icesql.errors import ProgrammingError, SnapshotNotFoundError
+from icesql.frozen import Frozen
 from icesql.iceberg.metadata.property_numbers import number_property
 from icesql.iceberg.metadata.snapshot import SnapshotRef
 from icesql.iceberg.metadata.table_metadata import MAIN, TableMetadata
@@ -21,7 +20,7 @@ _REF_AGE: Final = "history.expire.max-ref-age-ms"
 _FIVE_DAYS: Final = 432_000_000
 
 
-class Expiry(Struct, frozen=True):
+class Expiry(Frozen):
     """The refs and snapshots to remove, in the order of the table's metadata."""
 
     refs: tuple[str, ...]

@@ -9,12 +9,11 @@ import re
 from collections.abc import Sequence, Set
 from typing import Final
 
-from msgspec import Struct
-
 from icesql.catalog.table import Catalog, Table
 from icesql.commit.own_places import OwnPlaces, refuse_kept, refuse_twins
 from icesql.context import QueryContext
 from icesql.errors import CorruptFileError, NotSupportedError, StorageError
+from icesql.frozen import Frozen
 from icesql.iceberg.metadata.table_metadata import TableMetadata, parse_metadata
 from icesql.maintain.neighbours import refuse_neighbours
 from icesql.maintain.referenced import Prefixes, Referenced, referenced_paths, wanted_name
@@ -39,7 +38,7 @@ _UPDATED: Final = re.compile(rb'"last-updated-ms"\s*:\s*(\d{1,18})\b')
 _BEGINNING: Final = 4096
 
 
-class Orphans(Struct, frozen=True):
+class Orphans(Frozen):
     """The orphans below ``folder``; ``young`` more are too new to be removed."""
 
     folder: str

@@ -21,6 +21,7 @@ from icesql.commit.files import file_key
 from icesql.commit.validation.since import Since
 from icesql.context import QueryContext
 from icesql.errors import CommitConflictError
+from icesql.frozen import Frozen
 from icesql.iceberg.manifest.data_file import DataFile, FileContent
 from icesql.iceberg.metadata.snapshot import Snapshot
 from icesql.read.deletes.positions import PositionDeletes
@@ -36,7 +37,7 @@ _MOST_SHOWN: Final = 1 << 28
 _NONE: Final[Positions] = np.empty(0, np.int64)
 
 
-class Deleted(Struct, frozen=True):
+class Deleted(Frozen):
     """The positions of a file that were deleted at the start, and those deleted now."""
 
     before: Positions

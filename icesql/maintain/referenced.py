@@ -7,11 +7,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, Final, Literal
 
-from msgspec import Struct
-
 from icesql.catalog.table import Table
 from icesql.context import QueryContext
 from icesql.errors import NotSupportedError, StorageError
+from icesql.frozen import Frozen
 from icesql.iceberg.metadata.table_metadata import metadata_document
 from icesql.scan.manifest_reader import ManifestReader
 from icesql.storage.listing import ListedFile
@@ -31,7 +30,7 @@ SCHEMES: Final = {
 }  # fmt: skip
 
 
-class Prefixes(Struct, frozen=True):
+class Prefixes(Frozen):
     """Schemes and authorities that mean the same store: maps each spelling to the canonical one.
 
     ``mismatch``: how to treat a file whose path is that of a file of the table, but with another

@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 from typing import Final
 
-from msgspec import Struct
+from icesql.frozen import Frozen
 
 INDEX: Final = "index"
 _REFERENCE: Final = "reference/"
@@ -16,7 +16,7 @@ _LISTED: Final = re.compile(r"^- \[[^\]]+\]\(([\w/-]+)\.md\)", re.MULTILINE)
 _HEADING: Final = re.compile(r"^(#{1,3}) (.+)$")
 
 
-class Section(Struct, frozen=True):
+class Section(Frozen):
     """A heading with its text up to the next one; ``text`` begins with the heading.
 
     ``level`` is 1 for the opening of a chapter, whose heading is the chapter's title.

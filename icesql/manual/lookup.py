@@ -6,9 +6,8 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from msgspec import Struct
-
 from icesql.errors import ProgrammingError, similar_names
+from icesql.frozen import Frozen
 from icesql.manual.chapters import (
     INDEX,
     Section,
@@ -73,7 +72,7 @@ def _entries(name: str) -> Iterator[str]:
             yield "\n".join([f"## {title}", "", *head, *rows])
 
 
-class _Word(Struct, frozen=True):
+class _Word(Frozen):
     """A word as typed, or its plural, and the stem of its other forms."""
 
     whole: re.Pattern[str]

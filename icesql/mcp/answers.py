@@ -9,10 +9,9 @@ import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from msgspec import Struct
-
 from icesql.dbapi.cursor import Cursor
 from icesql.dbapi.table_snapshot import TableSnapshot
+from icesql.frozen import Frozen
 from icesql.repl.layouts import Style, json_of, printable, text_of
 from icesql.repl.render import write_rows
 
@@ -22,7 +21,7 @@ LONGEST_VALUE: Final = 2_000
 MOST_TEXT: Final = 200_000
 
 
-class Answer(Struct, frozen=True):
+class Answer(Frozen):
     """``text`` and ``data`` have the same content; ``data`` consists of JSON values."""
 
     text: str

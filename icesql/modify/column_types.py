@@ -6,9 +6,8 @@ from collections.abc import Callable
 from itertools import count
 from typing import Final
 
-from msgspec import Struct
-
 from icesql.errors import ProgrammingError, UnsupportedSqlError, nearest
+from icesql.frozen import Frozen
 from icesql.iceberg import types as t
 from icesql.sql.writes.statements import ColumnDefinition, TypeName
 
@@ -70,7 +69,7 @@ def column_fields(
     return tuple(map(_Reader(dialect.lower() in _SPARK, default_of, count(1)).field, columns))
 
 
-class _Reader(Struct, frozen=True):
+class _Reader(Frozen):
     """Reads the definitions of one table's columns, which get the next ``ids``."""
 
     is_spark: bool

@@ -7,7 +7,6 @@ from contextlib import closing, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from icesql.catalog.table import Catalog, Table
@@ -23,6 +22,7 @@ from icesql.errors import (
     TableNotFoundError,
     UnsupportedSqlError,
 )
+from icesql.frozen import Frozen
 from icesql.iceberg import types as t
 from icesql.iceberg.manifest.data_file import DataFile
 from icesql.iceberg.metadata.name_mapping import PROPERTY
@@ -125,7 +125,7 @@ def _alike(
     return made, metadata.schema
 
 
-class _Place(Struct, frozen=True):
+class _Place(Frozen):
     """The place of a new table in a catalog, and the existing table that it replaces."""
 
     catalog: Catalog

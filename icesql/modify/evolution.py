@@ -11,13 +11,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
-from msgspec import Struct
-
 from icesql.commit.schema_change import SchemaChange, planned_change
 from icesql.context import QueryContext
 from icesql.engine.duckdb.types import duckdb_type
 from icesql.engine.result_schema import ResultColumn, ResultType
 from icesql.errors import ProgrammingError, UnsupportedSqlError
+from icesql.frozen import Frozen
 from icesql.iceberg import types as t
 from icesql.iceberg.evolution.schema_changes import (
     NewColumn,
@@ -42,7 +41,7 @@ Path = tuple[str, ...]
 _MOST_NAMED: Final = 10
 
 
-class ColumnGrowth(Struct, frozen=True):
+class ColumnGrowth(Frozen):
     """A column that is added with a type or, if ``widens``, gets this wider type."""
 
     path: Path
@@ -61,7 +60,7 @@ class ColumnGrowth(Struct, frozen=True):
         return f"{'.'.join(self.path)} {duckdb_type(self.type)}"
 
 
-class Evolution(Struct, frozen=True):
+class Evolution(Frozen):
     """The evolution of a table by ``given``, the query's columns under their names in the table.
 
     ``widens``: existing columns get wider types, too. False for types that a reader inferred from

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from msgspec import Struct
-
 from icesql.config import Settings
 from icesql.errors import ProgrammingError
+from icesql.frozen import Frozen
 
 if TYPE_CHECKING:
     from icesql.engine.result_reader import Result
@@ -16,7 +15,7 @@ if TYPE_CHECKING:
 PENDING: Final = "not committed yet"
 
 
-class Modified(Struct, frozen=True):
+class Modified(Frozen):
     """The number of rows that a statement added, removed or changed; None if it changes no rows.
 
     ``files`` and ``bytes`` count the data files that it wrote. ``snapshot_id`` is None if no

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from icesql.errors import ProgrammingError
+from icesql.frozen import Frozen
 from icesql.iceberg import types as t
 from icesql.iceberg.metadata.table_metadata import TableMetadata
 from icesql.modify.create import constant_of, constant_value
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from icesql.write.write_task import WriteTask
 
 
-class FixedValue(Struct, frozen=True):
+class FixedValue(Frozen):
     """A column and its constant value in internal form."""
 
     field: t.NestedField

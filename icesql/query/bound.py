@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from msgspec import Struct
-
+from icesql.frozen import Frozen
 from icesql.iceberg.expressions.predicate import Predicate
 
 if TYPE_CHECKING:
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
     from icesql.sql.user_text import UserText
 
 
-class PushedConjunct(Struct, frozen=True):
+class PushedConjunct(Frozen):
     """The outcome of one condition: its scan and its Iceberg predicate.
 
     ``scan`` is the index of the scan, None when the condition concerns none or several.
@@ -32,7 +31,7 @@ class PushedConjunct(Struct, frozen=True):
     note: str = ""
 
 
-class FileScan(Struct, frozen=True):
+class FileScan(Frozen):
     """Local files behind the table ``name`` of a tree, read by a function of the engine.
 
     ``options`` are names and literals in SQL; ``folders`` hold all of the files.
@@ -45,7 +44,7 @@ class FileScan(Struct, frozen=True):
     folders: frozenset[str]
 
 
-class KeyEdge(Struct, frozen=True):
+class KeyEdge(Frozen):
     """A filter for a column of the scan ``target`` by the values of a column of ``source``.
 
     Rows of ``target`` with any other value, or NULL, change no answer. Columns are top-level ones,
@@ -65,7 +64,7 @@ class KeyEdge(Struct, frozen=True):
     of_day: bool = False
 
 
-class BoundQuery(Struct, frozen=True):
+class BoundQuery(Frozen):
     """A query tree over ``"__scan_<i>"`` tables and one TableScan for each of them, in order.
 
     A scan exposes exactly the columns of its ``projection`` under their names, which are

@@ -9,11 +9,11 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from icesql.catalog.table import Table
 from icesql.errors import AccessDeniedError, TableNotFoundError
+from icesql.frozen import Frozen
 from icesql.scan.metadata_tables.schemas import (
     OF_A_SNAPSHOT,
     OF_ALL_SNAPSHOTS,
@@ -37,7 +37,7 @@ _SELECTOR: Final = (
 )
 
 
-class Found(Struct, frozen=True):
+class Found(Frozen):
     """The table, and the metadata table or ref that the name's suffix selects."""
 
     table: Table

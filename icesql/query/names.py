@@ -15,6 +15,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from icesql.errors import AmbiguousColumnError
+from icesql.frozen import Frozen
 from icesql.iceberg import types as t
 from icesql.iceberg.metadata_columns import METADATA_COLUMNS
 from icesql.iceberg.schema import Schema, fields_named
@@ -98,7 +99,7 @@ class SelectScope(Struct, eq=False):
         )
 
 
-class Meaning(Struct, frozen=True):
+class Meaning(Frozen):
     """Items that may have a column, and the path below them: column, then struct children.
 
     An ambiguous name, or one that USING merges, has several items. ``certain`` is False if an

@@ -12,11 +12,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from msgspec import Struct
 from msgspec.structs import replace
 from sqlglot import exp
 
 from icesql.errors import Error
+from icesql.frozen import Frozen
 from icesql.iceberg import types as t
 from icesql.iceberg.expressions.predicate import ALWAYS_TRUE, Operation, Predicate, Term
 from icesql.query.bind import open_tables
@@ -56,7 +56,7 @@ _PLAIN: Final = (
 Version = tuple[tuple[str, ...], str, str | None, int, int, int | None, int]
 
 
-class Compared(Struct, frozen=True):
+class Compared(Frozen):
     """A condition ``column operation value``; ``place`` is the parameter's index from 0."""
 
     place: int
@@ -65,7 +65,7 @@ class Compared(Struct, frozen=True):
     type: t.IcebergType
 
 
-class PreparedQuery(Struct, frozen=True):
+class PreparedQuery(Frozen):
     """A bound query with the state on which it depends.
 
     ``tables`` are the versions of the tables of its scans; the scans themselves hold no table.

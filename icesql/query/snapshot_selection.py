@@ -17,6 +17,7 @@ from msgspec.structs import replace
 
 from icesql.config import time_zone
 from icesql.errors import InternalError, SnapshotNotFoundError, similar_names
+from icesql.frozen import Frozen
 from icesql.sql.time_travel import (
     AsOf,
     AtTime,
@@ -42,7 +43,7 @@ MAIN = "main"
 _LONGEST_ID = 40
 
 
-class SelectedSnapshot(Struct, frozen=True):
+class SelectedSnapshot(Frozen):
     """``snapshot`` is None only for a table without snapshots; ``ref`` names the branch or tag.
 
     ``after_last_commit`` is the requested instant, if the last commit was before it.

@@ -5,10 +5,10 @@ from __future__ import annotations
 from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING
 
-from msgspec import Struct
 from msgspec.structs import replace
 from sqlglot import exp
 
+from icesql.frozen import Frozen
 from icesql.iceberg import types as t
 from icesql.iceberg.metadata_columns import METADATA_COLUMNS
 from icesql.iceberg.schema import Schema
@@ -37,7 +37,7 @@ _CLOCKS = {"curdate": "current_date"} | {
 }
 
 
-class BoundSparkText(Struct, frozen=True):
+class BoundSparkText(Frozen):
     """A text with clock functions; ``clocks`` has the SQL of their values by name in lower case."""
 
     text: SparkText

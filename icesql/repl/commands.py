@@ -5,20 +5,19 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from msgspec import Struct
-
 from icesql.errors import ProgrammingError, nearest
+from icesql.frozen import Frozen
 from icesql.quoting import literal
 
 
-class Command(Struct, frozen=True):
+class Command(Frozen):
     """One command as typed; ``argument`` is None without one."""
 
     name: str
     argument: str | None = None
 
 
-class _Usage(Struct, frozen=True):
+class _Usage(Frozen):
     argument: str  # "" = takes none, "[x]" = may be left out, "x" = needed
     help: str
     sql: str = ""  # the statement that answers it, with {} for the argument

@@ -15,6 +15,7 @@ from typing import IO, TYPE_CHECKING, Any, Final, TextIO
 from msgspec import Struct, field
 
 from icesql.dbapi.cursor import result_types
+from icesql.frozen import Frozen
 from icesql.repl.layouts import Style
 from icesql.repl.render import ROWS_MEASURED, Counted, is_document, table_room, write_rows
 from icesql.repl.results import show
@@ -58,7 +59,7 @@ _WIDTH_OF_A_FILE: Final = 110
 _LINES_BESIDE: Final = 6  # headings, rule, rows, scan, prompt
 
 
-class Shown(Struct, frozen=True):
+class Shown(Frozen):
     """Rows of a result; ``more`` of them were not shown, None if the pager was closed first."""
 
     count: int

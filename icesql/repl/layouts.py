@@ -6,18 +6,17 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any
 
-from msgspec import Struct
-
 from icesql.engine.values import json_of as json_of
 from icesql.engine.values import text_of as whole_text
 from icesql.errors import display_width as display_width
 from icesql.errors import printable as printable
+from icesql.frozen import Frozen
 from icesql.repl.terminal import Writer, styled
 
 DIM, PLAIN = "\x1b[2m", "\x1b[0m"
 
 
-class Style(Struct, frozen=True):
+class Style(Frozen):
     """The layout of rows; ``width`` is the terminal's in cells, None = never cut."""
 
     width: int | None = None

@@ -9,16 +9,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, Final, Literal
 
-from msgspec import Meta, Struct, ValidationError, convert
+from msgspec import Meta, ValidationError, convert
 
 from icesql.config import Settings, config_path, property_text, setting_key, toml_document
 from icesql.errors import Error, ProgrammingError, near_or_all
+from icesql.frozen import Frozen
 
 # The arguments of ``connect`` that the top of the file may set.
 CONNECT: Final = ("catalog", "uri", "warehouse", "dialect", "timezone")
 
 
-class ShellPreferences(Struct, frozen=True, forbid_unknown_fields=True):
+class ShellPreferences(Frozen, forbid_unknown_fields=True):
     """The table ``[shell]``; ``rows`` are shown of a long result where no pager shows it."""
 
     keys: Literal["emacs", "vi"] = "emacs"
@@ -45,7 +46,7 @@ _VALUES: Final[Mapping[str, str]] = {
 }
 
 
-class ConfigFile(Struct, frozen=True):
+class ConfigFile(Frozen):
     """The content of the file; ``path`` is None if there is no file."""
 
     path: str | None = None

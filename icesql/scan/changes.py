@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, Literal
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from icesql.context import QueryContext
 from icesql.errors import ProgrammingError
+from icesql.frozen import Frozen
 from icesql.iceberg.expressions.predicate import keep_columns
 from icesql.iceberg.metadata.snapshot import Snapshot
 from icesql.iceberg.metadata_columns import BLAME_COLUMNS, CHANGE_COLUMNS
@@ -29,7 +29,7 @@ _REPLACE: Final = "replace"
 Deduplication = Literal["none", "dropCarryovers", "netChanges"]
 
 
-class Commit(Struct, frozen=True):
+class Commit(Frozen):
     """A state of a table and the one before it, None for an empty table.
 
     ``first_known``: earlier snapshots are expired, so the rows may be of any commit up to this one.
@@ -40,7 +40,7 @@ class Commit(Struct, frozen=True):
     first_known: bool = False
 
 
-class ChangeScan(Struct, frozen=True):
+class ChangeScan(Frozen):
     """The changes that a query reads, by commit, oldest first.
 
     ``keys`` are the columns that make two rows versions of one; without any it is ``_row_id``.
@@ -53,7 +53,7 @@ class ChangeScan(Struct, frozen=True):
     keys: tuple[int, ...] = ()
 
 
-class CommitFiles(Struct, frozen=True):
+class CommitFiles(Frozen):
     """The files that differ: only before, only after, and in both with other deletes."""
 
     commit: Commit
@@ -68,7 +68,7 @@ class CommitFiles(Struct, frozen=True):
         return (*self.removed, *self.added, *self.before, *self.after)
 
 
-class ChangePlan(Struct, frozen=True):
+class ChangePlan(Frozen):
     """The commits that changed rows; ``row_schema`` are the columns that make up a row."""
 
     changes: ChangeScan

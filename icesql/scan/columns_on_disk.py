@@ -15,8 +15,8 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 import msgspec
-from msgspec import Struct
 
+from icesql.frozen import Frozen
 from icesql.storage.open import is_local
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ _LEAST: Final = 2_000
 _MOST_BYTES: Final = 64 << 20
 
 
-class _Kept(Struct, frozen=True, array_like=True):
+class _Kept(Frozen, array_like=True):
     """The packed columns of a manifest, and the fingerprint of the file they came from."""
 
     version: tuple[int, int]

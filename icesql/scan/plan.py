@@ -6,11 +6,12 @@ from collections.abc import Collection, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
-from msgspec import Struct, field
+from msgspec import field
 from msgspec.structs import asdict, replace
 
 from icesql.config import Settings
 from icesql.errors import ScanLimitError
+from icesql.frozen import Frozen
 from icesql.iceberg.manifest.data_file import DataFile
 from icesql.iceberg.manifest.entries import ManifestEntries
 from icesql.iceberg.schema import Schema
@@ -104,7 +105,7 @@ def _sources(plan: ScanPlan) -> list[str]:
     ]
 
 
-class SkipRecord(Struct, frozen=True):
+class SkipRecord(Frozen):
     """Why a manifest, data file or delete file is not read.
 
     ``stage`` is "partition summary", "partition", "metrics", "order" or "count"; ``predicate`` the
@@ -118,7 +119,7 @@ class SkipRecord(Struct, frozen=True):
     reason: str
 
 
-class Survivors(Struct, frozen=True):
+class Survivors(Frozen):
     """The entries of one manifest and the indexes of those that a plan reads."""
 
     entries: ManifestEntries
@@ -139,7 +140,7 @@ class Survivors(Struct, frozen=True):
         return total
 
 
-class NeededFiles(Struct, frozen=True):
+class NeededFiles(Frozen):
     """The ``files`` to read, and the contribution of ``left_out`` others from metadata.
 
     Those add ``counts`` to the outputs of the query, () for nothing, or are replaced by ``rows`` of
@@ -154,7 +155,7 @@ class NeededFiles(Struct, frozen=True):
     copies: tuple[int, ...] = ()
 
 
-class ScanPlan(Struct, frozen=True, dict=True):
+class ScanPlan(Frozen, dict=True):
     """The files to read for one scan; immutable.
 
     ``files`` are whole files in the order of the manifests. ``skipped`` is empty unless the scan is

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
-from msgspec import Struct
-
 from icesql.catalog.table import Table
+from icesql.frozen import Frozen
 from icesql.iceberg.expressions.predicate import ALWAYS_TRUE, Predicate, keep_columns
 from icesql.iceberg.metadata.snapshot import Snapshot
 from icesql.iceberg.schema import Schema
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
     from icesql.scan.pruning.file_conditions import FileCondition
 
 
-class TableScan(Struct, frozen=True):
+class TableScan(Frozen):
     """One table at one snapshot, with what was pushed into it.
 
     ``snapshot`` is None for a table without rows yet. ``schema`` is the schema to read by (that of

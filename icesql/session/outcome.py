@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from msgspec import Struct
-
 from icesql.catalog.search_path import SearchPath
 from icesql.engine.static import StaticResult
+from icesql.frozen import Frozen
 from icesql.query.views.temporary import Temporary
 
 if TYPE_CHECKING:
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
 Parameters = Sequence[Any] | Mapping[str, Any] | None
 
 
-class Outcome(Struct, frozen=True):
+class Outcome(Frozen):
     """Outcome of one statement: result (if it has rows), plans of its scans, notes.
 
     ``scans`` are the tables that it read, each at its snapshot. ``modified`` describes the change

@@ -11,9 +11,9 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from msgspec import Struct
 from msgspec.structs import replace
 
+from icesql.frozen import Frozen
 from icesql.storage.cache import BoundedCache
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ _FILE_BYTES: Final = 2_500
 _MOST_FILES: Final = 2_000
 
 
-class QueryText(Struct, frozen=True):
+class QueryText(Frozen):
     """A query as text, with its parsed statement or its prepared statement."""
 
     sql: str

@@ -10,10 +10,9 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from msgspec import Struct
-
 from icesql.context import check_reading
 from icesql.errors import nearest
+from icesql.frozen import Frozen
 from icesql.sql.engine_functions import (
     SCHEMAS,
     is_file_function,
@@ -124,7 +123,7 @@ Semicolon = an empty statement
 """)
 
 
-class Accepts(Struct, frozen=True):
+class Accepts(Frozen):
     """Permissions of a text.
 
     ``files``: functions in FROM may read files. ``views``: the text contains names of expanded

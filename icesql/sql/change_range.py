@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from msgspec import Struct
-
+from icesql.frozen import Frozen
 from icesql.sql.positions import syntax_error, unsupported
 from icesql.sql.time_travel import TimeTravel, travel_of
 
@@ -19,7 +18,7 @@ _DEDUPLICATION: Final[dict[str, Deduplication]] = {
 OPTIONS: Final = ("deduplicationMode", "computeUpdates")
 
 
-class ChangeRange(Struct, frozen=True):
+class ChangeRange(Frozen):
     """The commits after ``start`` up to ``end``; None is the first, or the current, state.
 
     ``keys`` are the columns that identify a row in its versions. ``offset`` is the start of the

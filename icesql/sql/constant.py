@@ -8,8 +8,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from msgspec import Struct
-
+from icesql.frozen import Frozen
 from icesql.sql.lexer import NAME, NUMBER, TEXT, WORD, Token, Tokens
 from icesql.sql.trees import exp
 
@@ -21,7 +20,7 @@ _TYPES: Final = {"DATE": "DATE", "TIMESTAMP": "TIMESTAMPNTZ", "TIMESTAMPTZ": "TI
 _OPERATORS: Final = ("AT", "COLLATE", "DIV")
 
 
-class Constant(Struct, frozen=True):
+class Constant(Frozen):
     """A literal: ``kind`` is TEXT, NUMBER, ``-`` for a negative number, TRUE, FALSE, NULL, or the
     type before a text.
     """

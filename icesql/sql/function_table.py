@@ -6,8 +6,7 @@ import functools
 import re
 from typing import TYPE_CHECKING, Final
 
-from msgspec import Struct
-
+from icesql.frozen import Frozen
 from icesql.sql.grammar import lines, sections
 
 if TYPE_CHECKING:
@@ -19,7 +18,7 @@ TRANSLATED: Final = frozenset({SPARK, "trino", "snowflake"})
 _ROW: Final = re.compile(r"([\w|]+)\((.*?)\) -> (\S.*?) (:?=|@) (.+)")
 
 
-class TableRow(Struct, frozen=True):
+class TableRow(Frozen):
     """One form of a function, as a line of the file.
 
     ``sign`` is ``=``, ``:=`` for an expression that conditions prune by, or ``@`` if ``text`` is
@@ -65,7 +64,7 @@ def _read(dialect: str) -> tuple[tuple[TableRow, ...], frozenset[str]]:
 # icesql's own function table: the functions of every engine, read from ``grammar/``.
 
 
-class Function(Struct, frozen=True):
+class Function(Frozen):
     """A row of the table: an example in the dialect's spelling and its value as the shell shows it.
 
     ``result`` is the declared result type; ``$1`` is the type of the first argument.

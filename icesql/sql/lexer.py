@@ -12,9 +12,8 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 from typing import Any, Final
 
-from msgspec import Struct
-
 from icesql.errors import ProgrammingError, SqlSyntaxError, nearest
+from icesql.frozen import Frozen
 from icesql.sql.keywords import KEYWORDS, word_map, word_set
 from icesql.sql.positions import syntax_error, unsupported
 
@@ -107,7 +106,7 @@ _KIN: Final = {
 }
 
 
-class Token(Struct, frozen=True, gc=False):
+class Token(Frozen, gc=False):
     """A token from the character ``start`` to before ``stop``.
 
     ``text`` is a string or name without its quotes, anything else as it is written. ``word`` is the
@@ -154,7 +153,7 @@ def words_at(text: str, place: int) -> list[Token]:
     return [word_at(each, place) for each in text.split()]
 
 
-class Dialect(Struct, frozen=True):
+class Dialect(Frozen):
     """A dialect: its name in sqlglot, and whether its spelling is DuckDB's."""
 
     name: str

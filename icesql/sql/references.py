@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Set
 from typing import TYPE_CHECKING, Final
 
-from msgspec import Struct
-
 from icesql.errors import AmbiguousTableError, nearest
+from icesql.frozen import Frozen
 from icesql.quoting import quoted
 from icesql.sql.acceptance import function_name, refuse_travel
 from icesql.sql.positions import offset_of, syntax_error, unsupported
@@ -32,7 +31,7 @@ _VERSIONS: Final = {
 _FUNCTIONS: Final = ("iceberg_scan", "iceberg_snapshots", "iceberg_metadata")
 
 
-class _Qualified(Struct, frozen=True):
+class _Qualified(Frozen):
     """A table without alias that a column may qualify with more than its last part."""
 
     parts: Parts

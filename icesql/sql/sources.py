@@ -6,16 +6,15 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 
-from msgspec import Struct
-
 from icesql.errors import Error, position
+from icesql.frozen import Frozen
 from icesql.sql.lexer import Span
 
 # A replacement: start, end, and the text that replaces the characters between them.
 Change = tuple[int, int, str]
 
 
-class Piece(Struct, frozen=True):
+class Piece(Frozen):
     """Characters of a statement from ``begin`` on, and their start in their source.
 
     ``source`` is the index of a view, -1 for the user's SQL. ``length`` is 0 for inserted words,
@@ -28,7 +27,7 @@ class Piece(Struct, frozen=True):
     length: int
 
 
-class Sources(Struct, frozen=True):
+class Sources(Frozen):
     """The pieces of a statement in order; names and texts of its views (None if translated).
 
     ``word`` is "view" or "macro". ``under`` are the sources of the text in which the offsets of
@@ -89,7 +88,7 @@ class Sources(Struct, frozen=True):
         error.args = (message,)
 
 
-class Composed(Struct, frozen=True):
+class Composed(Frozen):
     """A text composed of words of another one, and the mapping back to it."""
 
     text: str
@@ -104,7 +103,7 @@ class Composed(Struct, frozen=True):
         return self.sources.placing()
 
 
-class Segment(Struct, frozen=True):
+class Segment(Frozen):
     """Words and their origin; ``length`` is 0 for inserted words."""
 
     words: str

@@ -6,9 +6,8 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from msgspec import Struct
-
 from icesql.file_format import FileFormat
+from icesql.frozen import Frozen
 from icesql.sql.keywords import word_list
 from icesql.sql.table_name import Parts
 from icesql.sql.time_travel import Before, ByQuery, TimeTravel
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
     from icesql.sql.spark_text.spark_text import SparkText
 
 
-class Place(Struct, frozen=True):
+class Place(Frozen):
     """The context in which the names in a view are resolved: that of its creation.
 
     ``catalog`` is None for the connection's own. ``stored``: the view belongs to a catalog, and
@@ -37,7 +36,7 @@ class Place(Struct, frozen=True):
     references: tuple[Any, ...] = ()
 
 
-class TableReference(Struct, frozen=True):
+class TableReference(Frozen):
     """One reference of a statement to an Iceberg table; ``"__scan_<index>"`` in its tree.
 
     ``parts`` are the names as written (``a.b.c`` → 3). ``path`` is set only for
@@ -69,7 +68,7 @@ class TableReference(Struct, frozen=True):
         return self.path if self.path is not None else ".".join(self.parts)
 
 
-class FileReference(Struct, frozen=True):
+class FileReference(Frozen):
     """Files as one table: the reading function, paths or globs, and its options in SQL."""
 
     index: int
@@ -84,7 +83,7 @@ class FileReference(Struct, frozen=True):
         return f"__file_{self.index}"
 
 
-class Query(Struct, frozen=True):
+class Query(Frozen):
     """A SELECT, set operation, WITH or VALUES.
 
     Every Iceberg table in ``tree`` is a Table named ``"__scan_<i>"`` with an alias, and has the
@@ -126,7 +125,7 @@ class Query(Struct, frozen=True):
         return nullcontext() if self.sources is None else self.sources.placing()
 
 
-class Explain(Struct, frozen=True):
+class Explain(Frozen):
     """EXPLAIN [ANALYZE] of a query.
 
     ``format`` is "text", "json", "tree" or "html", or "engine" for the engine's own plan. ``file``
@@ -141,7 +140,7 @@ class Explain(Struct, frozen=True):
     write: Write | None = None
 
 
-class Copy(Struct, frozen=True):
+class Copy(Frozen):
     """COPY (query) TO 'path': write the rows of a query to a file of a format."""
 
     query: Query
@@ -150,53 +149,53 @@ class Copy(Struct, frozen=True):
     overwrite: bool = False
 
 
-class SetSetting(Struct, frozen=True):
+class SetSetting(Frozen):
     """SET name = value; ``value`` is text without quotes."""
 
     name: str
     value: str
 
 
-class ResetSetting(Struct, frozen=True):
+class ResetSetting(Frozen):
     """RESET name; ``name`` None is RESET ALL."""
 
     name: str | None
 
 
-class SetSnapshotTime(Struct, frozen=True):
+class SetSnapshotTime(Frozen):
     """SET SNAPSHOT TIME = time: read every table as of then, unless a query has its own clause."""
 
     time: TimeTravel
 
 
-class Prepare(Struct, frozen=True):
+class Prepare(Frozen):
     """PREPARE name AS query; ``sql`` is the text of the query, ``name`` is in lower case."""
 
     name: str
     sql: str
 
 
-class Execute(Struct, frozen=True):
+class Execute(Frozen):
     """EXECUTE name(values)."""
 
     name: str
     values: tuple[Any, ...] = ()
 
 
-class Deallocate(Struct, frozen=True):
+class Deallocate(Frozen):
     """DEALLOCATE name; ``name`` None is DEALLOCATE ALL."""
 
     name: str | None
 
 
-class SetVariable(Struct, frozen=True):
+class SetVariable(Frozen):
     """SET VARIABLE name = value; ``value`` None is RESET VARIABLE. ``name`` is in lower case."""
 
     name: str
     value: exp.Expression | Constant | None
 
 
-class CreateTemporary(Struct, frozen=True):
+class CreateTemporary(Frozen):
     """CREATE [OR REPLACE] TEMP VIEW or TABLE [IF NOT EXISTS] name [(columns)] AS query.
 
     ``kind`` is the word VIEW or TABLE. The query of a table that is made with columns has no rows.
@@ -210,7 +209,7 @@ class CreateTemporary(Struct, frozen=True):
     if_missing: bool = False
 
 
-class Drop(Struct, frozen=True):
+class Drop(Frozen):
     """DROP VIEW or TABLE [IF EXISTS] name; ``kind`` is the word, ``offset`` that of the name."""
 
     kind: str
@@ -219,7 +218,7 @@ class Drop(Struct, frozen=True):
     offset: int | None = None
 
 
-class Shown(Struct, frozen=True):
+class Shown(Frozen):
     """SHOW, DESCRIBE, DIFF SUMMARY, or a table of information_schema in FROM.
 
     ``what`` is the key of the rows in ``query.show.ANSWERS``, "PROCEDURES" or "INFORMATION_SCHEMA".
@@ -249,23 +248,23 @@ INFORMATION_SCHEMA: Final = word_list(
 )
 
 
-class Use(Struct, frozen=True):
+class Use(Frozen):
     """USE namespace."""
 
     parts: Parts
 
 
-class Write(Struct, frozen=True):
+class Write(Frozen):
     """A statement that changes tables; see ``sql.writes.statements``."""
 
 
-class TransactionControl(Write, frozen=True):
+class TransactionControl(Write):
     """BEGIN, COMMIT or ROLLBACK."""
 
     verb: Literal["begin", "commit", "rollback"]
 
 
-class MacroStatement(Struct, frozen=True):
+class MacroStatement(Frozen):
     """A statement that creates or drops macros; see ``sql.macros.macro``."""
 
 

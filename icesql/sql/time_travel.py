@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Final
 
-from msgspec import Struct
-
+from icesql.frozen import Frozen
 from icesql.sql.keywords import word_set
 from icesql.sql.positions import syntax_error, unsupported
 
@@ -14,13 +13,13 @@ if TYPE_CHECKING:
     from sqlglot import exp
 
 
-class SnapshotId(Struct, frozen=True):
+class SnapshotId(Frozen):
     """The snapshot with this id."""
 
     id: int
 
 
-class VersionText(Struct, frozen=True):
+class VersionText(Frozen):
     """A branch or tag name; a text of digits is a snapshot id first and a ref name second.
 
     ``may_be_time``: other digits are a time, as in Delta (``t@yyyyMMddHHmmssSSS``) and BigQuery
@@ -31,7 +30,7 @@ class VersionText(Struct, frozen=True):
     may_be_time: bool = False
 
 
-class AsOf(Struct, frozen=True):
+class AsOf(Frozen):
     """The snapshot that was current at an instant: microseconds since 1970-01-01 00:00 UTC.
 
     ``text`` is the user's text, for reports and errors.
@@ -41,7 +40,7 @@ class AsOf(Struct, frozen=True):
     text: str
 
 
-class AtTime(Struct, frozen=True):
+class AtTime(Frozen):
     """The snapshot that was current at a time, an expression that binding folds to an instant.
 
     ``numbers_are_seconds``: a bare number is a time in epoch seconds (Spark's rule).
@@ -54,20 +53,20 @@ class AtTime(Struct, frozen=True):
     offset: int | None = None
 
 
-class Before(Struct, frozen=True):
+class Before(Frozen):
     """The snapshot that was current just before a time, or before a snapshot was committed."""
 
     travel: SnapshotId | VersionText | AsOf | AtTime | ByQuery
 
 
-class BranchAt(Struct, frozen=True):
+class BranchAt(Frozen):
     """The snapshot that was the head of a branch at a time."""
 
     branch: str
     time: AsOf | AtTime
 
 
-class ByQuery(Struct, frozen=True):
+class ByQuery(Frozen):
     """Time travel by the one value of a query, which runs before the statement is bound.
 
     ``sql`` has blanks before the query, so that its offsets stay; ``text`` is the query alone.
@@ -81,7 +80,7 @@ class ByQuery(Struct, frozen=True):
     offset: int | None = None
 
 
-class Back(Struct, frozen=True):
+class Back(Frozen):
     """The snapshot ``commits`` commits before the current one, or before the head of ``ref``."""
 
     commits: int

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Final, cast
 
-from msgspec import Struct
 from msgspec.structs import replace
 
+from icesql.frozen import Frozen
 from icesql.sql.lexer import Span
 from icesql.sql.reading.engine_tree import engine_node
 from icesql.sql.trees import exp
@@ -29,7 +29,7 @@ CUT: Final = "cut"
 ALIAS: Final = "alias"
 
 
-class Edit(Struct, frozen=True):
+class Edit(Frozen):
     """A replacement of the characters from ``start`` to ``end`` of the SQL, which may be equal.
 
     ``kind`` is one of
@@ -53,7 +53,7 @@ class Edit(Struct, frozen=True):
     after: str = ""
 
 
-class UserText(Struct, frozen=True):
+class UserText(Frozen):
     """The SQL of one query, in DuckDB's spelling, and its edits by offset, which do not overlap.
 
     ``text`` begins at ``start`` of the SQL that the user gave; all offsets count from its

@@ -6,10 +6,9 @@ import os
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final
 
-from msgspec import Struct
-
 from icesql.context import Progress, QueryContext
 from icesql.errors import StorageError
+from icesql.frozen import Frozen
 from icesql.storage.open import is_local, local_spellings, split_path
 
 if TYPE_CHECKING:
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
 _STEP: Final = 1000
 
 
-class ListedFile(Struct, frozen=True):
+class ListedFile(Frozen):
     """A file as a listing has it.
 
     ``path`` begins with the listed folder as written, ``names`` are the folders and the name below

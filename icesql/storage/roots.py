@@ -6,12 +6,11 @@ import os
 from collections.abc import Iterable, Sequence
 from urllib.parse import unquote
 
-from msgspec import Struct
-
+from icesql.frozen import Frozen
 from icesql.storage.open import components, is_local, local_spellings, one_store, split_path
 
 
-class Roots(Struct, frozen=True):
+class Roots(Frozen):
     """Folders of this machine and prefixes of object stores; picklable.
 
     A path lies below a root by whole names: ``/data`` does not hold ``/database``. Local paths

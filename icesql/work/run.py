@@ -14,11 +14,11 @@ from contextlib import closing
 from itertools import chain
 from typing import TYPE_CHECKING, Final, Generic, Protocol, TypeVar
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from icesql.context import QueryContext
 from icesql.engine.threads.side_threads import SideThreads
+from icesql.frozen import Frozen
 from icesql.iceberg.metadata.table_metadata import TableMetadata
 from icesql.storage.new_file import NewFile
 from icesql.storage.open import Storage
@@ -59,7 +59,7 @@ class Task(Protocol):
 AnyTask = TypeVar("AnyTask", bound=Task)
 
 
-class Work(Struct, Generic[AnyTask], frozen=True):
+class Work(Frozen, Generic[AnyTask]):
     """The input of a runner: ``tasks`` creates a statement's tasks for a number of slots.
 
     ``new`` records the files that they write to a table with ``metadata``. On this machine at most
@@ -153,7 +153,7 @@ def _reported(data: bytes, types: Types, new: Uncommitted) -> Written:
     return written
 
 
-class _Job(Struct, frozen=True):
+class _Job(Frozen):
     """A task on its way to a worker, with the folder that it writes to."""
 
     task: Task

@@ -14,9 +14,9 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from msgspec import Struct
 
 from icesql.errors import DataError, IntegrityError, TypeMismatchError
+from icesql.frozen import Frozen
 from icesql.iceberg import types as t
 from icesql.iceberg.schema import Schema
 from icesql.read.columns.values import one_value, repeated
@@ -65,7 +65,7 @@ def _python(value: Any, type: t.IcebergType) -> Any:
             return constant_array(value, type, 1)[0].as_py()
 
 
-class Assignment(Struct, frozen=True):
+class Assignment(Frozen):
     """Converts batches to rows of a table; picklable.
 
     ``sources`` has for each column of ``schema`` the index of its values in a batch, None for a

@@ -11,8 +11,8 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from msgspec import Struct
 
+from icesql.frozen import Frozen
 from icesql.iceberg import types as t
 from icesql.iceberg.bound_values import encode_bound, lower_text, upper_bytes, upper_text
 from icesql.iceberg.schema import Schema
@@ -23,7 +23,7 @@ from icesql.write.parquet_schema import InnerColumn
 from icesql.write.values.geometry import Extent, bounds
 
 
-class FileMetrics(Struct, frozen=True):
+class FileMetrics(Frozen):
     """Metrics by field id, as in a DataFile; and the offsets of the row groups."""
 
     column_sizes: Mapping[int, int]

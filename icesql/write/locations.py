@@ -10,8 +10,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 from urllib.parse import quote_plus
 
-from msgspec import Struct
-
+from icesql.frozen import Frozen
 from icesql.iceberg import types as t
 from icesql.iceberg.metadata.table_metadata import TableMetadata
 from icesql.iceberg.partitioning import PartitionSpec
@@ -31,7 +30,7 @@ _LONGEST_FOLDER: Final = 200
 _CUT_ESCAPE: Final = re.compile(r"%[0-9A-F]?\Z")
 
 
-class DataLocations(Struct, frozen=True):
+class DataLocations(Frozen):
     """The paths of a table's new files, in the table's own spelling; picklable.
 
     ``context`` is the name of the database and table, which hashed paths include if data is

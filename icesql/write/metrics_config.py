@@ -9,8 +9,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
-from msgspec import Struct
-
+from icesql.frozen import Frozen
 from icesql.iceberg import types as t
 from icesql.iceberg.metadata.property_numbers import whole_number
 from icesql.iceberg.schema import Schema
@@ -22,7 +21,7 @@ _FIELDS: Final = 100
 _TRUNCATE: Final = re.compile(r"truncate\(\s*(\d+)\s*\)")
 
 
-class MetricsMode(Struct, frozen=True):
+class MetricsMode(Frozen):
     """The metrics to keep of a column: sizes and counts, and bounds of at most ``length``.
 
     ``length`` is None for full bounds, 0 for none. It counts code points or bytes, and applies to

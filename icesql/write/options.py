@@ -6,9 +6,10 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from msgspec import Struct, field
+from msgspec import field
 
 from icesql.errors import UnsupportedTableError
+from icesql.frozen import Frozen
 from icesql.iceberg.metadata.property_numbers import whole_number
 from icesql.iceberg.metadata.table_metadata import TableMetadata
 
@@ -28,7 +29,7 @@ _BLOOM_FPP: Final = _PARQUET + "bloom-filter-fpp.column."
 _MB: Final = 1 << 20
 
 
-class WriteOptions(Struct, frozen=True):
+class WriteOptions(Frozen):
     """Sizes are in bytes. ``codec`` is pyarrow's name; ``level`` None is the codec's default.
 
     ``bloom_filters`` has the share of false positives by the full name of a column.

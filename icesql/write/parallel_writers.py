@@ -9,16 +9,16 @@ from contextlib import suppress
 from typing import Final
 
 import pyarrow as pa
-from msgspec import Struct
 
 from icesql.context import QueryContext
+from icesql.frozen import Frozen
 from icesql.write.parquet.rolling_files import RollingFiles
 from icesql.write.parquet_file import WrittenFile
 
 _STEP_SECONDS: Final = 0.1
 
 
-class Rows(Struct, frozen=True):
+class Rows(Frozen):
     """Rows of one partition for its file; with ``alone`` they get a file of their own."""
 
     partition: int

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from msgspec import Struct
 
+from icesql.frozen import Frozen
 from icesql.iceberg import types as t
 from icesql.iceberg.avro_name import avro_name
 from icesql.iceberg.schema import Schema
@@ -67,7 +67,7 @@ class FileShape:
         self.logical_types = logical_types(t.walk(stored))
 
 
-class WrittenFile(Struct, frozen=True):
+class WrittenFile(Frozen):
     """A finished file; ``origins`` are those of its rows, if rows carried them."""
 
     path: str
@@ -77,7 +77,7 @@ class WrittenFile(Struct, frozen=True):
     origins: EncodedOrigins = ()
 
 
-class EncodedRows(Struct, frozen=True):
+class EncodedRows(Frozen):
     """A row group encoded as a Parquet file of its own, in memory."""
 
     data: pa.Buffer

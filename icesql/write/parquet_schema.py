@@ -8,10 +8,10 @@ from itertools import count
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from msgspec import Struct
 from msgspec.structs import replace
 
 from icesql.errors import UnsupportedTableError
+from icesql.frozen import Frozen
 from icesql.iceberg import types as t
 from icesql.iceberg.avro_name import avro_name
 from icesql.iceberg.metadata.table_metadata import TableMetadata
@@ -168,7 +168,7 @@ class _GeoArrow(pa.ExtensionType):  # type: ignore[misc]
 # Columns outside of lists and maps: values whose facts are counted while a file is written.
 
 
-class InnerColumn(Struct, frozen=True):
+class InnerColumn(Frozen):
     """A column, or a field of structs: its id, its type, and its path of column indices."""
 
     field_id: int

@@ -14,10 +14,10 @@ from typing import Final, TypeAlias
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from msgspec import Struct
 from msgspec.structs import astuple
 
 from icesql.errors import InternalError
+from icesql.frozen import Frozen
 from icesql.read.columns.numbers import from_numbers, to_numbers
 
 Integers: TypeAlias = npt.NDArray[np.int64]
@@ -30,7 +30,7 @@ _RUNS_AT_ONCE: Final = 1 << 16
 _SCHEMA: Final = pa.schema(dict.fromkeys(("source", "position", "length"), pa.int64()))
 
 
-class RowOrigins(Struct, frozen=True):
+class RowOrigins(Frozen):
     """Runs of rows in the order of a file: the number of the source file, the position of the first
     row there, and the number of rows."""
 

@@ -11,11 +11,11 @@ from contextlib import closing
 from typing import Any, Final, Literal, TypeAlias, cast
 
 import pyarrow as pa
-from msgspec import Struct
 from msgspec.structs import asdict
 
 from icesql.context import Progress, QueryContext
 from icesql.errors import UnsupportedTableError
+from icesql.frozen import Frozen
 from icesql.iceberg.manifest.data_file import DataFile, FileContent
 from icesql.iceberg.metadata.table_metadata import TableMetadata
 from icesql.iceberg.partitioning import PartitionSpec, partition_types
@@ -75,7 +75,7 @@ _MOST_THREADS: Final = 4
 _ROWS_AT_ONCE: Final = 1 << 17
 
 
-class WriteTask(Struct, frozen=True):
+class WriteTask(Frozen):
     """Everything that is necessary to write rows of a table; picklable.
 
     ``number`` is that of this task in its statement, ``attempt`` distinguishes retries of the task,

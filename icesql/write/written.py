@@ -9,10 +9,10 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import msgspec
-from msgspec import Struct
 from msgspec.structs import astuple, replace
 
 from icesql.errors import InternalError
+from icesql.frozen import Frozen
 from icesql.iceberg import types as t
 from icesql.iceberg.manifest.data_file import DataFile
 from icesql.iceberg.metadata.table_metadata import TableMetadata
@@ -27,7 +27,7 @@ Note: TypeAlias = bytes
 Types = Callable[[int], Sequence[t.IcebergType]]
 
 
-class Written(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+class Written(Frozen, omit_defaults=True, forbid_unknown_fields=True):
     """A task's new files, which are not committed yet, and its row counts.
 
     ``data`` are data files, ``deletes`` delete files; ``removed`` data and delete files are to be

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from typing import Any, Final, Protocol
 
 import msgspec
-from msgspec import Struct
 
 from icesql.errors import CatalogError, UnsupportedTableError
+from icesql.frozen import Frozen
 
 _SHOWN: Final = 200
 
@@ -73,7 +73,7 @@ def _holds(key: str, value: Any) -> bool:
     return value not in _NOTHING or (value == [] and key == "required-column-projections")
 
 
-class Request(Struct, frozen=True):
+class Request(Frozen):
     """One request without its authentication headers; ``body`` is None for a request without."""
 
     method: str
@@ -82,7 +82,7 @@ class Request(Struct, frozen=True):
     body: bytes | None = None
 
 
-class Answer(Struct, frozen=True):
+class Answer(Frozen):
     """A response of any status; ``body`` is empty for 204 and 304."""
 
     status: int

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 import msgspec
-from msgspec import Struct
 from msgspec.structs import replace
 
 from icesql.catalog.rest.origins import is_same_server
@@ -25,6 +24,7 @@ from icesql.errors import (
     CatalogError,
     CorruptFileError,
 )
+from icesql.frozen import Frozen
 from icesql.iceberg.metadata.snapshot import Snapshot
 from icesql.iceberg.metadata.table_metadata import parse_metadata
 from icesql.storage.credentials import redact_urls
@@ -36,7 +36,7 @@ from icesql.storage.stores.options import is_signed_elsewhere
 _RENEWAL: Final = "client.refresh-credentials-enabled"
 
 
-class LoadedTable(Struct, frozen=True, rename="kebab"):
+class LoadedTable(Frozen, rename="kebab"):
     """The response to a request for a table; ``metadata`` is its JSON as sent."""
 
     metadata: msgspec.Raw
@@ -62,7 +62,7 @@ class LoadedTable(Struct, frozen=True, rename="kebab"):
             ) from error
 
 
-class Vended(Struct, frozen=True, rename="kebab"):
+class Vended(Frozen, rename="kebab"):
     """The response to a request for credentials only."""
 
     storage_credentials: list[StorageCredential]
@@ -76,7 +76,7 @@ def fresh_until(loaded: LoadedTable) -> float:
     return until - MARGIN_SECONDS
 
 
-class _Located(Struct, frozen=True):
+class _Located(Frozen):
     location: str
 
 

@@ -12,14 +12,13 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, Final
 
-from msgspec import Struct
-
 from icesql.catalog.rest.answers import check_unrestricted
 from icesql.catalog.rest.server import RestServer
 from icesql.catalog.rest.storage_properties import StorageCredential
 from icesql.catalog.table import CatalogPlan, Identifier
 from icesql.context import Progress, QueryContext
 from icesql.errors import CatalogError, Error
+from icesql.frozen import Frozen
 from icesql.iceberg.manifest.content_file import ScanTasks
 from icesql.storage.credentials import redact
 from icesql.storage.open import Storage
@@ -39,7 +38,7 @@ _AT_ONCE: Final = 8
 _MOST_TASKS: Final = 1_000_000
 
 
-class PlanAnswer(Struct, frozen=True, rename="kebab"):
+class PlanAnswer(Frozen, rename="kebab"):
     """The response to a request for a plan, or for the state of one."""
 
     status: str
@@ -52,7 +51,7 @@ class PlanAnswer(Struct, frozen=True, rename="kebab"):
 StorageOf = Callable[[list[StorageCredential], str | None], Storage]
 
 
-class RestPlanning(Struct, frozen=True):
+class RestPlanning(Frozen):
     """Requests plans for scans of one table; pickled, for a worker, it becomes None.
 
     ``storage_of`` makes the storage that opens the files of a plan.

@@ -8,11 +8,10 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any, Final
 
-from msgspec import Struct
-
 from icesql.catalog.rest.answers import Refusal
 from icesql.catalog.table import Identifier
 from icesql.errors import Error, OperationalError
+from icesql.frozen import Frozen
 from icesql.storage.stores.pool import request_pool
 
 # Further reports are dropped: no query depends on them.
@@ -63,7 +62,7 @@ class ScanReports:
             return self._waiting.popleft() if self._running else None
 
 
-class TableReports(Struct, frozen=True):
+class TableReports(Frozen):
     """Reports of scans of one table; pickled, for a worker, it becomes None."""
 
     reports: ScanReports

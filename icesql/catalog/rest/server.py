@@ -16,6 +16,7 @@ from icesql.catalog.rest.client import RestClient
 from icesql.catalog.rest.origins import check_addresses
 from icesql.catalog.table import Identifier
 from icesql.errors import CatalogError
+from icesql.frozen import Frozen
 from icesql.storage.cache import BoundedCache
 from icesql.storage.credentials import redact
 from icesql.storage.roots import Roots
@@ -225,7 +226,7 @@ _OWN: Final = frozenset(
 )
 
 
-class Configured(Struct, frozen=True):
+class Configured(Frozen):
     """The effective properties and the endpoints that the server lists; None if it lists none.
 
     ``is_idempotent``: a repeated request with the same idempotency key is applied only once.

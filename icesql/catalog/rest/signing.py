@@ -11,11 +11,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 from urllib.parse import quote
 
-from msgspec import Struct
-
 from icesql.catalog.rest.origins import is_proven, is_same_server, resolved
 from icesql.catalog.rest.server import RestServer
 from icesql.errors import CatalogError
+from icesql.frozen import Frozen
 from icesql.storage.cache import BoundedCache
 from icesql.storage.credentials import redact
 from icesql.storage.stores.options import first
@@ -33,14 +32,14 @@ _MOST_KEPT: Final = 10_000
 _AT_ONCE: Final = 8
 
 
-class SigningConfig(Struct, frozen=True):
+class SigningConfig(Frozen):
     """Fields that the server requires in every signing request."""
 
     properties: dict[str, str] | None = None
     headers: dict[str, list[str]] | None = None
 
 
-class _Signed(Struct, frozen=True):
+class _Signed(Frozen):
     uri: str
     headers: dict[str, list[str]]
 

@@ -7,11 +7,12 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 import msgspec
-from msgspec import Struct, field
+from msgspec import field
 
 from icesql.catalog.properties import is_of_catalog, of_server, of_storage
 from icesql.catalog.rest.origins import origin
 from icesql.errors import CatalogError
+from icesql.frozen import Frozen
 from icesql.storage.credentials import is_secret, redact
 from icesql.storage.stores.options import is_signed_elsewhere
 from icesql.storage.stores.principal import PRINCIPAL, VENDED, begins
@@ -29,7 +30,7 @@ _OF_STORES: Final = {
 }
 
 
-class StorageCredential(Struct, frozen=True):
+class StorageCredential(Frozen):
     """Properties for the locations that begin with ``prefix``."""
 
     prefix: str

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
-from msgspec import Struct
 
 from icesql.catalog.rest.answers import Refusal, check_unrestricted
 from icesql.catalog.rest.changes import named, refuse_missing, send_rename, sent
@@ -15,6 +14,7 @@ from icesql.catalog.rest.server import RestServer
 from icesql.catalog.table import Identifier
 from icesql.catalog.view import StoredView
 from icesql.errors import CatalogError, CommitConflictError
+from icesql.frozen import Frozen
 from icesql.iceberg.metadata.json_writer import schema_json
 from icesql.iceberg.metadata.view_changes import NewView, version_json
 from icesql.iceberg.metadata.view_metadata import parse_view
@@ -27,7 +27,7 @@ _DROP: Final = "DELETE /v1/{prefix}/namespaces/{namespace}/views/{view}"
 _LOAD: Final = "GET /v1/{prefix}/namespaces/{namespace}/views/{view}"
 
 
-class LoadedView(Struct, frozen=True, rename="kebab"):
+class LoadedView(Frozen, rename="kebab"):
     """The response to a request for a view; ``metadata`` is its JSON as sent."""
 
     metadata: msgspec.Raw

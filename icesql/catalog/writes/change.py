@@ -7,10 +7,9 @@ import uuid
 from collections.abc import Callable
 from typing import Any
 
-from msgspec import Struct
-
 from icesql.catalog.current_metadata import keep_written, written_document
 from icesql.errors import CommitConflictError
+from icesql.frozen import Frozen
 from icesql.iceberg.metadata.changes.apply import apply_updates
 from icesql.iceberg.metadata.changes.requirements import AssertTableUuid, Requirement
 from icesql.iceberg.metadata.changes.updates import Update
@@ -21,7 +20,7 @@ from icesql.storage.new_file import NewFile, remove_file
 from icesql.storage.open import METADATA_BYTES, Storage
 
 
-class MadeMetadata(Struct, frozen=True):
+class MadeMetadata(Frozen):
     """The JSON of a new metadata file, and its bytes without gzip."""
 
     document: dict[str, Any]
@@ -32,7 +31,7 @@ class MadeMetadata(Struct, frozen=True):
         return gzip.compress(self.data) if gzipped else self.data
 
 
-class TableChange(Struct, frozen=True):
+class TableChange(Frozen):
     """Updates of a table, in their order, and the requirements for applying them.
 
     ``storage`` reads and writes the table's files; ``now_ms`` (since 1970, UTC) is the time of the
@@ -71,13 +70,13 @@ class TableChange(Struct, frozen=True):
                 raise CommitConflictError("another table has its name now")
 
 
-class Done(Struct, frozen=True):
+class Done(Frozen):
     """The change was applied; ``location`` is the metadata file that it made current."""
 
     location: str
 
 
-class Conflict(Struct, frozen=True):
+class Conflict(Frozen):
     """The change was not applied: the table has changed since its base.
 
     That is certain, unless the conflict ``may_be_ours``: a client or proxy may send a request
@@ -89,7 +88,7 @@ class Conflict(Struct, frozen=True):
     may_be_ours: bool = False
 
 
-class Unknown(Struct, frozen=True):
+class Unknown(Frozen):
     """The change was sent; it may have been applied, or may still be applied later.
 
     ``location`` is its metadata file, None if the catalog chooses its name. If the server
@@ -137,7 +136,7 @@ def pointed(storage: Storage, location: str, point: Callable[[str], Swap]) -> Sw
     return found
 
 
-class Place(Struct, frozen=True):
+class Place(Frozen):
     """The location of a new table, and the storage that writes to it."""
 
     location: str

@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from msgspec import Struct
-
 from icesql.catalog.writes.change import Conflict
+from icesql.frozen import Frozen
 
 # The conditions on rows of schema V1, which distinguishes the two kinds.
 _ONLY: Final = {
@@ -21,7 +20,7 @@ _ONLY: Final = {
 Execute = Callable[[str, Mapping[str, Any]], Any]
 
 
-class JdbcRow(Struct, frozen=True):
+class JdbcRow(Frozen):
     """One row of the catalog ``catalog``; ``typed`` is schema V1."""
 
     catalog: str

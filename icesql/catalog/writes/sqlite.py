@@ -7,19 +7,18 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from typing import Final
 
-from msgspec import Struct
-
 from icesql.catalog.sqlite_reader import connect, opened
 from icesql.catalog.table import Identifier
 from icesql.catalog.writes.change import Conflict, Done, Swap, TableChange, Unknown, swap_file
 from icesql.catalog.writes.jdbc import JdbcRow
 from icesql.errors import CatalogError, TableNotFoundError
+from icesql.frozen import Frozen
 
 # How long a writer waits for another one to finish.
 _BUSY_SECONDS: Final = 10.0
 
 
-class JdbcCatalog(Struct, frozen=True):
+class JdbcCatalog(Frozen):
     """The tables, or of the kind "VIEW" the views, of a catalog in a SQLite file.
 
     ``typed`` is schema V1, which distinguishes the two. ``find`` returns the present path of the

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from msgspec import Struct
-
 from icesql.commit.files import FileChanges
+from icesql.frozen import Frozen
 from icesql.iceberg.manifest.data_file import DataFile
 from icesql.iceberg.manifest.manifest import ManifestContent, ManifestFile
 from icesql.iceberg.manifest.writing.manifest_writer import ManifestEntry, added_entry
@@ -16,7 +15,7 @@ if TYPE_CHECKING:
     from icesql.commit.manifests.store import ManifestStore
 
 
-class HeldManifest(Struct, frozen=True):
+class HeldManifest(Frozen):
     """A manifest; ``entries`` are None for one of an older snapshot, which a store has to read.
 
     ``removed`` are the files of an old manifest that this one, which replaces it, lacks.

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from icesql.catalog.table import Catalog, Table
@@ -20,6 +19,7 @@ from icesql.commit.manifests.held import HeldManifest
 from icesql.commit.snapshot_operation import SnapshotOperation
 from icesql.context import QueryContext
 from icesql.errors import CommitConflictError, ProgrammingError
+from icesql.frozen import Frozen
 from icesql.iceberg.manifest.manifest import ManifestContent, ManifestFile
 from icesql.iceberg.manifest.partition_values import UNSTORED
 from icesql.iceberg.manifest.writing.manifest_writer import ManifestEntry
@@ -29,7 +29,7 @@ from icesql.iceberg.metadata.table_metadata import TableMetadata
 _CONTENTS: Final = (ManifestContent.DATA, ManifestContent.DELETES)
 
 
-class ManifestGroup(Struct, frozen=True):
+class ManifestGroup(Frozen):
     """Manifests of one content to rewrite as ``count`` new ones."""
 
     content: ManifestContent

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import count
 from typing import Final
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from icesql.catalog.table import Table
@@ -15,6 +14,7 @@ from icesql.commit.manifests.carried import Carried, live_of
 from icesql.commit.manifests.held import HeldManifest
 from icesql.context import QueryContext
 from icesql.errors import CommitConflictError
+from icesql.frozen import Frozen
 from icesql.iceberg.manifest.data_file import DataFile
 from icesql.iceberg.manifest.entries import ADDED, DELETED, EXISTING, ManifestEntries
 from icesql.iceberg.manifest.manifest import ManifestContent, ManifestFile
@@ -257,7 +257,7 @@ _MERGE: Final = "commit.manifest-merge.enabled"
 _PARTITIONS: Final = "write.summary.partition-limit"
 
 
-class ManifestSettings(Struct, frozen=True):
+class ManifestSettings(Frozen):
     """Settings for manifests; the newest bin is merged if it has ``least_to_merge`` members."""
 
     target_bytes: int

@@ -9,8 +9,6 @@ from collections.abc import Sequence
 from itertools import count
 from typing import Final
 
-from msgspec import Struct
-
 from icesql.catalog.rest.changes import swap_several
 from icesql.catalog.table import Catalog, Table
 from icesql.catalog.writes.change import Conflict, Done, Swap, TableChange, Unknown
@@ -19,6 +17,7 @@ from icesql.commit.outcomes.requests import OpenRequests, Sent
 from icesql.commit.retries import RetryPolicy
 from icesql.context import Progress, QueryContext
 from icesql.errors import CommitConflictError, CommitStateUnknownError, Error
+from icesql.frozen import Frozen
 from icesql.iceberg.metadata.changes.snapshots import snapshot_ids
 
 # The texts of a refused, an open and an unseen request: of a new table, and of several tables.
@@ -38,7 +37,7 @@ _TOGETHER: Final = (
 )
 
 
-class Part(Struct, frozen=True):
+class Part(Frozen):
     """The change of one table, and the operation that owns its files, if there are any.
 
     ``table`` is the base of the change, or with ``is_new`` the future state of a new table.

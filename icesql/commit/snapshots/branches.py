@@ -7,14 +7,13 @@ import uuid
 from collections.abc import Container
 from typing import Final
 
-from msgspec import Struct
-
 from icesql.errors import CommitConflictError
+from icesql.frozen import Frozen
 from icesql.iceberg.metadata.snapshot import Snapshot, SnapshotRef
 from icesql.iceberg.metadata.table_metadata import MAIN, TableMetadata
 
 
-class Staged(Struct, frozen=True):
+class Staged(Frozen):
     """No branch: the snapshot's parent is the head of main; its ``wap_id`` is for publishing it."""
 
     wap_id: str

@@ -10,13 +10,13 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import Final
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from icesql.catalog.table import Table
 from icesql.commit.files import FileKey, file_key
 from icesql.context import QueryContext
 from icesql.errors import CorruptFileError, rows_changed
+from icesql.frozen import Frozen
 from icesql.iceberg.manifest.data_file import DataFile, FileContent
 from icesql.iceberg.manifest.entries import ADDED, DELETED, ManifestEntries
 from icesql.iceberg.manifest.manifest import ManifestContent
@@ -30,7 +30,7 @@ DELETE: Final = "delete"
 REPLACE: Final = "replace"
 
 
-class Changed(Struct, frozen=True):
+class Changed(Frozen):
     """Indexes in ``entries`` of the files that snapshots of the range added and removed.
 
     ``operation`` is that of the snapshot whose list has the manifest; None if it records none.

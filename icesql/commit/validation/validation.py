@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from msgspec import Struct
-
+from icesql.frozen import Frozen
 from icesql.iceberg.expressions.predicate import ALWAYS_TRUE, Predicate
 from icesql.iceberg.manifest.data_file import DataFile
 
@@ -21,7 +20,7 @@ def unchanged(start_id: int | None, read: Predicate) -> Validation:
     return Validation(start_id, read, no_added_data=True, no_deleted_data=True, no_new_deletes=True)
 
 
-class Validation(Struct, frozen=True):
+class Validation(Frozen):
     """Changes that a branch must not have had since snapshot ``start_id`` was scanned.
 
     ``start_id`` None means that the branch was empty then. ``row_filter`` is the filter that was

@@ -7,17 +7,16 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import Any, Final
 
-from msgspec import Struct
-
 from icesql.engine.result_schema import ResultColumn, declare
 from icesql.engine.struct_names import true_name
+from icesql.frozen import Frozen
 
 # Types that their text describes completely.
 _PLAIN: Final = r"[A-Z][A-Z0-9_ ]*|DECIMAL\([0-9]+,[0-9]+\)"
 _QUERIES: Final = ("select", "with", "from")
 
 
-class Described(Struct, frozen=True, dict=True):
+class Described(Frozen, dict=True):
     """The name and the DuckDB type (an object with ``id`` and ``children``) of each column."""
 
     columns: tuple[str, ...]

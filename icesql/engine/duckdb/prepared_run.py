@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
-from msgspec import Struct
-
 from icesql.engine.duckdb.relations import grouping
+from icesql.frozen import Frozen
 from icesql.storage.cache import BoundedCache
 
 if TYPE_CHECKING:
@@ -34,7 +33,7 @@ _MOST_DESCRIBED: Final = 8
 FEW_ROWS: Final = 64
 
 
-class KnownScan(Struct, frozen=True):
+class KnownScan(Frozen):
     """How the engine reads some files of a scan; ``parts`` are combined by UNION ALL.
 
     ``facts`` are facts about its files, by location.

@@ -18,10 +18,9 @@ from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, Final
 
-from msgspec import Struct
-
 from icesql.engine.spark.errors import spark_exceptions
 from icesql.engine.spark.releases import arrow_schema, java_settings, local_socket
+from icesql.frozen import Frozen
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -64,7 +63,7 @@ def open_waves(frame: Any, jobs: SparkJobs, expected_bytes: int | None) -> Waves
     return Waves(jvm, rdd, arrow_schema(frame.schema), jobs, expected_bytes)
 
 
-class _Jvm(Struct, frozen=True):
+class _Jvm(Frozen):
     """Spark's own methods that implement ``DataFrame.toArrow`` and ``SparkContext.runJob``."""
 
     session: Any

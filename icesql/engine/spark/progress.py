@@ -10,13 +10,13 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, nullcontext
 from typing import Any, Final
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from icesql.context import Progress, QueryContext
 from icesql.engine.spark.errors import spark_exceptions
 from icesql.engine.spark.releases import cancel_jobs
 from icesql.engine.spark.session.clients import is_connect
+from icesql.frozen import Frozen
 
 _STEP_SECONDS: Final = 0.1
 # How long to wait for the last counts: Spark's own bookkeeping is late.
@@ -30,7 +30,7 @@ def _gone() -> tuple[type[BaseException], ...]:
     return (*spark_exceptions(), ValueError)
 
 
-class Stage(Struct, frozen=True):
+class Stage(Frozen):
     """Spark's counts of a stage."""
 
     tasks: int

@@ -8,9 +8,8 @@ from collections.abc import Callable
 from typing import Any, Final
 from weakref import WeakKeyDictionary
 
-from msgspec import Struct
-
 from icesql.config import available_memory, parse_bytes
+from icesql.frozen import Frozen
 
 # Memory of a Python worker with Arrow, DuckDB's code and batches; the rest is DuckDB's limit.
 _PYTHON: Final = 256 << 20
@@ -23,7 +22,7 @@ _PYSPARK: Final = "spark.executor.pyspark.memory"
 _known: WeakKeyDictionary[Any, TaskMemory] = WeakKeyDictionary()
 
 
-class TaskMemory(Struct, frozen=True):
+class TaskMemory(Frozen):
     """Bytes outside of the JVM for ``slots`` tasks at once.
 
     ``total`` is None if Spark sets no limit: each machine then uses its own memory. ``slots`` is

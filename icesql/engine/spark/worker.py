@@ -10,11 +10,11 @@ import zlib
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from icesql.engine.spark.error_transport import encode_error
 from icesql.errors import Error
+from icesql.frozen import Frozen
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -64,7 +64,7 @@ def run(job: Callable[[], Batches], mark: str) -> Batches:
         raise worker_error(error, mark) from None
 
 
-class ScanJob(Struct, frozen=True):
+class ScanJob(Frozen):
     """Reads one combined task as batches of ``spark_schema`` of its projection."""
 
     task: CombinedScanTask

@@ -11,9 +11,8 @@ import io
 from collections.abc import Iterator, Mapping
 from typing import BinaryIO, Final
 
-from msgspec import Struct
-
 from icesql.errors import CorruptFileError
+from icesql.frozen import Frozen
 from icesql.iceberg.avro.codecs import most_unpacked, unpack
 from icesql.iceberg.avro.values import BadAvro, read_varint
 
@@ -24,7 +23,7 @@ _CUT: Final = "the file ends early"
 _NO_SYNC: Final = "the block does not end in the sync marker"
 
 
-class AvroFile(Struct, frozen=True):
+class AvroFile(Frozen):
     """The blocks of one file, unpacked and joined.
 
     ``blocks`` holds per block the number of its records, the end of them in ``data``, and the
@@ -64,7 +63,7 @@ def _check_size(size: int) -> None:
         raise BadAvro(f"a value of {size} bytes does not fit the file")
 
 
-class AvroBlock(Struct, frozen=True):
+class AvroBlock(Frozen):
     """``count`` records from position ``first`` of the file on, unpacked.
 
     ``offset`` is the byte of the file where the block begins.

@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from msgspec import Struct
-
+from icesql.frozen import Frozen
 from icesql.iceberg.metadata.json_fields import Malformed, load_json
 
 PRIMITIVES: Final = frozenset(
@@ -30,7 +29,7 @@ class OddSchema(ValueError):
     """A writer schema that this reader does not undertake to walk."""
 
 
-class AvroNode(Struct, frozen=True):
+class AvroNode(Frozen):
     """One type: ``kind`` is Avro's name of it, or "union".
 
     ``items`` are the branches of a union, else the one type inside an array or map. ``size`` is
@@ -71,7 +70,7 @@ class AvroNode(Struct, frozen=True):
         return others[0] if len(self.items) == 2 and len(others) == 1 else None
 
 
-class AvroField(Struct, frozen=True):
+class AvroField(Frozen):
     """A field of a record; ``field_id`` is Iceberg's, None when the writer gave none."""
 
     name: str

@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, Literal
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from icesql.errors import ColumnNotFoundError, ProgrammingError, TypeMismatchError, similar_names
+from icesql.frozen import Frozen
 from icesql.iceberg import types as t
 from icesql.iceberg.evolution.fresh_ids import fresh_type
 from icesql.iceberg.schema import Schema, fields_named
@@ -24,14 +24,14 @@ Fields = tuple[t.NestedField, ...]
 _NO_DEFAULT: Final = (t.MISSING, None)
 
 
-class Position(Struct, frozen=True):
+class Position(Frozen):
     """The position of a column among its siblings; ``sibling`` names one of them."""
 
     place: Literal["first", "after", "before"]
     sibling: str = ""
 
 
-class NewColumn(Struct, frozen=True):
+class NewColumn(Frozen):
     """A column to add. Ids inside ``type`` only distinguish its fields.
 
     ``default`` (format version 3) is in the internal form of ``iceberg.types``: existing rows have

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from icesql.errors import ProgrammingError, nearest
+from icesql.frozen import Frozen
 from icesql.iceberg.new_spec import (
     PartitionRequest,
     check_partition_field,
@@ -26,7 +26,7 @@ from icesql.iceberg.transforms import parse_transform
 _NEW: Final = 0
 
 
-class SpecHistory(Struct, frozen=True):
+class SpecHistory(Frozen):
     """The source of a new spec: the default spec, all others, and the ids in use."""
 
     format_version: int

@@ -35,8 +35,7 @@ from operator import and_, or_
 from typing import Any, Final
 from uuid import UUID
 
-from msgspec import Struct
-
+from icesql.frozen import Frozen
 from icesql.iceberg import types as t
 from icesql.iceberg.bounds import MICROS_PER_DAY, NANOS_PER_DAY
 from icesql.iceberg.calendar import ZONED, days_from_civil, units_per_day
@@ -57,7 +56,7 @@ from icesql.iceberg.expressions.predicate import (
 _WIDEST_ZONE: Final = 18 * 3_600_000_000
 
 
-class NanoTimestamp(Struct, frozen=True):
+class NanoTimestamp(Frozen):
     """A timestamp in ns since 1970-01-01, for values that ``datetime`` cannot hold.
 
     ``zoned``: it is an instant (UTC); else it counts on a clock without zone.

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from enum import Enum
 from typing import Any, Final
 
-from msgspec import Struct
+from icesql.frozen import Frozen
 
 
 class Operation(Enum):
@@ -48,7 +48,7 @@ COMPARISONS: Final[dict[Operation, Callable[[Any, Any], Any]]] = {
 }
 
 
-class Predicate(Struct, frozen=True):
+class Predicate(Frozen):
     """Base of all nodes; ``&`` and ``|`` simplify as they combine."""
 
     def __and__(self, other: Predicate) -> Predicate:
@@ -70,7 +70,7 @@ class Predicate(Struct, frozen=True):
         return Or(self, other)
 
 
-class _AlwaysTrue(Predicate, frozen=True):
+class _AlwaysTrue(Predicate):
     def __str__(self) -> str:
         return "true"
 
@@ -78,7 +78,7 @@ class _AlwaysTrue(Predicate, frozen=True):
         return "ALWAYS_TRUE"
 
 
-class _AlwaysFalse(Predicate, frozen=True):
+class _AlwaysFalse(Predicate):
     def __str__(self) -> str:
         return "false"
 
@@ -90,7 +90,7 @@ ALWAYS_TRUE: Final[Predicate] = _AlwaysTrue()
 ALWAYS_FALSE: Final[Predicate] = _AlwaysFalse()
 
 
-class And(Predicate, frozen=True):
+class And(Predicate):
     left: Predicate
     right: Predicate
 
@@ -98,7 +98,7 @@ class And(Predicate, frozen=True):
         return f"({self.left} AND {self.right})"
 
 
-class Or(Predicate, frozen=True):
+class Or(Predicate):
     left: Predicate
     right: Predicate
 
@@ -106,7 +106,7 @@ class Or(Predicate, frozen=True):
         return f"({self.left} OR {self.right})"
 
 
-class Term(Struct, frozen=True):
+class Term(Frozen):
     """A column, or a transform of it when ``transform`` is not "identity".
 
     ``name`` is the full dotted name at the time of binding, for people; ``field_id`` decides.
@@ -120,7 +120,7 @@ class Term(Struct, frozen=True):
         return self.name if self.transform == "identity" else f"{self.transform}({self.name})"
 
 
-class Leaf(Predicate, frozen=True):
+class Leaf(Predicate):
     """One comparison. ``literal`` is in the internal form of the term's type (``iceberg.types``).
 
     It is None for the four unary operations, a frozenset for IN and NOT_IN, else one value that is

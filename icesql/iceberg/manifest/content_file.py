@@ -9,9 +9,10 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 import msgspec
-from msgspec import Struct, field
+from msgspec import field
 from msgspec.structs import asdict
 
+from icesql.frozen import Frozen
 from icesql.iceberg.manifest.data_file import DataFile, FileContent
 from icesql.iceberg.metadata.json_fields import Malformed
 from icesql.iceberg.metadata.property_numbers import of_file
@@ -22,14 +23,14 @@ from icesql.iceberg.types import IcebergType, is_floating
 _NO_NUMBERS: Final = ("NaN", "Infinity", "-Infinity")
 
 
-class CountMap(Struct, frozen=True):
+class CountMap(Frozen):
     """Numbers by field id."""
 
     keys: list[int]
     values: list[int]
 
 
-class ContentFile(Struct, frozen=True, rename="kebab"):
+class ContentFile(Frozen, rename="kebab"):
     """A file as it was sent. Bounds and most counts are left aside: only planning needs them."""
 
     spec_id: int
@@ -51,7 +52,7 @@ class ContentFile(Struct, frozen=True, rename="kebab"):
     content_size_in_bytes: int | None = None
 
 
-class FileTask(Struct, frozen=True, rename="kebab"):
+class FileTask(Frozen, rename="kebab"):
     """One data file, the indexes of its delete files, and the residual filter."""
 
     data_file: ContentFile
@@ -59,7 +60,7 @@ class FileTask(Struct, frozen=True, rename="kebab"):
     residual_filter: msgspec.Raw = msgspec.Raw(b"")
 
 
-class ScanTasks(Struct, frozen=True, rename="kebab"):
+class ScanTasks(Frozen, rename="kebab"):
     """One response with tasks; each of ``plan_tasks`` is a token for further tasks to fetch."""
 
     file_scan_tasks: list[FileTask] | None = None

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from enum import IntEnum
 from typing import Any
 
-from msgspec import Struct
+from icesql.frozen import Frozen
 
 
 class FileContent(IntEnum):
@@ -17,7 +17,7 @@ class FileContent(IntEnum):
     EQUALITY_DELETES = 2
 
 
-class DataFile(Struct, frozen=True):
+class DataFile(Frozen):
     """A file of a manifest entry, with inherited values filled in; immutable and picklable.
 
     ``path`` is the identity, verbatim from the manifest; ``storage`` maps it to the place to open.

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from msgspec import Struct
-
 from icesql.errors import CorruptFileError, UnsupportedTableError
+from icesql.frozen import Frozen
 from icesql.iceberg.avro.schema import AvroField, AvroNode, OddSchema, parse_avro_schema
 from icesql.iceberg.avro.values import BadAvro
 from icesql.iceberg.manifest.data_file import FileContent
@@ -36,7 +35,7 @@ _REFERENCED, _OFFSET = 143, 144
 _Fields = Mapping[int, AvroField]
 
 
-class ListedPath(Struct, frozen=True):
+class ListedPath(Frozen):
     """The fields of an entry about its file. ``file_format`` is in capitals.
 
     ``path_bounds`` are those of the paths in a position delete file, cut short maybe.
@@ -58,7 +57,7 @@ class ListedPath(Struct, frozen=True):
         return self.content is FileContent.POSITION_DELETES
 
 
-class NewPath(Struct, frozen=True):
+class NewPath(Frozen):
     """The new path of a file. ``length`` None: the file is the same, byte for byte.
 
     A rewritten file also has the bounds of the paths in it, its column sizes by field id and the

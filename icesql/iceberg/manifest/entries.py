@@ -8,9 +8,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
-from msgspec import Struct, field
+from msgspec import field
 
 from icesql.errors import CorruptFileError
+from icesql.frozen import Frozen
 from icesql.iceberg.avro.schema import AvroNode
 from icesql.iceberg.avro.values import (
     BadAvro,
@@ -311,7 +312,7 @@ _LOOKED_UP: Final = ("_columns", "live", "unknown_counts")
 FilterColumns: TypeAlias = "ManifestEntries | NarrowEntries"
 
 
-class PlainMaps(Struct, frozen=True):
+class PlainMaps(Frozen):
     """A column of maps held as they are."""
 
     maps: Sequence[Mapping[int, Any] | None]
@@ -328,7 +329,7 @@ class PlainMaps(Struct, frozen=True):
 IntKeyedColumn: TypeAlias = EncodedMaps | PlainMaps
 
 
-class ManifestEntries(Struct, frozen=True, dict=True):
+class ManifestEntries(Frozen, dict=True):
     """All entries of one manifest, inherited values filled in.
 
     Every list has ``count`` items, in file order. ``partition`` holds tuples in the internal form

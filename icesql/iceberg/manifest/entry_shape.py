@@ -16,8 +16,7 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Final
 
-from msgspec import Struct
-
+from icesql.frozen import Frozen
 from icesql.iceberg.avro.schema import AvroField, AvroNode, OddSchema
 from icesql.iceberg.avro.values import BadAvro, encode_varint, read_varint
 from icesql.iceberg.manifest import schema as known
@@ -44,7 +43,7 @@ _SCALARS: Final = {
 }
 
 
-class EntryShape(Struct, frozen=True):
+class EntryShape(Frozen):
     """``findall`` reads entries one after another up to the first of another shape.
 
     Each gives a row: its own bytes, then a value for each of ``names``. What is left over gives a

@@ -10,9 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, Final
 
-from msgspec import Struct
-
 from icesql.errors import CorruptFileError, UnsupportedTableError
+from icesql.frozen import Frozen
 from icesql.iceberg.avro.container import AvroFile, read_avro_file
 from icesql.iceberg.avro.schema import AvroNode, OddSchema, parse_avro_schema
 from icesql.iceberg.avro.values import BadAvro, compile_reader
@@ -40,7 +39,7 @@ class ManifestContent(IntEnum):
     DELETES = 1
 
 
-class FieldSummary(Struct, frozen=True):
+class FieldSummary(Frozen):
     """A summary of the partition values of one field in a whole manifest.
 
     Bounds are single-value bytes of the partition type and leave out NaN; both None says that all
@@ -53,7 +52,7 @@ class FieldSummary(Struct, frozen=True):
     upper_bound: bytes | None = None
 
 
-class ManifestFile(Struct, frozen=True):
+class ManifestFile(Frozen):
     """One manifest of a snapshot; counts that are None are unknown, not zero.
 
     ``partitions`` has a summary per field of the spec, or is None.

@@ -7,8 +7,7 @@ from decimal import Decimal
 from enum import Enum
 from typing import Any, Final
 
-from msgspec import Struct
-
+from icesql.frozen import Frozen
 from icesql.iceberg import types as t
 from icesql.iceberg.avro.schema import AvroNode
 from icesql.iceberg.avro.values import BadAvro
@@ -19,7 +18,7 @@ from icesql.iceberg.partitioning import PartitionSpec
 Convert = Callable[[Any], Any]
 
 
-class PartitionForm(Struct, frozen=True):
+class PartitionForm(Frozen):
     """The types of the partition values of a spec, and the id and the name of each of its fields.
 
     ``types`` are ``partition_types`` of ``iceberg.partitioning``. With ``fields`` the values in a

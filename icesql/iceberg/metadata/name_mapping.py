@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
-from msgspec import Struct
-
 from icesql.errors import CorruptFileError
+from icesql.frozen import Frozen
 from icesql.iceberg.metadata.json_fields import (
     Malformed,
     as_list,
@@ -24,7 +23,7 @@ PROPERTY: Final = "schema.name-mapping.default"
 _DEEPEST: Final = 100
 
 
-class MappedField(Struct, frozen=True):
+class MappedField(Frozen):
     """One field and all names it ever had; ``field_id`` None: ignore such columns."""
 
     field_id: int | None
@@ -32,7 +31,7 @@ class MappedField(Struct, frozen=True):
     fields: tuple[MappedField, ...] = ()
 
 
-class NameMapping(Struct, frozen=True):
+class NameMapping(Frozen):
     """The mapping of a table; immutable and picklable."""
 
     fields: tuple[MappedField, ...] = ()

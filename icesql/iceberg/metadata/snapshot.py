@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
-from msgspec import Struct, field
+from msgspec import field
 
 from icesql.errors import CorruptFileError
+from icesql.frozen import Frozen
 from icesql.iceberg.metadata.json_fields import (
     Malformed,
     as_list,
@@ -24,7 +25,7 @@ from icesql.iceberg.metadata.json_fields import (
 )
 
 
-class Snapshot(Struct, frozen=True):
+class Snapshot(Frozen):
     """The state of a table at one commit.
 
     One of ``manifest_list`` and ``manifests`` is set; the latter only by v1 writers that kept
@@ -51,7 +52,7 @@ class Snapshot(Struct, frozen=True):
         return (self.snapshot_id + (1 << 63)) % (1 << 64) - (1 << 63)
 
 
-class SnapshotRef(Struct, frozen=True):
+class SnapshotRef(Frozen):
     """A branch or a tag: a name for a snapshot; ages are milliseconds."""
 
     snapshot_id: int
@@ -61,7 +62,7 @@ class SnapshotRef(Struct, frozen=True):
     max_snapshot_age_ms: int | None = None
 
 
-class SnapshotLogEntry(Struct, frozen=True, gc=False):
+class SnapshotLogEntry(Frozen, gc=False):
     """``main`` pointed at this snapshot from ``timestamp_ms`` on."""
 
     timestamp_ms: int

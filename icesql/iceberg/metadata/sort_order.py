@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from msgspec import Struct
-
+from icesql.frozen import Frozen
 from icesql.iceberg.metadata.json_fields import as_int, as_list, as_object, required_int, sane
 
 
-class SortField(Struct, frozen=True):
+class SortField(Frozen):
     """One key; ``direction`` is "asc" or "desc", ``null_order`` "nulls-first" or "nulls-last"."""
 
     source_ids: tuple[int, ...]
@@ -19,7 +18,7 @@ class SortField(Struct, frozen=True):
     null_order: str
 
 
-class SortOrder(Struct, frozen=True):
+class SortOrder(Frozen):
     """The keys of one order, most significant first; order 0 is unsorted."""
 
     order_id: int = 0

@@ -11,10 +11,11 @@ from collections.abc import Iterator, Mapping
 from functools import cached_property
 from typing import Any, Final
 
-from msgspec import Struct, field
+from msgspec import field
 from msgspec.structs import replace
 
 from icesql.errors import CorruptFileError, UnsupportedTableError
+from icesql.frozen import Frozen
 from icesql.iceberg.avro.codecs import inflated
 from icesql.iceberg.metadata.json_fields import (
     Malformed,
@@ -60,14 +61,14 @@ MAIN: Final = "main"
 _LARGEST: Final = 256 << 20
 
 
-class MetadataLogEntry(Struct, frozen=True):
+class MetadataLogEntry(Frozen):
     """An earlier metadata file and when it was last the current one."""
 
     timestamp_ms: int
     metadata_file: str
 
 
-class StatisticsFile(Struct, frozen=True):
+class StatisticsFile(Frozen):
     """A file with statistics of one snapshot, of columns (Puffin) or partitions; informational."""
 
     snapshot_id: int
@@ -76,7 +77,7 @@ class StatisticsFile(Struct, frozen=True):
     file_footer_size_in_bytes: int | None = None
 
 
-class TableMetadata(Struct, frozen=True, dict=True, weakref=True):
+class TableMetadata(Frozen, dict=True, weakref=True):
     """A table at one commit, from all its schemas, specs and snapshots to its properties.
 
     Mappings are by id; ``snapshots`` are in file order, parsed on first access. ``location`` has no

@@ -9,8 +9,7 @@ import uuid
 from collections.abc import Mapping
 from typing import Any, Final
 
-from msgspec import Struct
-
+from icesql.frozen import Frozen
 from icesql.iceberg.metadata.json_writer import schema_json
 from icesql.iceberg.metadata.property_numbers import whole_number
 from icesql.iceberg.schema import Schema
@@ -19,7 +18,7 @@ _HISTORY: Final = "version.history.num-entries"
 _HISTORY_DEFAULT: Final = 10
 
 
-class NewView(Struct, frozen=True):
+class NewView(Frozen):
     """A new view: its SQL in one dialect, its columns, and where its names are looked up."""
 
     schema: Schema

@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from msgspec import Struct
-
 from icesql.errors import CorruptFileError, UnsupportedTableError
+from icesql.frozen import Frozen
 from icesql.iceberg.metadata.json_fields import (
     Malformed,
     as_list,
@@ -31,14 +30,14 @@ from icesql.iceberg.schema import Schema
 _FORMAT: Final = 1
 
 
-class Representation(Struct, frozen=True):
+class Representation(Frozen):
     """The SQL of a view in one dialect, as its writer calls that."""
 
     sql: str
     dialect: str
 
 
-class ViewMetadata(Struct, frozen=True):
+class ViewMetadata(Frozen):
     """The current version of a view, and the properties of the view.
 
     ``default_catalog`` is None where names without a catalog are those of the view's own.

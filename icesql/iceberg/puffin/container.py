@@ -9,9 +9,10 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from msgspec import Struct, field
+from msgspec import field
 
 from icesql.errors import CorruptFileError, UnsupportedTableError
+from icesql.frozen import Frozen
 from icesql.iceberg.metadata.json_fields import (
     Malformed,
     as_object,
@@ -30,7 +31,7 @@ _TAIL: Final = 12
 _LARGEST: Final = 64 << 20  # bytes of a footer, packed or not
 
 
-class PuffinBlob(Struct, frozen=True):
+class PuffinBlob(Frozen):
     """One blob: ``offset`` and ``length`` are bytes of the file, ``codec`` None is uncompressed."""
 
     type: str

@@ -9,8 +9,9 @@ import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from msgspec import Struct, field
+from msgspec import field
 
+from icesql.frozen import Frozen
 from icesql.iceberg.puffin.container import MAGIC, footer_parts
 from icesql.iceberg.puffin.deletion_vector import VECTOR_MAGIC
 
@@ -19,7 +20,7 @@ VECTOR_TYPE: Final = "deletion-vector-v1"
 _POSITION_ID: Final = 2147483645
 
 
-class NewBlob(Struct, frozen=True):
+class NewBlob(Frozen):
     """One blob to write. Snapshot and sequence number -1: inherited from the snapshot."""
 
     type: str
@@ -31,7 +32,7 @@ class NewBlob(Struct, frozen=True):
     codec: str | None = None
 
 
-class PlacedBlob(Struct, frozen=True):
+class PlacedBlob(Frozen):
     """The offset and length of a blob in its file, in bytes."""
 
     offset: int

@@ -9,13 +9,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Final
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from icesql.catalog.table import Table
 from icesql.commit.files import file_key
 from icesql.context import QueryContext
 from icesql.errors import UnsupportedTableError
+from icesql.frozen import Frozen
 from icesql.iceberg.expressions.predicate import ALWAYS_TRUE, Predicate
 from icesql.iceberg.manifest.data_file import DataFile, FileContent
 from icesql.iceberg.metadata.snapshot import Snapshot
@@ -37,7 +37,7 @@ from icesql.storage.new_file import check_writable
 _BYTES_OF_ROW: Final = 16
 
 
-class DeletesPlan(Struct, frozen=True):
+class DeletesPlan(Frozen):
     """The data files of a branch's head whose deletes are rewritten.
 
     With ``keys`` the deletes are equality deletes. ``looked_at`` has the keys of all data files

@@ -26,6 +26,7 @@ from icesql.commit.files import FileChanges, FileKey, file_key
 from icesql.commit.rows import commit_rewrite
 from icesql.context import Progress, QueryContext
 from icesql.errors import InternalError
+from icesql.frozen import Frozen
 from icesql.iceberg.manifest.data_file import DataFile, FileContent
 from icesql.iceberg.manifest.manifest import ManifestContent
 from icesql.iceberg.metadata.snapshot import Snapshot
@@ -47,7 +48,7 @@ CONVERTED: Final = "converted-equality-deletes"
 _ROWS_AT_ONCE: Final = 1 << 24
 
 
-class Converted(Struct, frozen=True):
+class Converted(Frozen):
     """The delete files that a conversion replaced and wrote, and the rows that they delete.
 
     ``left`` equality delete files stay, since they may apply to data files that were not looked at.

@@ -14,11 +14,11 @@ from typing import Final
 
 import msgspec
 import numpy as np
-from msgspec import Struct
 
 from icesql.context import QueryContext
 from icesql.engine.threads.pool import thread_pool
 from icesql.errors import InternalError
+from icesql.frozen import Frozen
 from icesql.iceberg.manifest.data_file import DataFile
 from icesql.iceberg.metadata.table_metadata import TableMetadata
 from icesql.maintain.deletes.plan import DeletesPlan
@@ -42,7 +42,7 @@ _WRITERS: Final = 16
 _MOST_WAITING: Final = 1 << 22
 
 
-class DeletesTask(Struct, frozen=True):
+class DeletesTask(Frozen):
     """Some data files with their deletes; ``files`` are their numbers in the plan.
 
     ``number`` is unique among the tasks of the conversion; ``operation`` makes file names unique.

@@ -10,11 +10,10 @@ from decimal import Decimal, InvalidOperation
 from typing import Any, Final
 from urllib.parse import unquote
 
-from msgspec import Struct
-
 from icesql.catalog.table import Table
 from icesql.context import QueryContext
 from icesql.errors import DataError, NotSupportedError, ProgrammingError
+from icesql.frozen import Frozen
 from icesql.iceberg import types as t
 from icesql.iceberg.metadata.json_fields import Malformed
 from icesql.iceberg.partitioning import partition_types
@@ -26,7 +25,7 @@ from icesql.storage.open import Storage
 _NULL: Final = "__HIVE_DEFAULT_PARTITION__"
 
 
-class FoundFile(Struct, frozen=True):
+class FoundFile(Frozen):
     """A file to add, with its partition tuple in internal form."""
 
     path: str

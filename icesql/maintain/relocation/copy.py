@@ -32,6 +32,7 @@ from icesql.errors import (
     SnapshotNotFoundError,
     StorageError,
 )
+from icesql.frozen import Frozen
 from icesql.iceberg.manifest.edits import ListedPath, NewPath, edit_manifest, edit_manifest_list
 from icesql.iceberg.manifest.manifest import ManifestContent, ManifestFile
 from icesql.iceberg.metadata.json_writer import metadata_bytes
@@ -79,7 +80,7 @@ _MOST_PENDING: Final = 64 << 20
 _HINT: Final = "version-hint.text"
 
 
-class CopyRequest(Struct, frozen=True):
+class CopyRequest(Frozen):
     """The location of a copy, and the properties that open its store.
 
     ``since``: the copy has this snapshot, or ("latest") all its snapshots up to the newest, whose
@@ -92,7 +93,7 @@ class CopyRequest(Struct, frozen=True):
     confine: Roots | None = None
 
 
-class Copied(Struct, frozen=True):
+class Copied(Frozen):
     """The metadata file of the copy, and how many files and bytes were added to it.
 
     ``rewritten`` files have other paths in them than in the source; ``present`` ones existed

@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
-from msgspec import Struct
 from msgspec.structs import astuple
 
 from icesql.errors import CorruptFileError, UnsupportedTableError
+from icesql.frozen import Frozen
 from icesql.iceberg.avro.container import read_avro_file
 from icesql.iceberg.avro.schema import OddSchema, parse_avro_schema
 from icesql.iceberg.manifest.edits import ListedPath, NewPath
@@ -35,7 +35,7 @@ _CHUNK: Final = 8 << 20
 _LARGEST: Final = 1 << 30
 
 
-class DeleteFacts(Struct, frozen=True):
+class DeleteFacts(Frozen):
     """The facts that a manifest records about a delete file; for a Puffin file only its length."""
 
     length: int

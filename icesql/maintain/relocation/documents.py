@@ -9,9 +9,8 @@ import copy
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
-from msgspec import Struct
-
 from icesql.errors import UnsupportedTableError
+from icesql.frozen import Frozen
 from icesql.iceberg.manifest.edits import ListedPath, NewPath, edit_manifest
 from icesql.iceberg.manifest.manifest import ManifestContent, ManifestFile, snapshot_manifests
 from icesql.iceberg.metadata.snapshot import Snapshot
@@ -33,7 +32,7 @@ _PATHS: Final = (
 Path = Callable[[str], str]
 
 
-class Version(Struct, frozen=True):
+class Version(Frozen):
     """A version of a table's metadata: its file, as JSON and read."""
 
     path: str

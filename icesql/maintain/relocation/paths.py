@@ -7,10 +7,9 @@ import re
 from typing import Final
 from urllib.parse import unquote
 
-from msgspec import Struct
-
 from icesql.catalog.current_metadata import HINTS, is_metadata_name
 from icesql.errors import UnsupportedTableError
+from icesql.frozen import Frozen
 from icesql.maintain.referenced import SCHEMES
 from icesql.storage.open import components, split_path
 
@@ -21,7 +20,7 @@ _NAME_BYTES: Final = 255
 _STORES: Final = {"file": "", **SCHEMES}
 
 
-class OfPrefix(Struct, frozen=True):
+class OfPrefix(Frozen):
     """Another prefix: a path below ``source`` keeps its rest below ``target``.
 
     Source: Java ``RewriteTablePathUtil``.

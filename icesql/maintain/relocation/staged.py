@@ -10,12 +10,11 @@ from collections.abc import Iterator
 from copy import copy
 from typing import Final
 
-from msgspec import Struct
-
 from icesql.catalog.table import Table
 from icesql.catalog.writes.new_places import check_empty
 from icesql.context import QueryContext
 from icesql.errors import ProgrammingError, UnsupportedTableError
+from icesql.frozen import Frozen
 from icesql.iceberg.manifest.edits import ListedPath, NewPath, edit_manifest, edit_manifest_list
 from icesql.iceberg.manifest.manifest import ManifestContent, ManifestFile
 from icesql.iceberg.metadata.file_names import metadata_folder
@@ -42,7 +41,7 @@ STAGED_LIST: Final = "file-list"
 STAGING: Final = "copy-table-staging-"
 
 
-class PathRewrite(Struct, frozen=True):
+class PathRewrite(Frozen):
     """The prefixes, and the range of versions, given as names of metadata files.
 
     With ``start_version`` only files added after it are listed: earlier ones were copied before.
@@ -56,7 +55,7 @@ class PathRewrite(Struct, frozen=True):
     create_file_list: bool
 
 
-class StagedPaths(Struct, frozen=True):
+class StagedPaths(Frozen):
     """The name of the rewritten version, the path of the list, and counts of rewritten files.
 
     The list has a line for each file: its path, a comma, and its target path.

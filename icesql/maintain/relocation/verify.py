@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from msgspec import Struct
-
 from icesql.catalog.table import Table
 from icesql.context import Progress, QueryContext
 from icesql.errors import CorruptFileError
+from icesql.frozen import Frozen
 from icesql.iceberg.manifest.data_file import FileContent
 from icesql.iceberg.metadata.snapshot import Snapshot
 from icesql.maintain.referenced import named_files
@@ -21,7 +20,7 @@ CountRows = Callable[[Table, Snapshot], int]
 _SHOWN = 3
 
 
-class RefRows(Struct, frozen=True):
+class RefRows(Frozen):
     """The content of a branch or tag; ``rows`` counts live rows."""
 
     name: str
@@ -32,7 +31,7 @@ class RefRows(Struct, frozen=True):
     rows: int
 
 
-class Verified(Struct, frozen=True):
+class Verified(Frozen):
     """The number and size of the files found, and the content of the refs."""
 
     files: int

@@ -9,9 +9,9 @@ from collections.abc import Collection, Iterable, Sequence
 from itertools import compress
 from typing import Any, Final
 
-from msgspec import Struct
 from msgspec.structs import replace
 
+from icesql.frozen import Frozen
 from icesql.maintain.rewrite.options import RewriteOptions
 from icesql.scan.deletes.delete_index import only_path, partition_key, partition_of
 from icesql.scan.tasks.packing import pack
@@ -21,7 +21,7 @@ from icesql.scan.tasks.task import FileScanTask
 _SPLIT_OVERHEAD: Final = 5 * 1024
 
 
-class FileGroup(Struct, frozen=True):
+class FileGroup(Frozen):
     """Whole files that are rewritten together; ``number`` counts from 0 in the order of work.
 
     ``partition`` is that of all files in the table's current spec; None for files of other specs,
@@ -43,7 +43,7 @@ class FileGroup(Struct, frozen=True):
         return sum(each.length for each in self.files)
 
 
-class Grouped(Struct, frozen=True):
+class Grouped(Frozen):
     """The groups, and the files that are in none."""
 
     groups: tuple[FileGroup, ...]

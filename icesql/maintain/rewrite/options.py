@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Set
 from typing import Any, Final, Literal, get_args
 
-from msgspec import Struct
-
 from icesql.errors import ProgrammingError, near_or_all
+from icesql.frozen import Frozen
 from icesql.iceberg.metadata.property_numbers import number_property
 from icesql.iceberg.metadata.table_metadata import TableMetadata
 
@@ -35,7 +34,7 @@ _OF_DELETES: Final = frozenset({
 })  # fmt: skip
 
 
-class RewriteOptions(Struct, frozen=True):
+class RewriteOptions(Frozen):
     """Sizes are in bytes. Names are those of the options, with ``_`` for ``-`` and ``.``.
 
     ``output_spec_id`` None means the table's current spec; ``max_files_to_rewrite`` None no limit.

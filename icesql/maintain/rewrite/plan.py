@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from icesql.catalog.table import Table
 from icesql.context import QueryContext
 from icesql.errors import ProgrammingError
+from icesql.frozen import Frozen
 from icesql.iceberg.expressions.predicate import ALWAYS_TRUE, Predicate
 from icesql.iceberg.metadata.snapshot import Snapshot
 from icesql.iceberg.metadata.table_metadata import MAIN, TableMetadata
@@ -22,7 +22,7 @@ from icesql.scan.tasks.task import FileScanTask, ScanContext
 from icesql.write.parquet_schema import written_schema
 
 
-class RewriteRequest(Struct, frozen=True):
+class RewriteRequest(Frozen):
     """A request to rewrite whole files of ``branch`` that may have a row of ``row_filter``.
 
     ``row_filter`` names fields of the current schema. ``order`` is None for bin-packing, which
@@ -35,7 +35,7 @@ class RewriteRequest(Struct, frozen=True):
     branch: str = MAIN
 
 
-class RewritePlan(Struct, frozen=True):
+class RewritePlan(Frozen):
     """The groups of files of snapshot ``start`` to rewrite, and the files left alone.
 
     ``context`` is for reading them: all columns, with row lineage in version 3.

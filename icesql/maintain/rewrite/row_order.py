@@ -12,10 +12,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-from msgspec import Struct
 
 from icesql.engine.duckdb.tasks.sorting import KeyOrder
 from icesql.errors import ProgrammingError, UnsupportedTableError
+from icesql.frozen import Frozen
 from icesql.iceberg import types as t
 from icesql.iceberg.schema import Schema
 from icesql.write.partition.partition_values import internal_array
@@ -27,7 +27,7 @@ _WORD = 8
 _SIGN = np.uint64(1 << 63)
 
 
-class RowOrder(Struct, frozen=True):
+class RowOrder(Frozen):
     """Sort keys, or the ids of z-ordered columns; picklable.
 
     ``order_id`` is the table's sort order with these keys, 0 if there is none.

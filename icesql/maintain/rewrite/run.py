@@ -8,8 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 
-from msgspec import Struct
-
 from icesql.catalog.table import Catalog, Table
 from icesql.commit.change import CommitResult
 from icesql.commit.rows import commit_rewrite
@@ -22,6 +20,7 @@ from icesql.errors import (
     OperationalError,
     QueryCancelledError,
 )
+from icesql.frozen import Frozen
 from icesql.iceberg.manifest.data_file import DataFile, FileContent
 from icesql.maintain.others import NewDeletes
 from icesql.maintain.rewrite.dangling import dangling_deletes
@@ -36,7 +35,7 @@ from icesql.work.run import Runner, Work, files_of_tasks, run_here
 from icesql.write.written import Written
 
 
-class Rewritten(Struct, frozen=True):
+class Rewritten(Frozen):
     """The outcome of a rewrite. ``failures`` has the reasons why groups were not rewritten.
 
     ``carried_rows`` rows were deleted by others meanwhile, and also in the new files.

@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from typing import Final
 
 import pyarrow as pa
-from msgspec import Struct
 from msgspec.structs import replace
 
 from icesql.context import QueryContext
+from icesql.frozen import Frozen
 from icesql.iceberg import types as t
 from icesql.iceberg.metadata_columns import POS, SNAPSHOT_ID
 from icesql.iceberg.types import walk
@@ -38,7 +38,7 @@ _LOOKBACK: Final = 1
 _ORIGIN: Final = (SNAPSHOT_ID, POS)
 
 
-class RewriteTask(Struct, frozen=True):
+class RewriteTask(Frozen):
     """Some rows of a group; ``number`` is unique among all tasks of the rewrite."""
 
     group: int

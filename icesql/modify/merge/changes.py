@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from msgspec import Struct
 
 from icesql.errors import ProgrammingError
+from icesql.frozen import Frozen
 from icesql.iceberg import types as t
 from icesql.iceberg.schema import Schema
 from icesql.modify.merge.relation import SEEN, Relation
@@ -117,7 +118,7 @@ class MergeChanges:
         return RowBatch(rows.column(file), rows.column(pos), come)
 
 
-class _Rows(Struct, frozen=True):
+class _Rows(Frozen):
     """The new rows of one clause, as the table stores them."""
 
     values: tuple[Value, ...]

@@ -11,10 +11,10 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 import pyarrow as pa
-from msgspec import Struct
 
 from icesql.engine.result_schema import ResultColumn
 from icesql.errors import InternalError
+from icesql.frozen import Frozen
 from icesql.iceberg.schema import Schema
 from icesql.modify.merge.changes import MergeChanges
 from icesql.modify.merge.relation import Relation
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from icesql.modify.rows.new_files import FilesOf
 
 
-class MergedRows(Struct, frozen=True):
+class MergedRows(Frozen):
     """The changes that the rows of ``relation`` make to a table of ``schema``.
 
     The source is a table in memory with these ``columns``, and ``row``, which counts its rows.

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from msgspec import Struct
 from msgspec.structs import replace
 
 from icesql.catalog.table import Catalog, Table
@@ -22,6 +21,7 @@ from icesql.errors import (
     rows_changed,
     similar_names,
 )
+from icesql.frozen import Frozen
 from icesql.iceberg.expressions.predicate import ALWAYS_FALSE, ALWAYS_TRUE, Predicate
 from icesql.iceberg.metadata_columns import POS
 from icesql.iceberg.schema import Schema
@@ -66,7 +66,7 @@ def merge(statement: Merge, services: StatementServices) -> Modified:
     return _Merge(statement, services).run()
 
 
-class Place(Struct, frozen=True):
+class Place(Frozen):
     """The target of a MERGE, and the tables that were read before it."""
 
     catalog: Catalog

@@ -21,9 +21,8 @@ import re
 from collections.abc import Collection
 from typing import Final, Literal
 
-from msgspec import Struct
-
 from icesql.errors import ProgrammingError, UnsupportedSqlError
+from icesql.frozen import Frozen
 from icesql.iceberg.schema import Schema
 from icesql.modify.merge.source import SourceRows
 from icesql.modify.merge.values import (
@@ -75,7 +74,7 @@ def volatile_condition(error: ProgrammingError) -> UnsupportedSqlError | None:
     )
 
 
-class Action(Struct, frozen=True):
+class Action(Frozen):
     """The action of a clause on a row that it takes.
 
     ``goes``: the row of the table is deleted or replaced. ``values`` has one value for each column
@@ -86,7 +85,7 @@ class Action(Struct, frozen=True):
     values: tuple[Value, ...] | None
 
 
-class Relation(Struct, frozen=True):
+class Relation(Frozen):
     """The query, and the positions of its columns.
 
     ``action`` is the position of the clause's number, which counts ``actions`` from 1, or is

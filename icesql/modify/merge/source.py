@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
-from msgspec import Struct
 from msgspec.structs import replace
 
 from icesql.engine.duckdb.types import duckdb_type
 from icesql.engine.result_schema import arrow_schema
 from icesql.engine.temporary import keep_rows
 from icesql.errors import UnsupportedSqlError
+from icesql.frozen import Frozen
 from icesql.modify.result_types import result_fields
 from icesql.modify.rows.changes import as_positions
 from icesql.modify.tasks.broadcast import BroadcastTable, counted, read_rows, travels_inline
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 _MOST_BYTES: Final = 256 << 20
 
 
-class SourceRows(Struct, frozen=True):
+class SourceRows(Frozen):
     """All rows of the source, with the names and types of its columns.
 
     ``row`` is a column that counts the rows from 0. The join carries only this number and the
@@ -87,7 +87,7 @@ class SourceRows(Struct, frozen=True):
         return [SourcePart(name, each.serialize()) for each in parts]
 
 
-class SourcePart(Struct, frozen=True):
+class SourcePart(Frozen):
     """Some rows of the source, by a serialized bitmap; in the part they are numbered from 0."""
 
     name: str
@@ -138,7 +138,7 @@ def read_source(
     return SourceRows(table, tuple(columns), row, staged or ())
 
 
-class _Staged(Struct, frozen=True):
+class _Staged(Frozen):
     """A result whose rows are in staged files."""
 
     columns: tuple[ResultColumn, ...]

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from msgspec import Struct
-
 from icesql.errors import (
     ColumnNotFoundError,
     IntegrityError,
@@ -14,6 +12,7 @@ from icesql.errors import (
     TypeMismatchError,
     similar_names,
 )
+from icesql.frozen import Frozen
 from icesql.iceberg import types as t
 from icesql.iceberg.schema import Schema, fields_named
 from icesql.modify.rows.assignments import Places, put
@@ -22,29 +21,29 @@ from icesql.sql.lexer import Span
 from icesql.sql.writes.merge.statement import Merge, MergeClause, MergeValue
 
 
-class OfSource(Struct, frozen=True):
+class OfSource(Frozen):
     """A column of the source, by name."""
 
     name: str
 
 
-class OfTable(Struct, frozen=True):
+class OfTable(Frozen):
     """The current value of a column of the table."""
 
     name: str
 
 
-class Computed(Struct, frozen=True):
+class Computed(Frozen):
     """An expression of the statement, by its span in the text."""
 
     span: Span
 
 
-class Default(Struct, frozen=True):
+class Default(Frozen):
     """The default of a column, for one without a value in the clause."""
 
 
-class Changed(Struct, frozen=True):
+class Changed(Frozen):
     """A struct of the table with some fields changed, see ``with_fields``."""
 
     base: OfTable

@@ -6,11 +6,11 @@ import re
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from icesql.commit.own_places import folders_of
 from icesql.errors import AccessDeniedError, Error, ProgrammingError, SnapshotNotFoundError
+from icesql.frozen import Frozen
 from icesql.iceberg.expressions.predicate import ALWAYS_TRUE, Predicate
 from icesql.iceberg.metadata.table_metadata import MAIN
 from icesql.modify.procedures.arguments import unfit
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from icesql.work.run import Runner
 
 
-class Call(Struct, frozen=True):
+class Call(Frozen):
     """The checked arguments of a CALL, see ``bind``, and the services that resolve its names.
 
     ``catalog`` is the name before ``system``, "" if there is none. ``explain``: nothing may be

@@ -7,8 +7,7 @@ from importlib import import_module
 from pkgutil import iter_modules
 from typing import TYPE_CHECKING, Any, Final
 
-from msgspec import Struct
-
+from icesql.frozen import Frozen
 from icesql.modify.procedures import system
 from icesql.query.like import is_like
 
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
 Columns = tuple[tuple[str, str], ...]
 
 
-class Parameter(Struct, frozen=True):
+class Parameter(Frozen):
     """One parameter. ``kind`` is a type name of Spark, or one of our own.
 
     The kinds are "string", "boolean", "int", "bigint", "timestamp", "array<string>",
@@ -42,7 +41,7 @@ class Parameter(Struct, frozen=True):
         return f"{self.name} {kind}" if self.required else f"[{self.name} {kind}{default}]"
 
 
-class Procedure(Struct, frozen=True):
+class Procedure(Frozen):
     """One procedure of ``system``; ``columns`` are names and types of its result columns.
 
     Positional arguments follow the order of ``parameters``. ``plan`` changes nothing.
@@ -134,7 +133,7 @@ MOVED: Final = "previous_snapshot_id bigint, current_snapshot_id bigint"
 PICKED: Final = "source_snapshot_id bigint, current_snapshot_id bigint"
 
 
-class Step(Struct, frozen=True):
+class Step(Frozen):
     """One thing that is read, written, removed, kept or set, and the reason.
 
     ``action`` is "read", "write", "remove", "keep", "set" or "call". ``what`` is the kind of thing:
@@ -156,7 +155,7 @@ class Step(Struct, frozen=True):
         return cls(action, what, file.path, reason, file.file_size_in_bytes, file.record_count)
 
 
-class Rows(Struct, frozen=True):
+class Rows(Frozen):
     """The result rows of a procedure, in the order of its columns, and a note for the user."""
 
     rows: Sequence[tuple[Any, ...]]
@@ -164,7 +163,7 @@ class Rows(Struct, frozen=True):
     snapshot_id: int | None = None
 
 
-class Plan(Struct, frozen=True):
+class Plan(Frozen):
     """The steps of a CALL, and the function that carries them out; only ``run`` changes anything.
 
     ``steps`` may be computed lazily: only EXPLAIN reads them. ``summary`` gives their total in one

@@ -7,7 +7,6 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from msgspec import Struct
 
 from icesql.errors import (
     ColumnNotFoundError,
@@ -15,6 +14,7 @@ from icesql.errors import (
     UnsupportedSqlError,
     similar_names,
 )
+from icesql.frozen import Frozen
 from icesql.iceberg import types as t
 from icesql.iceberg.schema import Schema, fields_named
 from icesql.modify.targets import without_qualifier
@@ -27,7 +27,7 @@ from icesql.write.casts import plain_array
 Places = Mapping[int, "Any"]
 
 
-class Assigned(Struct, frozen=True):
+class Assigned(Frozen):
     """The assignments of a statement, by the columns of ``schema``.
 
     ``places`` maps a field id to the number of its assignment, None for DEFAULT; for a struct of

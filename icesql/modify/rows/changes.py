@@ -10,6 +10,7 @@ import pyarrow as pa
 from msgspec import Struct
 
 from icesql.errors import ProgrammingError
+from icesql.frozen import Frozen
 from icesql.read.deletes.positions import by_file
 from icesql.write.deletion_vectors import as_bitmap
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 Positions = npt.NDArray[np.int64]
 
 
-class RowBatch(Struct, frozen=True):
+class RowBatch(Frozen):
     """Deleted rows, by their ``_file`` and ``_pos`` (never NULL), and new rows.
 
     ``files`` is a string or dictionary array, ``positions`` int64. An updated row is in both parts,
@@ -31,7 +32,7 @@ class RowBatch(Struct, frozen=True):
     rows: pa.RecordBatch | None = None
 
 
-class NewRows(Struct, frozen=True):
+class NewRows(Frozen):
     """The columns of the new rows.
 
     ``sources`` has the index of each column of the table, None for its default; see

@@ -6,11 +6,11 @@ import uuid
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from icesql.commit.rows import commit_row_delta
 from icesql.errors import rows_changed
+from icesql.frozen import Frozen
 from icesql.iceberg.schema import Schema
 from icesql.modify.modified import Modified
 from icesql.modify.rows.changes import GoneRows, NewRows, RowBatch
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from icesql.scan.tasks.task import FileScanTask, ScanContext
 
 
-class ChangedRows(Struct, frozen=True):
+class ChangedRows(Frozen):
     """The files that were written and committed; ``snapshot_id`` None: nothing was to be done."""
 
     written: Written

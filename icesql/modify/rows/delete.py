@@ -6,12 +6,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 import pyarrow as pa
-from msgspec import Struct
 from msgspec.structs import replace
 
 from icesql.commit.delete_where import commit_delete_where
 from icesql.commit.snapshots.branches import Branch, start_of
 from icesql.context import QueryContext
+from icesql.frozen import Frozen
 from icesql.iceberg.expressions.predicate import ALWAYS_TRUE
 from icesql.maintain.live_rows import live_rows
 from icesql.modify.modified import Modified
@@ -55,7 +55,7 @@ def delete(statement: Delete, services: StatementServices) -> Modified:
     return done.modified(done.written.gone)
 
 
-class DeletedRows(Struct, frozen=True):
+class DeletedRows(Frozen):
     """Deletes the rows whose files and positions the query returns."""
 
     new: NewRows | None = None

@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from icesql.context import QueryContext
 from icesql.engine.threads.pool import thread_pool
 from icesql.errors import ProgrammingError
+from icesql.frozen import Frozen
 from icesql.iceberg.manifest.data_file import DataFile, FileContent
 from icesql.iceberg.metadata.table_metadata import TableMetadata
 from icesql.iceberg.metadata_columns import POS
@@ -45,7 +46,7 @@ _WRITERS: Final = 16
 FilesOf = Callable[[Schema, set[str]], tuple[Sequence[FileScanTask], ScanContext]]
 
 
-class FileNames(Struct, frozen=True):
+class FileNames(Frozen):
     """The parts that make the names of new files unique.
 
     ``operation`` is unique to the statement; ``number`` is that of a task, and ``attempt``

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal, cast, get_args
 
-from msgspec import Struct
-
 from icesql.catalog.table import Catalog, Table
 from icesql.commit.schema_change import SchemaChange
 from icesql.commit.snapshots.branches import Branch, start_of
 from icesql.commit.validation.validation import Isolation
 from icesql.errors import CommitConflictError, ProgrammingError, UnsupportedTableError
+from icesql.frozen import Frozen
 from icesql.iceberg.expressions.predicate import ALWAYS_TRUE, Predicate
 from icesql.iceberg.metadata.snapshot import Snapshot
 from icesql.iceberg.metadata.table_metadata import TableMetadata
@@ -25,7 +24,7 @@ _ISOLATIONS = ("serializable", "snapshot")
 _PLACES = frozenset(each.name for each in (FILE, POS, *LINEAGE))
 
 
-class RowTarget(Struct, frozen=True):
+class RowTarget(Frozen):
     """The target of a change: the commit checks for changes of ``branch`` since ``snapshot``.
 
     Only rows for which ``row_filter`` may be true conflict; every row that the statement looks for

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 import pyarrow as pa
-from msgspec import Struct
 from msgspec.structs import replace
 
 from icesql.errors import UnsupportedSqlError
+from icesql.frozen import Frozen
 from icesql.modify.modified import Modified
 from icesql.modify.rows.assignments import Assigned, assigned
 from icesql.modify.rows.changes import NewRows, RowBatch, empty_batch
@@ -57,7 +57,7 @@ def _names(statement: Update) -> list[tuple[str, ...]]:
     return [parts[start:] for start in range(len(parts))]
 
 
-class UpdatedRows(Struct, frozen=True):
+class UpdatedRows(Frozen):
     """Updates the rows of the query: ``values`` expressions were assigned to columns ``made``,
     by a statement with the table's name at ``offset``."""
 
@@ -96,7 +96,7 @@ class UpdatedRows(Struct, frozen=True):
         return replace(opened, new=NewRows(sources, row_id, empty.schema))
 
 
-class _Rows(Struct, frozen=True):
+class _Rows(Frozen):
     """Turns batches of the query into deleted and new rows."""
 
     rows: UpdatedRows

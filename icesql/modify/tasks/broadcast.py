@@ -10,8 +10,8 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
-from msgspec import Struct
 
+from icesql.frozen import Frozen
 from icesql.query.views.temporary import TemporaryTable
 from icesql.storage.new_file import NewFile
 from icesql.storage.open import Storage
@@ -23,7 +23,7 @@ _COPY_BYTES: Final = 8 << 20
 _kept: dict[tuple[str, ...], pa.Table] = {}
 
 
-class BroadcastTable(Struct, frozen=True):
+class BroadcastTable(Frozen):
     """A table as it is sent to every task: its rows are in ``rows``, or in the files ``paths``
     beside the changed table's, where every worker can read them.
 

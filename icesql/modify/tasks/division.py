@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from icesql.engine.engines import engine_for
 from icesql.engine.spark.fragments.division import is_divisible
 from icesql.errors import UnsupportedSqlError
+from icesql.frozen import Frozen
 from icesql.modify.services import StatementServices
 from icesql.query.bound import BoundQuery
 from icesql.scan.deletes.delete_index import partition_of
@@ -29,7 +29,7 @@ _SMALL_BYTES: Final = 16 << 20
 _OPEN_BYTES: Final = 4 << 20
 
 
-class Division(Struct, frozen=True):
+class Division(Frozen):
     """A query over a table, scan number ``index``, which tasks run on parts of that table."""
 
     bound: BoundQuery

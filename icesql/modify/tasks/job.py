@@ -9,11 +9,11 @@ from datetime import datetime
 from typing import TYPE_CHECKING, TypeAlias
 
 import pyarrow as pa
-from msgspec import Struct
 from msgspec.structs import replace
 
 from icesql.config import Settings
 from icesql.context import QueryContext
+from icesql.frozen import Frozen
 from icesql.iceberg.metadata.table_metadata import TableMetadata
 from icesql.iceberg.schema import Schema
 from icesql.modify.rows.changes import GoneRows
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     QueryRows: TypeAlias = DeletedRows | UpdatedRows | MergedRows
 
 
-class ChangeWork(Struct, frozen=True):
+class ChangeWork(Frozen):
     """The shared part of a statement's tasks: writes the changes by ``rows``."""
 
     metadata: TableMetadata
@@ -91,7 +91,7 @@ class ChangeWork(Struct, frozen=True):
         return replace(changed, notes=(rows.matches(),))
 
 
-class SharedWork(Struct, frozen=True):
+class SharedWork(Frozen):
     """The shared part of a statement's query tasks. ``tables`` are those in memory."""
 
     bound: BoundQuery
@@ -99,7 +99,7 @@ class SharedWork(Struct, frozen=True):
     change: ChangeWork
 
 
-class ChangeTask(Struct, frozen=True):
+class ChangeTask(Frozen):
     """One task, which changes rows of ``files``; these have all their deletes.
 
     ``plans`` are the query's plans: of the changed table these files, of others all. ``part`` is
@@ -132,7 +132,7 @@ class ChangeTask(Struct, frozen=True):
             return change.write(reader, reader.schema, self.files, names, own, tables)
 
 
-class FoundRowsJob(Struct, frozen=True):
+class FoundRowsJob(Frozen):
     """Changes rows that Spark found; all rows of a file are in one task. See ``RowsJob``."""
 
     change: ChangeWork

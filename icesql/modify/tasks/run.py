@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from typing import TYPE_CHECKING, Final, Self, cast
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from icesql.commit.files import FileKey, file_key
 from icesql.context import Progress
 from icesql.engine.result_schema import arrow_schema
 from icesql.errors import Error
+from icesql.frozen import Frozen
 from icesql.iceberg.expressions.predicate import ALWAYS_TRUE
 from icesql.iceberg.manifest.data_file import DataFile
 from icesql.modify.rows.commit import (
@@ -58,7 +58,7 @@ if TYPE_CHECKING:
 _MOST_FILES: Final = 50_000
 
 
-class Part(Struct, frozen=True):
+class Part(Frozen):
     """The input of one task: the files that it may change, the same files as its query reads them,
     and the part of a table in memory that it reads, None for the whole of it."""
 

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, cast
 
 import pyarrow as pa
-from msgspec import Struct
 
 from icesql.context import QueryContext
+from icesql.frozen import Frozen
 from icesql.modify.tasks.broadcast import write_rows
 from icesql.storage.open import Storage
 from icesql.work.run import files_of_tasks
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from icesql.engine.result_reader import Result
 
 
-class StageJob(Struct, frozen=True):
+class StageJob(Frozen):
     """Writes the rows of one part of a result to a file in the table's data location."""
 
     storage: Storage

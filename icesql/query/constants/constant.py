@@ -12,8 +12,9 @@ from decimal import MAX_EMAX, MAX_PREC, MIN_EMIN, Context
 from enum import Enum, auto
 from typing import Any, Final
 
-from msgspec import Struct
 from msgspec.structs import replace
+
+from icesql.frozen import Frozen
 
 SECOND: Final = 1_000_000
 HOUR: Final = 3600 * SECOND
@@ -47,7 +48,7 @@ class Kind(Enum):
     UUID = auto()
 
 
-class Interval(Struct, frozen=True):
+class Interval(Frozen):
     """A length of time in the three parts that do not convert into each other."""
 
     months: int = 0
@@ -63,7 +64,7 @@ class Interval(Struct, frozen=True):
         )
 
 
-class Constant(Struct, frozen=True):
+class Constant(Frozen):
     """A value of ``kind``: DATE int days, TIMESTAMP and TIMESTAMPTZ int µs since 1970.
 
     For these three kinds the true value is between ``value`` and ``high``, both included, if

@@ -14,6 +14,7 @@ from typing import Final
 from msgspec import Struct, field
 from sqlglot import exp
 
+from icesql.frozen import Frozen
 from icesql.query.dialects import types as t
 from icesql.query.dialects.templates import template
 from icesql.query.dialects.types import SqlType
@@ -59,7 +60,7 @@ _CONSTANT: Final = "constant"
 Conversion = Callable[[SqlType, SqlType], SqlType | None]
 
 
-class Row(Struct, frozen=True):
+class Row(Frozen):
     """One signature of a function.
 
     ``takes`` are patterns of types, the last of which repeats if ``repeats``. ``text`` is DuckDB's
@@ -86,7 +87,7 @@ class Row(Struct, frozen=True):
         return template(text, exact=not self.pruned)
 
 
-class Match(Struct, frozen=True):
+class Match(Frozen):
     """A row that accepts the arguments, the type of each after conversion, and the result type."""
 
     row: Row

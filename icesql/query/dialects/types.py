@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from msgspec import Struct
 from sqlglot import exp
 
+from icesql.frozen import Frozen
 from icesql.iceberg import types as t
 from icesql.quoting import quoted
 
 
-class SqlType(Struct, frozen=True):
+class SqlType(Frozen):
     """A type: its ``kind`` as Spark names it, digits of a decimal, parts of a nested type.
 
     The dialects of Trino and Snowflake use only the kind and may leave digits and parts out.

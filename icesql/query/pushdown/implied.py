@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from msgspec import Struct
 from msgspec.structs import replace
 
+from icesql.frozen import Frozen
 from icesql.iceberg import types as t
 from icesql.iceberg.expressions.predicate import ALWAYS_TRUE, Predicate
 from icesql.query.constants.constant import Constant, Kind
@@ -41,7 +41,7 @@ _RESOLVED: Final = frozenset({"input", "array_extract", "clock"})
 _EVALUATED: Final = (*COMPARISONS, "starts_with", "~~", "in", "between", "is not distinct from")
 
 
-class Implied(Struct, frozen=True):
+class Implied(Frozen):
     """A predicate, the reasons why the engine still needs the condition, and a condition on files.
 
     The predicate holds for every row for which the condition is true.

@@ -16,6 +16,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 from sqlglot import exp
 
+from icesql.frozen import Frozen
 from icesql.iceberg.expressions.predicate import ALWAYS_TRUE, Predicate
 from icesql.query.bound import PushedConjunct
 from icesql.query.names import FromItem, SelectScope, meaning_of, resolver
@@ -63,7 +64,7 @@ SelectList = list[tuple[str, "exp.Expr | None"]]
 _UNION_PARTS: Final = frozenset({"this", "expression", "distinct", "with_"})
 
 
-class Condition(Struct, frozen=True):
+class Condition(Frozen):
     """A condition over columns of the tree, with its text ``sql`` for users."""
 
     expression: Expression

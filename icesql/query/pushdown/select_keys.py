@@ -10,9 +10,9 @@ from collections.abc import Container, Sequence
 from itertools import takewhile
 from typing import TYPE_CHECKING, Final
 
-from msgspec import Struct
 from sqlglot import exp
 
+from icesql.frozen import Frozen
 from icesql.query.names import FromItem, SelectScope, meaning_of
 from icesql.query.pushdown.computed.reading import expression_of
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _MAKES_ROWS = (exp.UDTF, exp.Columns, exp.Query, exp.Explode, exp.Posexplode, exp.Inline)
 
 
-class SelectKeys(Struct, frozen=True):
+class SelectKeys(Frozen):
     """The keys of one SELECT; ``group`` is None without grouping."""
 
     group: tuple[exp.Expr, ...] | None

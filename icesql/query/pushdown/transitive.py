@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
-from msgspec import Struct
 from sqlglot import exp
 
+from icesql.frozen import Frozen
 from icesql.iceberg import types as t
 from icesql.query.names import FromItem, SelectScope, resolver, top_level
 from icesql.query.pushdown.computed.expression import Expression
@@ -29,7 +29,7 @@ _EXACT: Final = (
 _MOST: Final = 64
 
 
-class Equality(Struct, frozen=True):
+class Equality(Frozen):
     """Two columns of different tables that are equal in every row of the join's result.
 
     ``join`` is the join whose ON has the equality, None for the WHERE.

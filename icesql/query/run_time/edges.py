@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 from sqlglot import exp
 
+from icesql.frozen import Frozen
 from icesql.iceberg import types as t
 from icesql.query.bound import KeyEdge
 from icesql.query.names import FromItem, SelectScope, find_column, top_level
@@ -45,7 +46,7 @@ def key_edges(scopes: Sequence[SelectScope], scans: Sequence[TableScan]) -> tupl
     return tuple(found)
 
 
-class _Place(Struct, frozen=True):
+class _Place(Frozen):
     """A top-level column of a scan, or with ``of_day`` the day of its timestamps."""
 
     scan: int

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from msgspec import Struct
-
 from icesql.errors import OperationalError, ProgrammingError, nearest
+from icesql.frozen import Frozen
 
 if TYPE_CHECKING:
     from icesql.iceberg.schema import Schema
@@ -16,7 +15,7 @@ if TYPE_CHECKING:
 SCHEMA = "temp"
 
 
-class View(Struct, frozen=True):
+class View(Frozen):
     """A view with its name and query; ``place`` is where its names are resolved.
 
     ``columns`` rename its first columns. ``dialect`` is the dialect from which its SQL was
@@ -36,7 +35,7 @@ class View(Struct, frozen=True):
     kind = "view"
 
 
-class TemporaryTable(Struct, frozen=True):
+class TemporaryTable(Frozen):
     """A table in memory: ``data`` is an Arrow table of ``size`` bytes.
 
     ``columns`` are names, types as in DESCRIBE, and the engine's types.
@@ -50,7 +49,7 @@ class TemporaryTable(Struct, frozen=True):
     kind = "table"
 
 
-class SparkFrame(TemporaryTable, frozen=True):
+class SparkFrame(TemporaryTable):
     """A DataFrame of Spark under a name: ``data`` is the DataFrame, whose rows stay in Spark.
 
     ``schema`` has its columns, in order, under unique names.

@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-from msgspec import Struct
 
+from icesql.frozen import Frozen
 from icesql.iceberg.manifest.partition_values import UNSTORED
 from icesql.iceberg.metadata_columns import (
     DELETED,
@@ -35,7 +35,7 @@ from icesql.scan.tasks.task import FileScanTask, ScanContext
 Values = Callable[[FileBatch, "pa.Array | None", "npt.NDArray[np.bool_] | None"], pa.Array]
 
 
-class MetadataColumn(Struct, frozen=True):
+class MetadataColumn(Frozen):
     """One metadata column of one file; ``reader`` is the stored column it falls back from."""
 
     values: Values

@@ -12,9 +12,9 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from msgspec import Struct
 
 from icesql.errors import CorruptFileError, TypeMismatchError
+from icesql.frozen import Frozen
 from icesql.iceberg import types as t
 from icesql.read.columns.arrow_schema import arrow_field, arrow_type
 from icesql.read.columns.convert import ArrayReader, leaf_reader
@@ -27,7 +27,7 @@ from icesql.read.formats.reader import FileBatch, FileReader
 Filler: TypeAlias = Callable[[int], pa.Array]
 
 
-class ColumnReader(Struct, frozen=True):
+class ColumnReader(Frozen):
     """The reader of one table column from a file.
 
     ``source`` is the file's top-level field to read, None when ``fill(count)`` makes the column
@@ -94,7 +94,7 @@ class BatchView:
             return reader(stored, self.batch.count)
 
 
-class _Builder(Struct, frozen=True):
+class _Builder(Frozen):
     constants: Mapping[int, Any]
     path: str
     missing_is_null: bool

@@ -22,6 +22,7 @@ from msgspec.structs import replace
 
 from icesql.context import QueryContext
 from icesql.errors import CorruptFileError, UnsupportedTableError
+from icesql.frozen import Frozen
 from icesql.iceberg import types as t
 from icesql.iceberg.manifest.data_file import DataFile, FileContent
 from icesql.iceberg.schema import Schema
@@ -40,7 +41,7 @@ PartitionKey: TypeAlias = tuple[int, tuple[Any, ...]]
 _NO_KEYS = (t.UnknownType, t.VariantType, t.GeometryType, t.GeographyType)
 
 
-class KeyColumn(Struct, frozen=True):
+class KeyColumn(Frozen):
     """A column of an equality key: the leaf field, and the top-level column that leads to it.
 
     ``column`` holds nothing but the structs on the way; ``steps`` are child numbers inside it.
@@ -91,7 +92,7 @@ def leaf_column(schema: Schema, field_id: int) -> KeyColumn:
     return KeyColumn(leaf, column, (0,) * len(ancestors))
 
 
-class EqualityGroup(Struct, frozen=True, dict=True):
+class EqualityGroup(Frozen, dict=True):
     """All equality deletes of a scan with one id set and one scope, or of one ``chain``.
 
     With ``partitions`` (scope: the delete file's own spec and partition) relations carry the

@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-from msgspec import Struct
 
+from icesql.frozen import Frozen
 from icesql.read.columns.arrow_schema import stored
 
 Words: TypeAlias = npt.NDArray[np.uint64]
@@ -24,7 +24,7 @@ _LONG = 256
 _NULL = np.uint64(0x9E3779B97F4A7C15)
 
 
-class KeyWords(Struct, frozen=True):
+class KeyWords(Frozen):
     """One key column: words per value (0 where NULL), and which values are NULL."""
 
     words: tuple[Words, ...]

@@ -14,8 +14,8 @@ from typing import IO, Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from msgspec import Struct
 
+from icesql.frozen import Frozen
 from icesql.read.deletes.key_hash import Words, is_exact, word_count
 from icesql.storage.temporary import make_temporary_folder
 
@@ -24,7 +24,7 @@ Records: TypeAlias = npt.NDArray[Any]
 _PARTITION_ROWS = 1 << 19
 
 
-class KeyLayout(Struct, frozen=True):
+class KeyLayout(Frozen):
     """Which parts of a key a record keeps beside its hash."""
 
     types: tuple[pa.DataType, ...]
@@ -55,7 +55,7 @@ class KeyLayout(Struct, frozen=True):
         return np.dtype([("hash", "u8"), ("rank", "u4"), *self.rest])
 
 
-class DistinctKeys(Struct, frozen=True):
+class DistinctKeys(Frozen):
     """Distinct keys in hash order: hash, rank of the sequence number, and the rest of the key."""
 
     hashes: Words

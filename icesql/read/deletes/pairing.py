@@ -12,8 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-from msgspec import Struct
-
+from icesql.frozen import Frozen
 from icesql.iceberg.manifest.data_file import DataFile, FileContent
 from icesql.scan.tasks.task import FileScanTask
 
@@ -21,7 +20,7 @@ from icesql.scan.tasks.task import FileScanTask
 NO_DELETES: Final = 1 << 62
 
 
-class Chain(Struct, frozen=True):
+class Chain(Frozen):
     """Delete files and their numbers, from 1 on by path; and those of data files by path.
 
     A delete applies to a data file whose number is smaller.

@@ -46,7 +46,7 @@ _LOGICAL: Final = {
 }
 
 
-class AvroColumn(FileField, frozen=True):
+class AvroColumn(FileField):
     """A field of a file with the kind of its type in the writer schema.
 
     ``kind`` is Avro's name of the type; "map-array" for Iceberg's maps with other keys than texts,

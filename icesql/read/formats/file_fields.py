@@ -11,10 +11,10 @@ from functools import partial
 from typing import TypeAlias
 
 import pyarrow as pa
-from msgspec import Struct
 from msgspec.structs import replace
 
 from icesql.errors import CorruptFileError, UnsupportedTableError
+from icesql.frozen import Frozen
 from icesql.iceberg.metadata.name_mapping import NameMapping
 from icesql.iceberg.schema import Schema
 from icesql.iceberg.types import NestedField, children
@@ -24,7 +24,7 @@ from icesql.scan.tasks.task import ScanContext
 _Find: TypeAlias = "Callable[[str], tuple[int | None, _Find]]"
 
 
-class FileField(Struct, frozen=True):
+class FileField(Frozen):
     """One field of a file; ``children`` are struct fields, a list's element, or key and value.
 
     ``index`` is its place among its siblings, ``type`` the Arrow type that the format reader

@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from msgspec import Struct
-
+from icesql.frozen import Frozen
 from icesql.read.formats.thrift import varint
 
 _TAIL_FOOTER: Final = 2
@@ -18,7 +17,7 @@ _STRIPE_OFFSET: Final = 1
 _STRIPE_ROWS: Final = 5
 
 
-class Stripe(Struct, frozen=True):
+class Stripe(Frozen):
     """A stripe: its first byte in the file and how many rows it has."""
 
     offset: int

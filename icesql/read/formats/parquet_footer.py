@@ -13,8 +13,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import BinaryIO, Final, NamedTuple
 
-from msgspec import Struct
-
+from icesql.frozen import Frozen
 from icesql.iceberg.manifest.data_file import DataFile
 from icesql.iceberg.schema import Schema
 from icesql.read.formats.thrift import (
@@ -97,7 +96,7 @@ class Chunk(NamedTuple):
     bloom: tuple[int, int] = (0, 0)
 
 
-class RowCounts(Struct, frozen=True):
+class RowCounts(Frozen):
     """``schema`` is the part of the footer before the counts: equal schemas have equal bytes.
 
     ``groups`` are the row groups: rows and chunks; None when the footer is too long to be read.

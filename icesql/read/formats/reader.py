@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from typing import Protocol
 
 import pyarrow as pa
-from msgspec import Struct
 
 from icesql.errors import CorruptFileError
+from icesql.frozen import Frozen
 from icesql.iceberg.expressions.predicate import ALWAYS_TRUE, Predicate
 from icesql.iceberg.manifest.data_file import DataFile
 from icesql.read.formats.file_fields import FileField
@@ -17,7 +17,7 @@ from icesql.scan.file_identity import count_problem
 BATCH_ROWS = 65_536
 
 
-class FileBatch(Struct, frozen=True):
+class FileBatch(Frozen):
     """Consecutive rows of a file; ``arrays`` follow the requested fields.
 
     ``first`` is the position in the file of the first row, before any filtering.

@@ -8,13 +8,13 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from msgspec import Struct
+from icesql.frozen import Frozen
 
 if TYPE_CHECKING:
     from icesql.repl.completing.source import ConnectionSource
 
 
-class Known(Struct, frozen=True):
+class Known(Frozen):
     """A name or value, and the description beside it."""
 
     text: str

@@ -11,10 +11,9 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import Final
 
-from msgspec import Struct
-
 from icesql.config import SWITCHES, WORDS
 from icesql.errors import SqlSyntaxError
+from icesql.frozen import Frozen
 from icesql.quoting import literal, quoted
 from icesql.repl.completing.names import Known, Names
 from icesql.repl.completing.of_command import as_command, of_command, word_of_command
@@ -71,7 +70,7 @@ _METADATA_TABLES: Final = (
 )  # fmt: skip
 
 
-class Suggestion(Struct, frozen=True):
+class Suggestion(Frozen):
     """One completion: ``text`` replaces ``word_at`` the cursor; ``about`` is shown beside it.
 
     ``kind`` is table, catalog, column, keyword, command, version, time, value, function or

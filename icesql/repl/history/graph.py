@@ -9,8 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from msgspec import Struct
-
+from icesql.frozen import Frozen
 from icesql.iceberg.metadata.property_numbers import whole_number
 
 _CURRENT, _LIVE, _GONE = "●", "○", "✗"
@@ -19,7 +18,7 @@ _ROWS: Final = (("added-records", "+"), ("deleted-records", "-"))
 _AGES: Final = ((86400 * 365, "y"), (86400 * 30, "mo"), (86400, "d"), (3600, "h"), (60, "min"))
 
 
-class Commit(Struct, frozen=True):
+class Commit(Frozen):
     """A snapshot; ``committed_at`` has a zone, ``summary`` holds counts as texts."""
 
     snapshot_id: int
@@ -29,7 +28,7 @@ class Commit(Struct, frozen=True):
     summary: Mapping[str, str]
 
 
-class Ref(Struct, frozen=True):
+class Ref(Frozen):
     """A branch or tag."""
 
     name: str

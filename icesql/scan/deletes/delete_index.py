@@ -196,7 +196,7 @@ def _check_partition(delete: DataFile, data_file: DataFile) -> None:
 
 
 class ByPath(Generic[T]):
-    """What is known of files by their paths, in whatever spelling these are."""
+    """Facts of files by their paths, in any spelling of these."""
 
     def __init__(self, same_file_key: Callable[[str], str]) -> None:
         self._key = same_file_key
@@ -211,7 +211,7 @@ class ByPath(Generic[T]):
         self._by_name.setdefault(last_part(path), {}).setdefault(path, []).append(value)
 
     def find(self, path: str) -> list[T]:
-        """What was added to any spelling of ``path``, in that order.
+        """Return the values added to any spelling of ``path``, in that order.
 
         All spellings of a path share its last part, so the key, which may query the file system, is
         computed only where another spelling with that last part exists.

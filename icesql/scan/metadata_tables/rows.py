@@ -6,9 +6,8 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Any, Final
 
-from msgspec import Struct
-
 from icesql.context import QueryContext
+from icesql.frozen import Frozen
 from icesql.iceberg.manifest.data_file import DataFile, FileContent
 from icesql.iceberg.schema import Schema
 from icesql.scan.metadata_tables import file_rows, history_rows, manifest_rows, partition_rows
@@ -19,14 +18,14 @@ from icesql.scan.table_scan import TableScan
 Row = tuple[Any, ...]
 
 
-class PositionDeleteFile(Struct, frozen=True):
+class PositionDeleteFile(Frozen):
     """A live file of position deletes, with the partition values by partition field id."""
 
     file: DataFile
     partition: dict[int, Any]
 
 
-class MetadataRows(Struct, frozen=True):
+class MetadataRows(Frozen):
     """Rows with the columns of ``schema``, values in the internal form of ``iceberg.types``.
 
     Structs are dicts by field id. Each pass over ``rows`` reads the metadata again, so that no more
@@ -53,7 +52,7 @@ def metadata_rows(scan: TableScan, query: QueryContext) -> MetadataRows:
     return MetadataRows(projection, _Rows(scan, name, walk, query))
 
 
-class _Rows(Struct, frozen=True):
+class _Rows(Frozen):
     scan: TableScan
     name: str
     walk: ManifestWalk

@@ -13,8 +13,7 @@ from collections.abc import Callable
 from functools import lru_cache, partial
 from typing import Any, Final
 
-from msgspec import Struct
-
+from icesql.frozen import Frozen
 from icesql.iceberg import types as t
 from icesql.iceberg.bounds import decode_bound
 from icesql.iceberg.expressions.predicate import (
@@ -39,7 +38,7 @@ _GREATEST: Final = {
 _SURELY_WHOLE: Final = 16
 
 
-class ColumnSummary(Struct, frozen=True):
+class ColumnSummary(Frozen):
     """Facts about the values of one column; False and None mean "not known".
 
     ``lower`` and ``upper`` are decoded and enclose all values that are neither NULL nor NaN.

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from msgspec import Struct
-
+from icesql.frozen import Frozen
 from icesql.scan.pruning.extremes import Candidate, null_count
 
 
-class Counted(Struct, frozen=True):
+class Counted(Frozen):
     """An output that counts rows: those in which a column is not NULL, or all of them for None."""
 
     field_id: int | None = None

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from msgspec import Struct
-
+from icesql.frozen import Frozen
 from icesql.iceberg import types as t
 from icesql.iceberg.expressions.predicate import (
     ALWAYS_FALSE,
@@ -27,7 +26,7 @@ from icesql.scan.pruning.column_summary import ColumnSummary
 from icesql.scan.pruning.metrics_evaluator import ColumnStatistics, metrics_mask
 
 
-class Extreme(Struct, frozen=True):
+class Extreme(Frozen):
     """The ``count`` rows with the greatest (``descending``) or smallest values of a column.
 
     NULL comes last. ``text`` is the clause of the query, for EXPLAIN.
@@ -39,7 +38,7 @@ class Extreme(Struct, frozen=True):
     text: str
 
 
-class Candidate(Struct, frozen=True):
+class Candidate(Frozen):
     """A file that is left: its entry in a manifest, and how many rows deletes take from it.
 
     ``deleted`` is None if only the delete files show it. ``left_out`` holds for every row of it

@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from msgspec import Struct
-
+from icesql.frozen import Frozen
 from icesql.iceberg import types as t
 from icesql.iceberg.bounds import MICROS_PER_DAY
 from icesql.iceberg.calendar import days_from_civil
@@ -33,7 +32,7 @@ _GREATEST: Final = {t.IntegerType: (1 << 31) - 1, t.LongType: (1 << 63) - 1}
 _MICROS_PER_HOUR: Final = MICROS_PER_DAY // 24
 
 
-class ValueRange(Struct, frozen=True):
+class ValueRange(Frozen):
     """The range of one column in a file or manifest, in the internal form of its type.
 
     All values but NULL and NaN are between ``low`` and ``high``, which are None together where that
@@ -48,7 +47,7 @@ class ValueRange(Struct, frozen=True):
     constant: bool = False
 
 
-class FileCondition(Struct, frozen=True):
+class FileCondition(Frozen):
     """One condition. ``sql`` is for people.
 
     ``decide`` takes the ranges of the columns ``field_ids``, in their order, for several files or

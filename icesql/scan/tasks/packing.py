@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final, TypeVar
 
-from msgspec import Struct
 from msgspec.structs import astuple
 
 from icesql.config import Settings
 from icesql.errors import ProgrammingError
+from icesql.frozen import Frozen
 from icesql.iceberg.metadata.property_numbers import number_property
 from icesql.scan.tasks.split import merge_adjacent, split_file
 from icesql.scan.tasks.task import FileScanTask, content_bytes
@@ -21,7 +21,7 @@ OPEN_FILE_COST: Final = "read.split.open-file-cost"
 Item = TypeVar("Item")
 
 
-class Packing(Struct, frozen=True):
+class Packing(Frozen):
     """How large combined tasks become; sizes are bytes, ``lookback`` a number of open bins.
 
     ``open_file_cost`` is the least weight of each file and delete file, so that thousands of small

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 
-from msgspec import Struct
 from msgspec.structs import replace
 
+from icesql.frozen import Frozen
 from icesql.iceberg.expressions.predicate import ALWAYS_TRUE, Predicate
 from icesql.iceberg.manifest.data_file import DataFile
 from icesql.iceberg.metadata.name_mapping import NameMapping
@@ -16,7 +16,7 @@ from icesql.iceberg.schema import Schema
 from icesql.storage.open import Storage
 
 
-class ScanContext(Struct, frozen=True):
+class ScanContext(Frozen):
     """Everything the tasks of one scan share.
 
     ``schema`` is the table schema the scan reads by; ``projection`` the output columns, in order
@@ -78,7 +78,7 @@ def content_bytes(deletes: Sequence[DataFile]) -> int:
     )
 
 
-class FileScanTask(Struct, frozen=True):
+class FileScanTask(Frozen):
     """A byte range of one data file with the deletes that apply to it.
 
     ``start`` and ``length`` are bytes; a row group belongs to the task that holds its midpoint.
@@ -127,7 +127,7 @@ def distinct_deletes(tasks: Iterable[FileScanTask]) -> tuple[DataFile, ...]:
     return tuple(found.values())
 
 
-class CombinedScanTask(Struct, frozen=True):
+class CombinedScanTask(Frozen):
     """File tasks that one worker reads in order; with its context it can run anywhere."""
 
     tasks: tuple[FileScanTask, ...]

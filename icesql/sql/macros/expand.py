@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
-from msgspec import Struct
 from msgspec.structs import replace
 from sqlglot import exp
 
 from icesql.errors import Error, ProgrammingError
+from icesql.frozen import Frozen
 from icesql.quoting import quoted
 from icesql.sql.keywords import word_set
 from icesql.sql.lexer import (
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from icesql.sql.parse import Parse
 
 
-class _Call(Struct, frozen=True):
+class _Call(Frozen):
     """A call, by token indexes: its first and last, and the first and last of each argument."""
 
     macro: Macro
@@ -61,7 +61,7 @@ class _Call(Struct, frozen=True):
     arguments: tuple[Span, ...]
 
 
-class _Part(Struct, frozen=True):
+class _Part(Frozen):
     """Tokens of a text and the index of its source.
 
     ``given`` are the values of parameters, by the parameters' offsets; ``above`` the macros whose

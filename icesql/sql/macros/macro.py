@@ -6,9 +6,8 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
-from msgspec import Struct
-
 from icesql.errors import ProgrammingError, nearest
+from icesql.frozen import Frozen
 from icesql.sql.statement import MacroStatement
 
 if TYPE_CHECKING:
@@ -20,7 +19,7 @@ TEMPORARY: Final = ("TEMP", "TEMPORARY")
 _MACRO: Final = r"(CREATE( OR REPLACE)?|DROP)( TEMP| TEMPORARY)? (MACRO|FUNCTION)\b"
 
 
-class Parameter(Struct, frozen=True):
+class Parameter(Frozen):
     """A parameter; ``default`` and ``type`` are SQL, "" for none. The name is in lower case."""
 
     name: str
@@ -28,7 +27,7 @@ class Parameter(Struct, frozen=True):
     type: str = ""
 
 
-class Body(Struct, frozen=True):
+class Body(Frozen):
     """The body of a macro for calls with these parameters.
 
     ``text`` is the SQL. ``places`` are its uses of parameters: offset of the first character, of
@@ -46,7 +45,7 @@ class Body(Struct, frozen=True):
     is_call: bool = False
 
 
-class Macro(Struct, frozen=True):
+class Macro(Frozen):
     """A macro with its name; ``is_table``: a table macro, called in FROM. Its bodies take
     different numbers of arguments."""
 
@@ -69,7 +68,7 @@ AGO: Final = Macro(
 )
 
 
-class CreateMacro(MacroStatement, frozen=True):
+class CreateMacro(MacroStatement):
     """CREATE [OR REPLACE] [TEMP] MACRO [IF NOT EXISTS] name(parameters) AS expression."""
 
     macro: Macro
@@ -77,7 +76,7 @@ class CreateMacro(MacroStatement, frozen=True):
     if_missing: bool = False
 
 
-class DropMacro(MacroStatement, frozen=True):
+class DropMacro(MacroStatement):
     """DROP MACRO [TABLE] or FUNCTION [IF EXISTS] name; ``is_table`` None drops either kind."""
 
     name: str

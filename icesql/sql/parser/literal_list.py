@@ -16,8 +16,7 @@ from datetime import date
 from decimal import Decimal
 from typing import Any, Final
 
-from msgspec import Struct
-
+from icesql.frozen import Frozen
 from icesql.quoting import literal
 from icesql.sql.lexer import Dialect, pieces
 from icesql.sql.trees import exp
@@ -63,7 +62,7 @@ _BASES: Final[tuple[tuple[type, Callable[[Any], Any]], ...]] = (
 )
 
 
-class LiteralList(Struct, frozen=True):
+class LiteralList(Frozen):
     """Values of one kind: ``integer`` (int), ``decimal`` (int and Decimal), ``text``, ``date``.
 
     None is NULL. ``date`` holds dates as text; each is a valid day. ``sql`` are the literals in
@@ -82,7 +81,7 @@ class LiteralList(Struct, frozen=True):
         return None in self.values
 
 
-class Cut(Struct, frozen=True):
+class Cut(Frozen):
     """A replacement for the characters from ``start`` to ``end`` of the SQL.
 
     The replacement is ``before``, the list and ``after``. ``values`` is the number of ``?``

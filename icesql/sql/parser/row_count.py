@@ -8,8 +8,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from msgspec import Struct
-
+from icesql.frozen import Frozen
 from icesql.sql.keywords import NO_ALIAS, word_set
 
 _NAME: Final = r"[a-z_][a-z0-9_]*"
@@ -24,7 +23,7 @@ unnest user values
 """)
 
 
-class RowCount(Struct, frozen=True):
+class RowCount(Frozen):
     """A count of all rows of the table named by ``parts``; ``text`` is its SQL."""
 
     parts: tuple[str, ...]

@@ -9,9 +9,9 @@ import re
 from collections.abc import Collection, Sequence
 from typing import Final
 
-from msgspec import Struct
 from sqlglot import exp
 
+from icesql.frozen import Frozen
 from icesql.sql.files import read_file
 from icesql.sql.keywords import word_set
 from icesql.sql.lexer import ENDS_CLAUSE, TEXT, Token, Tokens
@@ -29,7 +29,7 @@ _INTERVAL_UNIT: Final = "ICESQLINTERVAL"
 _TYPED: Final = word_set("DATE TIME TIMESTAMP TIMESTAMPTZ TIMESTAMP_NTZ")
 
 
-class Rewriting(Struct, frozen=True):
+class Rewriting(Frozen):
     """The tokens for sqlglot, and the original ones for ``mend``."""
 
     tokens: list[Token]

@@ -15,9 +15,9 @@ from itertools import accumulate
 from typing import Any, Final
 
 import msgspec
-from msgspec import Struct
 
 from icesql.errors import UnsupportedSqlError
+from icesql.frozen import Frozen
 from icesql.sql.acceptance import Accepts
 from icesql.sql.lexer import WORD, Span, Token, tokens_in, with_plain_blanks
 from icesql.sql.positions import syntax_error, unsupported
@@ -32,7 +32,7 @@ NOWHERE: Final = 1 << 63
 _TOKENS: Final = r'"(?:[^"\\]++|\\.?)*+(?:"|\Z)|[{}\[\]]|[^\s,:{}\[\]"]+'
 
 
-class EngineTree(Struct, frozen=True):
+class EngineTree(Frozen):
     """The statements of ``text``: their query nodes as ``json_serialize_sql`` returns them."""
 
     text: str
@@ -135,7 +135,7 @@ def _decode_deep(text: str) -> Any:
     return top[0]
 
 
-class ParsedText(Struct, frozen=True):
+class ParsedText(Frozen):
     """The tree of a text from DuckDB's parser, and the origin of the text's words."""
 
     tree: EngineTree

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 
-from msgspec import Struct
 from sqlglot import exp
 
 from icesql.errors import SqlSyntaxError, UnsupportedSqlError
+from icesql.frozen import Frozen
 from icesql.sql.acceptance import Accepts, check_calls
 from icesql.sql.files import read_file
 from icesql.sql.keywords import RESERVED
@@ -26,7 +26,7 @@ from icesql.sql.sources import Segment, Sources, edited, joined
 from icesql.sql.table_name import Parts
 
 
-class EngineText(Struct, frozen=True):
+class EngineText(Frozen):
     """The text of a query for DuckDB's parser, and the origin of its words.
 
     ``stars`` are the names before the table's in ``ns.t.*``, which DuckDB does not read, by the

@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from msgspec import Struct
-
+from icesql.frozen import Frozen
 from icesql.sql.keywords import ROWS_WORDS, word_set
 from icesql.sql.lexer import CLOSING, OPENING, Span, Tokens, closing, outer, span_of
 from icesql.sql.positions import unsupported
@@ -91,7 +90,7 @@ _AFTER: Final = word_set("ORDER LIMIT OFFSET UNION EXCEPT INTERSECT WHERE HAVING
 _ENDS: Final = ("USING", "GROUP", *_AFTER)
 
 
-class Unread(Struct, frozen=True):
+class Unread(Frozen):
     """One item of ``PIVOT … ON`` whose values are not read yet, by spans in a text.
 
     ``start`` to ``end`` is the placeholder list, ``pivot`` the whole PIVOT. ``queries`` are the

@@ -11,9 +11,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
-from msgspec import Struct
-
 from icesql.errors import DataError
+from icesql.frozen import Frozen
 from icesql.quoting import spark_name, spark_string
 from icesql.sql.lexer import (
     COMMENT,
@@ -49,7 +48,7 @@ _BARE_CLOCKS: Final = ("CURRENT_TIMESTAMP", "CURRENT_DATE")
 _SIGNS: Final = frozenset({*"!%&()*+,-./:<=>?@[]^|~", "=>", "->"})
 
 
-class SparkText(Struct, frozen=True):
+class SparkText(Frozen):
     """``sql``, which starts at ``start`` of the user's SQL, its edits in order, and its tree.
 
     ``text`` of the edit of a table is its index, and of a clock function the name in lower case.

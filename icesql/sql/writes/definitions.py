@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from msgspec import Struct
-
 from icesql.errors import ProgrammingError
+from icesql.frozen import Frozen
 from icesql.sql.cursor import TokenCursor
 from icesql.sql.keywords import word_map
 from icesql.sql.lexer import NUMBER, TEXT, WORD, reading, tokenize
@@ -257,7 +256,7 @@ def _property_value(words: TokenCursor) -> str:
 # ------------------------------------------------------------------ a sort order as a text
 
 
-class SortText(Struct, frozen=True):
+class SortText(Frozen):
     """The terms of an order, or the columns of a z-order."""
 
     terms: tuple[SortTerm, ...] = ()

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from msgspec import Struct
-
+from icesql.frozen import Frozen
 from icesql.sql.statement import FileReference, Query, Write
 from icesql.sql.table_name import Parts
 
 Properties = tuple[tuple[str, str], ...]
 
 
-class TypeName(Struct, frozen=True):
+class TypeName(Frozen):
     """A type as written: name in upper case, numeric or text arguments, and nested types."""
 
     name: str
@@ -19,7 +18,7 @@ class TypeName(Struct, frozen=True):
     offset: int | None = None
 
 
-class ColumnDefinition(Struct, frozen=True):
+class ColumnDefinition(Frozen):
     """A column of CREATE TABLE, or a field of a struct; ``default`` is a query of
     the one constant.
 
@@ -34,7 +33,7 @@ class ColumnDefinition(Struct, frozen=True):
     offset: int | None = None
 
 
-class PartitionTerm(Struct, frozen=True):
+class PartitionTerm(Frozen):
     """One entry of PARTITIONED BY: a column by its dotted name and Iceberg's transform of it."""
 
     source: str
@@ -43,7 +42,7 @@ class PartitionTerm(Struct, frozen=True):
     offset: int | None = None
 
 
-class SortTerm(Struct, frozen=True):
+class SortTerm(Frozen):
     """One entry of a sort order; ``nulls_first`` None is the usual order for the direction."""
 
     source: str
@@ -53,7 +52,7 @@ class SortTerm(Struct, frozen=True):
     offset: int | None = None
 
 
-class TableName(Struct, frozen=True):
+class TableName(Frozen):
     """The name of a table as written, and the branch to write to, if a clause names one."""
 
     parts: Parts
@@ -66,7 +65,7 @@ class TableName(Struct, frozen=True):
         return ".".join(self.parts)
 
 
-class CreateTable(Write, frozen=True):
+class CreateTable(Write):
     """CREATE TABLE, with columns, AS a query, or LIKE another table.
 
     ``must_exist``: REPLACE TABLE, which replaces an existing table only.
@@ -85,7 +84,7 @@ class CreateTable(Write, frozen=True):
     must_exist: bool = False
 
 
-class CreateNamespace(Write, frozen=True):
+class CreateNamespace(Write):
     """CREATE SCHEMA, NAMESPACE or DATABASE."""
 
     parts: Parts
@@ -93,14 +92,14 @@ class CreateNamespace(Write, frozen=True):
     properties: Properties = ()
 
 
-class DropNamespace(Write, frozen=True):
+class DropNamespace(Write):
     """DROP SCHEMA, NAMESPACE or DATABASE; one that has tables is not dropped."""
 
     parts: Parts
     if_exists: bool = False
 
 
-class DropTable(Write, frozen=True):
+class DropTable(Write):
     """DROP TABLE; PURGE removes its files too."""
 
     table: TableName
@@ -108,14 +107,14 @@ class DropTable(Write, frozen=True):
     purge: bool = False
 
 
-class RenameTable(Write, frozen=True):
+class RenameTable(Write):
     """ALTER TABLE … RENAME TO."""
 
     table: TableName
     new: Parts
 
 
-class SetProperties(Write, frozen=True):
+class SetProperties(Write):
     """ALTER TABLE … SET or UNSET TBLPROPERTIES."""
 
     table: TableName
@@ -124,14 +123,14 @@ class SetProperties(Write, frozen=True):
     if_exists: bool = False
 
 
-class IfExists(Write, frozen=True):
+class IfExists(Write):
     """ALTER TABLE IF EXISTS: a change of a table that may be missing."""
 
     table: TableName
     change: Write
 
 
-class ColumnChange(Struct, frozen=True):
+class ColumnChange(Frozen):
     """The change of one column by ALTER TABLE, by its path.
 
     ``kind`` is "add", "drop", "rename", "type", "optional", "required", "default", "comment" or
@@ -151,14 +150,14 @@ class ColumnChange(Struct, frozen=True):
     offset: int | None = None
 
 
-class AlterColumns(Write, frozen=True):
+class AlterColumns(Write):
     """ALTER TABLE … ADD, DROP, RENAME and ALTER COLUMN."""
 
     table: TableName
     changes: tuple[ColumnChange, ...]
 
 
-class PartitionValue(Struct, frozen=True):
+class PartitionValue(Frozen):
     """A column of ``PARTITION (…)``; ``value`` is a query of its constant, None for a bare name."""
 
     name: str
@@ -166,7 +165,7 @@ class PartitionValue(Struct, frozen=True):
     offset: int | None = None
 
 
-class Insert(Write, frozen=True):
+class Insert(Write):
     """INSERT INTO, INSERT OVERWRITE and COPY … FROM: insert the rows of a query into a table.
 
     ``columns`` are those of the column list, None without one. ``by_name``: match columns of the
@@ -190,7 +189,7 @@ class Insert(Write, frozen=True):
     defaults: frozenset[tuple[int, int]] = frozenset()
 
 
-class Delete(Write, frozen=True):
+class Delete(Write):
     """DELETE FROM and TRUNCATE.
 
     ``rows`` selects ``_file`` and ``_pos`` of the rows to delete; None deletes all rows.
@@ -200,7 +199,7 @@ class Delete(Write, frozen=True):
     rows: Query | None = None
 
 
-class ColumnValue(Struct, frozen=True):
+class ColumnValue(Frozen):
     """An assignment ``SET column = value``, by its path as written; ``default``: SET … = DEFAULT.
 
     The path may begin with the alias or name of the table.
@@ -211,7 +210,7 @@ class ColumnValue(Struct, frozen=True):
     default: bool = False
 
 
-class Update(Write, frozen=True):
+class Update(Write):
     """UPDATE: ``rows`` selects the values in the order of ``assigned``, NULL for a default, from
     the table and those of FROM; ``alias`` is that of the table."""
 

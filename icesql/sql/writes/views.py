@@ -11,7 +11,7 @@ from icesql.sql.writes.definitions import read_keys, read_name, read_properties
 from icesql.sql.writes.statements import Properties, TableName
 
 
-class CreateStoredView(Write, frozen=True):
+class CreateStoredView(Write):
     """CREATE VIEW: ``text`` is its SQL; ``query`` returns its columns and no rows.
 
     ``columns`` are new names with their comments, () without a list. ``alters``: ALTER VIEW … AS,
@@ -29,7 +29,7 @@ class CreateStoredView(Write, frozen=True):
     lenient: bool = False
 
 
-class AlterStoredView(Write, frozen=True):
+class AlterStoredView(Write):
     """ALTER VIEW: rename it, or set and remove properties.
 
     ``if_exists``: properties to be removed may be missing; ``lenient``: the view may be.
@@ -43,7 +43,7 @@ class AlterStoredView(Write, frozen=True):
     lenient: bool = False
 
 
-class DropStoredView(Write, frozen=True):
+class DropStoredView(Write):
     """DROP VIEW."""
 
     view: TableName

@@ -6,10 +6,10 @@ import json
 import re
 from typing import Final
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from icesql.errors import StorageError
+from icesql.frozen import Frozen
 from icesql.storage.open import VANISHED
 
 _STATUS: Final = re.compile(
@@ -37,7 +37,7 @@ class RefusedError(StorageError):
     """A store refused the credentials of a request; others may be accepted."""
 
 
-class Failure(Struct, frozen=True):
+class Failure(Frozen):
     """One attempt that failed. ``again`` says whether another may succeed."""
 
     reason: str

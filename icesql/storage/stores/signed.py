@@ -8,9 +8,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, Protocol
 from urllib.parse import quote, unquote, urlsplit
 
-from msgspec import Struct
-
 from icesql.errors import CatalogError, NotSupportedError, StorageError
+from icesql.frozen import Frozen
 from icesql.storage.cache import BoundedCache, kept
 from icesql.storage.open import one_store
 from icesql.storage.stores.client import (
@@ -30,7 +29,7 @@ _MOST_READ: Final = 64 << 10  # bytes of an error
 _MOST_CONNECTIONS: Final = 64
 
 
-class Signature(Struct, frozen=True):
+class Signature(Frozen):
     """The address and headers of a signed request; ``is_kept`` if they were used before."""
 
     uri: str

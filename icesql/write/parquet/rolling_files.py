@@ -8,8 +8,8 @@ from concurrent.futures import Executor
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
-from msgspec import Struct
 
+from icesql.frozen import Frozen
 from icesql.storage.new_file import remove_file
 from icesql.write.parquet.dictionaries import PlainColumns
 from icesql.write.parquet_file import (
@@ -29,7 +29,7 @@ _FEWEST_ROWS: Final = 1000
 _SMALLEST_RATIO: Final = 0.01
 
 
-class Encoders(Struct, frozen=True):
+class Encoders(Frozen):
     """Threads that encode row groups, at most ``at_once`` of one partition."""
 
     threads: Executor

@@ -10,8 +10,8 @@ from typing import IO, Any, Final
 
 import numpy as np
 import pyarrow as pa
-from msgspec import Struct
 
+from icesql.frozen import Frozen
 from icesql.iceberg.partitioning import PartitionSpec
 from icesql.iceberg.schema import Schema
 from icesql.iceberg.transforms import parse_transform
@@ -30,7 +30,7 @@ _MOST_CODES: Final = 1 << 62
 _FEW_CODES: Final = 1 << 16
 
 
-class Piece(Struct, frozen=True):
+class Piece(Frozen):
     """Rows of one partition."""
 
     values: tuple[Any, ...]

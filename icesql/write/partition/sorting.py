@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-from msgspec import Struct
 
 from icesql.errors import UnsupportedTableError
+from icesql.frozen import Frozen
 from icesql.iceberg import types as t
 from icesql.iceberg.avro_name import avro_name
 from icesql.iceberg.metadata.sort_order import SortOrder
@@ -40,7 +40,7 @@ def source_column(rows: pa.Table | pa.RecordBatch, schema: Schema, field_id: int
     return plain_array(values) if isinstance(values, pa.ChunkedArray) else values
 
 
-class SortKey(Struct, frozen=True):
+class SortKey(Frozen):
     """One key: a column, its transform, and its directions."""
 
     source_id: int

@@ -13,8 +13,8 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from msgspec import Struct
 
+from icesql.frozen import Frozen
 from icesql.iceberg import types as t
 from icesql.write.casts import plain_array
 from icesql.write.parquet_schema import InnerColumn
@@ -28,7 +28,7 @@ _POINT, _LINE, _POLYGON, _MULTIPOINT = 1, 2, 3, 4
 _DEEPEST: Final = 50
 
 
-class Extent(Struct, frozen=True):
+class Extent(Frozen):
     """Facts about the geometries of a column: the number of NULLs, and the box around all others.
 
     The box is None if it is unknown.

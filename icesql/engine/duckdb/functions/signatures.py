@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from msgspec import Struct
+from icesql.frozen import Frozen
 
 _QUESTION = """
     SELECT lower(function_name), parameters, parameter_types, varargs, return_type, description
@@ -13,14 +13,14 @@ _QUESTION = """
 """
 
 
-class Signature(Struct, frozen=True):
+class Signature(Frozen):
     """``arguments`` as ``(string VARCHAR, regex VARCHAR[, options VARCHAR]) → BOOLEAN``."""
 
     arguments: str
     description: str = ""
 
 
-class _Form(Struct, frozen=True):
+class _Form(Frozen):
     """An overload of a function; arguments of a macro have no types."""
 
     names: tuple[str, ...]

@@ -8,10 +8,9 @@ from functools import cached_property
 from io import BytesIO
 from typing import Any, Final
 
-from msgspec import Struct
-
 from icesql.engine.duckdb.relations.opened_files import OpenedFiles
 from icesql.engine.duckdb.relations.relation import escape_glob
+from icesql.frozen import Frozen
 from icesql.read.formats.parquet_footer import RowCounts, SchemaLayout, read_row_counts
 from icesql.read.formats.thrift import BadThrift
 
@@ -22,7 +21,7 @@ _QUERY: Final = (
 )
 
 
-class Element(Struct, frozen=True):
+class Element(Frozen):
     """One node of a Parquet schema; ``physical`` is None for groups, strings are DuckDB's."""
 
     children: tuple[Element, ...]
@@ -49,7 +48,7 @@ class Element(Struct, frozen=True):
             yield from each.leaves()
 
 
-class Footer(Struct, frozen=True, dict=True):
+class Footer(Frozen, dict=True):
     """The top-level columns of a file. Equal schemas share one Footer."""
 
     columns: tuple[Element, ...]
@@ -75,7 +74,7 @@ class Footer(Struct, frozen=True, dict=True):
         return {each.field_id: each for each in self.columns if each.field_id is not None}
 
 
-class FileFacts(Struct, frozen=True):
+class FileFacts(Frozen):
     """Facts about a file: its schema, the footer's size, the number of rows, the file's length.
 
     ``problem`` describes an error in the footer, or in the pages of the ``checked`` columns.

@@ -11,12 +11,11 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-from msgspec import Struct
-
 from icesql.config import Settings
 from icesql.engine.duckdb.relations.footer import Element, Footer
 from icesql.engine.duckdb.relations.relation import OF_FILE, has_default
 from icesql.engine.struct_names import has_alike
+from icesql.frozen import Frozen
 from icesql.iceberg import metadata_columns
 from icesql.iceberg import types as t
 from icesql.iceberg.types import NestedField, is_floating
@@ -201,7 +200,7 @@ _DUCKDB_METADATA: Final = frozenset({metadata_columns.POS.field_id, *OF_FILE})
 _STORED: Final = metadata_columns.LINEAGE_IDS
 
 
-class FileGroup(Struct, frozen=True):
+class FileGroup(Frozen):
     """Files with the same reader; ``reason`` explains why it is ``read/``."""
 
     name: str

@@ -8,11 +8,12 @@ from datetime import date, timedelta
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final
 
-from msgspec import Struct, field
+from msgspec import field
 
 from icesql.engine.duckdb.described import register
 from icesql.engine.duckdb.relations.opened_files import OpenedFiles, locations
 from icesql.engine.duckdb.types import duckdb_type
+from icesql.frozen import Frozen
 from icesql.iceberg import metadata_columns
 from icesql.iceberg import types as t
 from icesql.iceberg.manifest.data_file import DataFile
@@ -32,7 +33,7 @@ _MORE_THAN_FILES: Final = 1 << 40
 _WILDCARD: Final = re.compile(r"[*?\[]")
 
 
-class Relation(Struct, frozen=True):
+class Relation(Frozen):
     """A subquery, its named parameters, and the objects that must be registered for it."""
 
     sql: str
@@ -103,7 +104,7 @@ def registered_sql(cursor: Any, relation: Relation) -> str:
     return relation.sql
 
 
-class PlainFiles(Struct, frozen=True):
+class PlainFiles(Frozen):
     """The call of ``read_parquet`` for some files of a scan.
 
     ``function`` returns columns ``c<field id>``, or columns with the ``names`` by field id; a

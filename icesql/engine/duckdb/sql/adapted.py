@@ -5,20 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from msgspec import Struct
-
 from icesql.engine.duckdb.sql.case_sensitive_fields import alike_names, rename_fields
 from icesql.engine.duckdb.sql.composed import Change, changed
 from icesql.engine.duckdb.sql.nanosecond_types import NANOS, adapt_types, has_types
 from icesql.engine.duckdb.sql.read_text import TextReading
 from icesql.errors import AmbiguousColumnError, UnsupportedSqlError
+from icesql.frozen import Frozen
 from icesql.iceberg.schema import Schema
 from icesql.iceberg.types import UUID
 from icesql.sql.trees import exp
 from icesql.stack import with_deep_stack
 
 
-class Adapter(Struct, frozen=True):
+class Adapter(Frozen):
     """How to adapt the texts of one query: for nanosecond and UUID types, and for fields ``alike``.
 
     ``by_value``: the changes depend on the constants of the text.

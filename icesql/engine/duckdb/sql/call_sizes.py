@@ -10,10 +10,9 @@ import re
 from collections.abc import Sequence
 from typing import Any, Final
 
-from msgspec import Struct
-
 from icesql.engine.duckdb.sql.checked import Facts
 from icesql.errors import UnsupportedSqlError
+from icesql.frozen import Frozen
 from icesql.sql.engine_functions import SCHEMAS
 from icesql.sql.reading.engine_tree import Node
 
@@ -29,7 +28,7 @@ _FORMAT_WIDTH: Final = r"\{[^{}]*:[^{}]*?(\d+)"
 _DYNAMIC: Final = {"printf": r"%[-+ #0]*\*", "format": r"\{[^{}]*\{"}
 
 
-class Call(Struct, frozen=True):
+class Call(Frozen):
     """A call with its arguments from DuckDB's tree; a method call's object is the first one."""
 
     name: str

@@ -14,7 +14,7 @@ from icesql.sql.user_text import Edit, UserText
 Change = sources.Change
 
 
-class Composed(sources.Composed, frozen=True):
+class Composed(sources.Composed):
     """SQL for the engine, made from the user's text, or from the text of ``under``."""
 
     under: Composed | None = None

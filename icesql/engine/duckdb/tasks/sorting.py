@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from msgspec import Struct
-
 from icesql.context import QueryContext
 from icesql.engine.duckdb.arrow_stream import ArrowStream
 from icesql.engine.duckdb.described import register
@@ -14,13 +12,14 @@ from icesql.engine.duckdb.tasks.rows import batches_of, engine_batches
 from icesql.engine.result_schema import cast_batch
 from icesql.engine.struct_names import engine_arrow_type
 from icesql.errors import UnsupportedTableError
+from icesql.frozen import Frozen
 from icesql.quoting import quoted
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 
-class KeyOrder(Struct, frozen=True):
+class KeyOrder(Frozen):
     """The direction of one key column."""
 
     descending: bool = False

@@ -12,7 +12,6 @@ import secrets
 from collections.abc import Generator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from msgspec import Struct
 from sqlglot import exp
 from sqlglot.errors import ErrorLevel
 
@@ -30,6 +29,7 @@ from icesql.engine.result_schema import (
 )
 from icesql.engine.spark.fragments.fragment import Fragment
 from icesql.engine.spark.sql.dialect import spelled_sql, write_added
+from icesql.frozen import Frozen
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -48,7 +48,7 @@ def _duckdb_text(node: exp.Expr) -> str:
     return str(node.sql(dialect="duckdb", unsupported_level=ErrorLevel.IGNORE))
 
 
-class Rest(Struct, frozen=True):
+class Rest(Frozen):
     """SQL over the rows of one fragment, which it reads as table ``name``; returns ``columns``."""
 
     sql: str

@@ -10,14 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from msgspec import Struct
 from sqlglot import exp
 
 from icesql.engine.result_schema import ResultColumn
 from icesql.engine.spark.sql.kinds import identifier, quoted_column
+from icesql.frozen import Frozen
 
 
-class Division(Struct, frozen=True):
+class Division(Frozen):
     """Scan ``scan`` divided between at most ``tasks`` tasks; None: as it is packed.
 
     ``cost`` is what the busiest worker reads, in stored bytes.
@@ -28,7 +28,7 @@ class Division(Struct, frozen=True):
     cost: int = 0
 
 
-class Fragment(Struct, frozen=True):
+class Fragment(Frozen):
     """A query that the tasks run, as a tree over ``__scan_<i>`` tables.
 
     Every task reads its part of the scan of ``division`` and all of the ``whole`` scans.

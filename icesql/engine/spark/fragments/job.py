@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from icesql.config import Settings
@@ -23,6 +22,7 @@ from icesql.engine.duckdb.tasks.task_relation import task_relation
 from icesql.engine.result_schema import ResultColumn, arrow_schema, cast_batch
 from icesql.engine.spark.task_memory import TaskMemory
 from icesql.errors import Error
+from icesql.frozen import Frozen
 from icesql.scan.tasks.task import CombinedScanTask, FileScanTask
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def _footers() -> FooterCache:
     return FooterCache()
 
 
-class FragmentJob(Struct, frozen=True):
+class FragmentJob(Frozen):
     """``sql`` over the rows of ``tables``, in the session zone ``timezone``.
 
     ``tables`` maps names in it to their tasks; the first is the table whose files differ between

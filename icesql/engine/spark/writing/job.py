@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
-from msgspec import Struct
 from msgspec.structs import replace
 
 from icesql.config import Settings
@@ -20,6 +19,7 @@ from icesql.engine.spark.task_memory import TaskMemory
 from icesql.engine.spark.types import declared_batch
 from icesql.engine.spark.worker import run, unpack
 from icesql.errors import Error
+from icesql.frozen import Frozen
 from icesql.iceberg.partitioning import PartitionSpec
 from icesql.write.assignment import Assignment
 from icesql.write.partition.clustering import divide, partition_columns
@@ -51,7 +51,7 @@ def is_repeated() -> bool:
     return context is not None and context.attemptNumber() > 0
 
 
-class WriteJob(Struct, frozen=True):
+class WriteJob(Frozen):
     """Writes rows as ``task`` defines."""
 
     task: WriteTask
@@ -71,7 +71,7 @@ class WriteJob(Struct, frozen=True):
         return encode_written(write_task(task, batches, query))
 
 
-class RowsTask(Struct, frozen=True):
+class RowsTask(Frozen):
     """Passes the rows of a Spark partition, which has the result ``columns``, to ``job``."""
 
     job: RowsJob
@@ -89,7 +89,7 @@ class RowsTask(Struct, frozen=True):
         )
 
 
-class PartitionJob(Struct, frozen=True):
+class PartitionJob(Frozen):
     """Computes numbers that are equal for rows of one partition, from the source columns."""
 
     assignment: Assignment

@@ -12,7 +12,6 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any, Final
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from icesql.context import QueryContext
@@ -25,6 +24,7 @@ from icesql.engine.spark.task_memory import task_memory
 from icesql.engine.spark.user_sessions import in_tasks
 from icesql.engine.threads.side_threads import SideThreads
 from icesql.errors import Error, InternalError
+from icesql.frozen import Frozen
 
 _OUTCOME: Final = "number INT, result BINARY, error STRING, repeated BOOLEAN"
 _TRIES: Final = 3
@@ -38,7 +38,7 @@ _LANES: Final = 3
 TaskJob = Callable[[QueryContext, int], bytes]
 
 
-class TaskOutcome(Struct, frozen=True):
+class TaskOutcome(Frozen):
     """The result of the job with a number, or its error.
 
     ``lost``: the result of an attempt may have been lost.

@@ -8,17 +8,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from msgspec import Struct
 from msgspec.structs import asdict, replace
 
 from icesql.errors import InternalError
+from icesql.frozen import Frozen
 from icesql.iceberg.manifest.manifest import ManifestContent, ManifestFile
 from icesql.iceberg.manifest.writing.avro_schemas import list_schema
 from icesql.iceberg.manifest.writing.container import avro_bytes
 from icesql.iceberg.manifest.writing.manifest_writer import UNASSIGNED
 
 
-class ListHeader(Struct, frozen=True):
+class ListHeader(Frozen):
     """The snapshot that a list is of; ``first_row_id`` is the table's next one, in v3 only."""
 
     format_version: int

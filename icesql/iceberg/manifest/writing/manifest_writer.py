@@ -9,9 +9,9 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from msgspec import Struct
 from msgspec.structs import asdict
 
+from icesql.frozen import Frozen
 from icesql.iceberg import types as t
 from icesql.iceberg.avro_name import avro_name
 from icesql.iceberg.bound_values import encode_bound
@@ -32,7 +32,7 @@ from icesql.iceberg.schema import Schema
 # Source: Iceberg spec, "Manifests"; Java ``GenericManifestEntry`` and ``ManifestWriter``.
 
 
-class ManifestEntry(Struct, frozen=True):
+class ManifestEntry(Frozen):
     """A file and its status; None is inherited from the manifest list.
 
     ``snapshot_id`` is the snapshot that added the file, of a DELETED entry the one that removed it.
@@ -113,7 +113,7 @@ UNASSIGNED: Final = -1
 _BLOCK_SIZE: Final = 64 << 20
 
 
-class ManifestForm(Struct, frozen=True):
+class ManifestForm(Frozen):
     """The form that all manifests of one spec and content in a commit share.
 
     ``schema`` is the table's, ``types`` has the type of each partition field of ``spec``, whose

@@ -9,66 +9,58 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
-from msgspec import Struct
 
+from icesql.frozen import Frozen
 from icesql.iceberg.metadata.changes import updates as u
 from icesql.iceberg.metadata.table_metadata import MAIN, TableMetadata
 
 
-class Requirement(Struct, frozen=True, tag_field="type", tag=u.kebab_case, rename="kebab"):
+class Requirement(Frozen, tag_field="type", tag=u.kebab_case, rename="kebab"):
     """Its JSON in a request has the name of the class as type, and the fields."""
 
 
-class AssertCreate(Requirement, frozen=True):
+class AssertCreate(Requirement):
     """There is no such table."""
 
 
-class AssertTableUuid(Requirement, frozen=True):
+class AssertTableUuid(Requirement):
     """The table has this uuid: it is not another one of its name."""
 
     uuid: str
 
 
-class AssertRefSnapshotId(
-    Requirement, frozen=True, rename={"name": "ref", "snapshot_id": "snapshot-id"}
-):
+class AssertRefSnapshotId(Requirement, rename={"name": "ref", "snapshot_id": "snapshot-id"}):
     """A ref points at this snapshot; None: there is no such ref."""
 
     name: str
     snapshot_id: int | None
 
 
-class AssertLastAssignedFieldId(
-    Requirement, frozen=True, rename={"field_id": "last-assigned-field-id"}
-):
+class AssertLastAssignedFieldId(Requirement, rename={"field_id": "last-assigned-field-id"}):
     """No column was added meanwhile."""
 
     field_id: int
 
 
-class AssertCurrentSchemaId(Requirement, frozen=True, rename={"schema_id": "current-schema-id"}):
+class AssertCurrentSchemaId(Requirement, rename={"schema_id": "current-schema-id"}):
     """The current schema is this one."""
 
     schema_id: int
 
 
-class AssertLastAssignedPartitionId(
-    Requirement, frozen=True, rename={"field_id": "last-assigned-partition-id"}
-):
+class AssertLastAssignedPartitionId(Requirement, rename={"field_id": "last-assigned-partition-id"}):
     """No partition field was added meanwhile."""
 
     field_id: int
 
 
-class AssertDefaultSpecId(Requirement, frozen=True, rename={"spec_id": "default-spec-id"}):
+class AssertDefaultSpecId(Requirement, rename={"spec_id": "default-spec-id"}):
     """The default partition spec is this one."""
 
     spec_id: int
 
 
-class AssertDefaultSortOrderId(
-    Requirement, frozen=True, rename={"order_id": "default-sort-order-id"}
-):
+class AssertDefaultSortOrderId(Requirement, rename={"order_id": "default-sort-order-id"}):
     """The default sort order is this one."""
 
     order_id: int

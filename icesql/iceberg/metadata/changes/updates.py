@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 import msgspec
-from msgspec import Struct
 
+from icesql.frozen import Frozen
 from icesql.iceberg.metadata.json_writer import (
     ref_json,
     schema_json,
@@ -37,132 +37,132 @@ def kebab_case(name: str) -> str:
     return re.sub(r"(?<!^)(?=[A-Z])", "-", name).lower()
 
 
-class Update(Struct, frozen=True, tag_field="action", tag=kebab_case, rename="kebab"):
+class Update(Frozen, tag_field="action", tag=kebab_case, rename="kebab"):
     """Its JSON in a request has the name of the class as action, and the fields."""
 
 
-class AssignUuid(Update, frozen=True):
+class AssignUuid(Update):
     """Give the table its uuid, once."""
 
     uuid: str
 
 
-class UpgradeFormatVersion(Update, frozen=True):
+class UpgradeFormatVersion(Update):
     """Raise the format version; nothing else is rewritten."""
 
     format_version: int
 
 
-class AddSchema(Update, frozen=True):
+class AddSchema(Update):
     """Add a schema; one that is there already, under any id, is used again."""
 
     schema: Schema
 
 
-class SetCurrentSchema(Update, frozen=True):
+class SetCurrentSchema(Update):
     """Make a schema the current one."""
 
     schema_id: int = LAST_ADDED
 
 
-class AddPartitionSpec(Update, frozen=True, tag="add-spec"):
+class AddPartitionSpec(Update, tag="add-spec"):
     """Add a partition spec; one that is there already is used again."""
 
     spec: PartitionSpec
 
 
-class SetDefaultSpec(Update, frozen=True):
+class SetDefaultSpec(Update):
     """Make a partition spec the one that writers use."""
 
     spec_id: int = LAST_ADDED
 
 
-class AddSortOrder(Update, frozen=True):
+class AddSortOrder(Update):
     """Add a sort order; one that is there already is used again."""
 
     order: SortOrder
 
 
-class SetDefaultSortOrder(Update, frozen=True, rename={"order_id": "sort-order-id"}):
+class SetDefaultSortOrder(Update, rename={"order_id": "sort-order-id"}):
     """Make a sort order the one that writers use."""
 
     order_id: int = LAST_ADDED
 
 
-class SetLocation(Update, frozen=True):
+class SetLocation(Update):
     """Where new files of the table go."""
 
     location: str
 
 
-class SetProperties(Update, frozen=True):
+class SetProperties(Update):
     """Set properties, keeping the others."""
 
     properties: Mapping[str, str]
 
 
-class RemoveProperties(Update, frozen=True, rename={"names": "removals"}):
+class RemoveProperties(Update, rename={"names": "removals"}):
     """Remove properties; those that are not there do not matter."""
 
     names: tuple[str, ...]
 
 
-class AddSnapshot(Update, frozen=True):
+class AddSnapshot(Update):
     """Add a snapshot, which no ref points at yet."""
 
     snapshot: Snapshot
 
 
-class SetSnapshotRef(Update, frozen=True):
+class SetSnapshotRef(Update):
     """Point a branch or tag at a snapshot, making it where it is not there."""
 
     name: str
     ref: SnapshotRef
 
 
-class RemoveSnapshotRef(Update, frozen=True, rename={"name": "ref-name"}):
+class RemoveSnapshotRef(Update, rename={"name": "ref-name"}):
     """Remove a branch or tag."""
 
     name: str
 
 
-class RemoveSnapshots(Update, frozen=True):
+class RemoveSnapshots(Update):
     """Remove snapshots, with the refs that point at them and their statistics."""
 
     snapshot_ids: tuple[int, ...]
 
 
-class SetStatistics(Update, frozen=True):
+class SetStatistics(Update):
     """Set the statistics file of a snapshot; ``file`` is its JSON in table metadata."""
 
     file: Mapping[str, Any]
 
 
-class RemoveStatistics(Update, frozen=True):
+class RemoveStatistics(Update):
     """Remove the statistics file of a snapshot."""
 
     snapshot_id: int
 
 
-class SetPartitionStatistics(Update, frozen=True):
+class SetPartitionStatistics(Update):
     """Set the partition statistics file of a snapshot; ``file`` is its JSON in table metadata."""
 
     file: Mapping[str, Any]
 
 
-class RemovePartitionStatistics(Update, frozen=True):
+class RemovePartitionStatistics(Update):
     """Remove the partition statistics file of a snapshot."""
 
     snapshot_id: int
 
 
-class RemovePartitionSpecs(Update, frozen=True):
+class RemovePartitionSpecs(Update):
     """Remove partition specs that no file uses; never the default one."""
 
     spec_ids: tuple[int, ...]
 
 
-class RemoveSchemas(Update, frozen=True):
+class RemoveSchemas(Update):
     """Remove schemas that no snapshot uses; never the current one."""
 
     schema_ids: tuple[int, ...]

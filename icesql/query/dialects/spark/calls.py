@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from typing import Final
 
-from msgspec import Struct
 from sqlglot import exp
 
 from icesql.errors import nearest
+from icesql.frozen import Frozen
 from icesql.query.dialects import types as t
 from icesql.query.dialects.functions import (
     Match,
@@ -29,7 +29,7 @@ DIALECT: Final = "Spark's dialect"
 _WIDENS: Final = (*t.INTEGRAL, "decimal", "float", "double")
 
 
-class Typed(Struct, frozen=True):
+class Typed(Frozen):
     """An expression translated to DuckDB, with its type in Spark."""
 
     node: exp.Expr

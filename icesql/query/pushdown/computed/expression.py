@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from typing import Any, Final
 
-from msgspec import Struct
+from icesql.frozen import Frozen
 
 # Larger expressions are not evaluated for pruning.
 MOST_NODES: Final = 200
@@ -15,7 +15,7 @@ COMPARISONS: Final = tuple(OPPOSITE)
 FLIPPED: Final = {"=": "=", "<>": "<>", "<": ">", ">": "<", "<=": ">=", ">=": "<="}
 
 
-class Expression(Struct, frozen=True):
+class Expression(Frozen):
     """A node: ``name`` of a function or operator in lower case, and its arguments in order.
 
     Leaves are ``input`` (``value`` is a column of the tree, or once resolved a field of the

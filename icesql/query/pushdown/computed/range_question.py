@@ -11,8 +11,7 @@ import itertools
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from msgspec import Struct
-
+from icesql.frozen import Frozen
 from icesql.iceberg import types as t
 from icesql.query.pushdown.computed.expression import (
     COMPARISONS,
@@ -74,7 +73,7 @@ def file_condition(
     return FileCondition(sql, tuple(fields), decide)
 
 
-class _Decider(Struct, frozen=True):
+class _Decider(Frozen):
     """Evaluates the condition for the ranges of files. See ``FileCondition.decide``."""
 
     question: str

@@ -10,9 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from msgspec import Struct
-
 from icesql.errors import UnsupportedSqlError
+from icesql.frozen import Frozen
 from icesql.sql.keywords import word_set
 from icesql.sql.lexer import Token, Tokens
 from icesql.sql.positions import unsupported
@@ -28,7 +27,7 @@ STARTS: Final = word_set(
 ReadValue = Callable[[Tokens], tuple[Any, int]]
 
 
-class Travels(Struct, frozen=True):
+class Travels(Frozen):
     """The remaining tokens of a statement, and the clauses by the offsets of the names before them.
 
     ``tables`` are the calls that replace tables, by the offset of the name: the end of the call,

@@ -26,7 +26,7 @@ from icesql.sql.writes.statements import PartitionTerm, Properties, SortTerm, Ta
 Distribution = Literal["none", "hash", "range"]
 
 
-class ChangeLayout(Write, frozen=True):
+class ChangeLayout(Write):
     """Changes of one table's layout in one commit.
 
     ``partitioning`` and ``ordering`` replace the whole, None leaves it unchanged; ``add`` and
@@ -46,7 +46,7 @@ class ChangeLayout(Write, frozen=True):
     lenient: bool = False
 
 
-class SetIdentifierFields(Write, frozen=True):
+class SetIdentifierFields(Write):
     """SET or DROP IDENTIFIER FIELDS: the columns that identify a row, which is not enforced."""
 
     table: TableName

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from typing import Final, Literal, cast
 
-from msgspec import Struct
-
+from icesql.frozen import Frozen
 from icesql.sql.cursor import TokenCursor
 from icesql.sql.lexer import words_at
 from icesql.sql.positions import syntax_error, unsupported
@@ -23,7 +22,7 @@ KINDS: Final = ("BRANCH", "TAG")
 _UNIT_MS: Final = {"DAY": 86_400_000, "HOUR": 3_600_000, "MINUTE": 60_000}
 
 
-class Retention(Struct, frozen=True):
+class Retention(Frozen):
     """How long to keep a ref and its snapshots, in milliseconds; None: the table's setting."""
 
     max_ref_age_ms: int | None = None
@@ -31,7 +30,7 @@ class Retention(Struct, frozen=True):
     max_snapshot_age_ms: int | None = None
 
 
-class CreateRef(Write, frozen=True):
+class CreateRef(Write):
     """CREATE or REPLACE of a branch or tag; ``travel`` None is the head of main.
 
     ``must_exist`` is REPLACE without CREATE.
@@ -46,7 +45,7 @@ class CreateRef(Write, frozen=True):
     retention: Retention = Retention()
 
 
-class DropRef(Write, frozen=True):
+class DropRef(Write):
     """DROP of a branch or tag."""
 
     table: TableName
@@ -55,7 +54,7 @@ class DropRef(Write, frozen=True):
     if_exists: bool = False
 
 
-class FastForward(Write, frozen=True):
+class FastForward(Write):
     """Move a branch to the head of another ref."""
 
     table: TableName

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from msgspec import Struct
 from sqlglot import exp
 
+from icesql.frozen import Frozen
 from icesql.sql.lexer import TEXT, Span, Tokens
 from icesql.sql.positions import first_offset, syntax_error, unsupported
 from icesql.sql.sources import Change, Composed
@@ -21,14 +21,14 @@ from icesql.sql.writes.merge.statement import BY_SOURCE, NOT_MATCHED
 _OF_SEVERAL: Final = (exp.AggFunc, exp.Window, exp.UDTF, exp.Explode, exp.Star)
 
 
-class Part(Struct, frozen=True):
+class Part(Frozen):
     """An expression of the statement and the kind of its clause, "" for ON."""
 
     span: Span
     kind: str
 
 
-class Sides(Struct, frozen=True):
+class Sides(Frozen):
     """The names of the table and the source, unquoted and as written in SQL.
 
     ``source_parts`` is the whole name of a source without an alias, in lower case.

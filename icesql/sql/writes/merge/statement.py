@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from msgspec import Struct
-
+from icesql.frozen import Frozen
 from icesql.sql.lexer import Span
 from icesql.sql.sources import Change, Composed, Segment, Sources, edited, joined
 from icesql.sql.statement import Query, Write
@@ -17,7 +16,7 @@ Edits = tuple[Change, ...]
 MATCHED, NOT_MATCHED, BY_SOURCE = "MATCHED", "NOT MATCHED", "NOT MATCHED BY SOURCE"
 
 
-class MergeValue(Struct, frozen=True):
+class MergeValue(Frozen):
     """The value of a column, by its path; ``value`` None is DEFAULT. ``offset`` is the column's."""
 
     path: Parts
@@ -25,7 +24,7 @@ class MergeValue(Struct, frozen=True):
     offset: int | None = None
 
 
-class MergeClause(Struct, frozen=True):
+class MergeClause(Frozen):
     """WHEN … THEN …: the first one of its kind whose condition is true acts on a row.
 
     ``kind`` is MATCHED, NOT_MATCHED or BY_SOURCE; ``action`` "update", "delete", "insert" or
@@ -43,14 +42,14 @@ class MergeClause(Struct, frozen=True):
     offset: int | None = None
 
 
-class JoinKey(Struct, frozen=True):
+class JoinKey(Frozen):
     """Two columns that ON compares for equality, each as (qualifier or "", name)."""
 
     one: tuple[str, str]
     other: tuple[str, str]
 
 
-class Merge(Write, frozen=True):
+class Merge(Write):
     """MERGE INTO.
 
     ``source`` is the query of all rows of the source, whose text is ``source_text``. The other

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, TypeAlias, TypeVar
 
-from msgspec import Struct
 from msgspec.structs import replace
 
+from icesql.frozen import Frozen
 from icesql.sql.cursor import TokenCursor
 from icesql.sql.lexer import CLOSING, NUMBER, OPENING, TEXT, Token, Tokens, word_at
 from icesql.sql.positions import syntax_error, unsupported
@@ -19,13 +19,13 @@ from icesql.sql.writes.statements import TableName
 T = TypeVar("T")
 
 
-class Duration(Struct, frozen=True):
+class Duration(Frozen):
     """A duration before now."""
 
     milliseconds: int
 
 
-class MapValue(Struct, frozen=True):
+class MapValue(Frozen):
     """``map(key, value, …)`` or ``{key: value}``."""
 
     entries: tuple[tuple[Value, Value], ...]
@@ -35,7 +35,7 @@ class MapValue(Struct, frozen=True):
 Value: TypeAlias = "str | int | bool | Duration | list[Value] | MapValue | TableName | Query | None"
 
 
-class CallArgument(Struct, frozen=True):
+class CallArgument(Frozen):
     """An argument; ``name`` is "" for a positional one."""
 
     name: str
@@ -43,7 +43,7 @@ class CallArgument(Struct, frozen=True):
     offset: int
 
 
-class CallProcedure(Write, frozen=True):
+class CallProcedure(Write):
     """CALL [catalog.]system.procedure(…); ``explain`` only shows what it would do.
 
     ``head`` is the snapshot that must be the branch's head, if a person confirmed an undo of it.
