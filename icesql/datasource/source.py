@@ -20,7 +20,7 @@ from icesql.engine.spark.releases import (
     require_release,
 )
 from icesql.engine.spark.session.required import TIME_ZONE, require_pyspark
-from icesql.engine.spark.task_memory import task_memory
+from icesql.engine.spark.task_memory import memory_of
 from icesql.engine.spark.user_sessions import session_cache
 from icesql.engine.spark.worker import pack
 from icesql.engine.spark.writing.task_runs import speculates
@@ -61,7 +61,8 @@ def register(session: Any, **connect: Any) -> None:
 
 def _facts(session: Any) -> SessionFacts:
     zone = str(session.conf.get(TIME_ZONE) or "UTC")
-    return SessionFacts(task_memory(session), zone, speculates(session))
+    memory = memory_of(lambda name: session.conf.get(name, None))
+    return SessionFacts(memory, zone, speculates(session))
 
 
 def _planner(find: Callable[[], None]) -> Planned:

@@ -44,7 +44,9 @@ def word_count(type: pa.DataType) -> int:
     """Words per value of a type."""
     if isinstance(type, pa.BaseExtensionType):
         return word_count(type.storage_type)
-    return max(1, -(-type.bit_width // 64)) if is_exact(type) else 1
+    if pa.types.is_null(type) or not is_exact(type):
+        return 1
+    return max(1, -(-type.bit_width // 64))
 
 
 def key_words(array: pa.Array, seed: int) -> KeyWords:
@@ -52,7 +54,9 @@ def key_words(array: pa.Array, seed: int) -> KeyWords:
     array = stored(array)
     nulls = np.asarray(array.is_null().to_numpy(zero_copy_only=False)) if array.null_count else None
     words: tuple[Words, ...]
-    if is_exact(array.type):
+    if pa.types.is_null(array.type):
+        words = (np.zeros(len(array), np.uint64),)
+    elif is_exact(array.type):
         words = _own_words(array)
     else:
         words = (_hash_bytes(array.cast(pa.binary()), seed),)

@@ -24,6 +24,12 @@ TYPES: list[tuple[pa.DataType, st.SearchStrategy[Any]]] = [
     (pa.binary(), st.sampled_from([b"", b"\x00", b"\x00\x00", b"\x00" * 8])),
     (pa.binary(3), st.sampled_from([b"abc", b"abd"])),
     (pa.binary(20), st.sampled_from([b"a" * 20, b"a" * 19 + b"b"])),
+    (pa.binary(16), st.sampled_from([b"a" * 16, b"a" * 15 + b"b"])),
+    (pa.float32(), st.sampled_from([0.5, -0.5])),
+    (pa.float64(), st.sampled_from([0.1, -0.1])),
+    (pa.date32(), st.integers(-2, 2)),
+    (pa.timestamp("us", "UTC"), st.sampled_from([0, -1, 2**62])),
+    (pa.null(), st.none()),
     (pa.decimal128(38, 0), st.sampled_from([0, -1, 10**37, -(10**37)])),
 ]
 
