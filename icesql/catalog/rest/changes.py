@@ -41,10 +41,10 @@ _COMMIT: Final = f"POST {_TABLES}/{{table}}"
 _CREATE: Final = f"POST {_TABLES}"
 _REGISTER: Final = f"POST {_NAMESPACES}/{{namespace}}/register"
 _TOGETHER: Final = "POST /v1/{prefix}/transactions/commit"
-_DROP: Final = f"DELETE {_TABLES}/{{table}}"
+_DROP: Final = "DELETE /v1/{prefix}/namespaces/{namespace}/tables/{table}"
 _NEW_TABLES: Final = "new tables in catalog {}"
 _CREATE_NAMESPACE: Final = f"POST {_NAMESPACES}"
-_DROP_NAMESPACE: Final = f"DELETE {_NAMESPACES}/{{namespace}}"
+_DROP_NAMESPACE: Final = "DELETE /v1/{prefix}/namespaces/{namespace}"
 
 
 def swap(
