@@ -8,6 +8,8 @@ from decimal import Decimal
 from functools import cache, partial
 from typing import Any, Final
 
+from icesql.iceberg.decimals import unscaled
+
 _SHORTEST_TEXT: Final = 63
 
 
@@ -40,15 +42,14 @@ def of_decimal(value: Decimal, precision: int | None = None) -> bytes:
 
     Raises ValueError for more than 38 digits.
     """
-    sign, digits, exponent = value.as_tuple()
+    exponent = value.as_tuple().exponent
     assert isinstance(exponent, int)
-    unscaled = int("".join(map(str, digits)) or "0") * pow(10, max(exponent, 0))
     scale = max(-exponent, 0)
-    digits_needed = max(len(str(unscaled)), scale, precision or 0)
+    number = unscaled(value, scale)
+    digits_needed = max(len(str(abs(number))), scale, precision or 0)
     if digits_needed > 38:
         raise ValueError("a decimal of more than 38 digits")
     kind, width = (8, 4) if digits_needed <= 9 else (9, 8) if digits_needed <= 18 else (10, 16)
-    number = int(-unscaled if sign else unscaled)
     return bytes([kind << 2, scale]) + number.to_bytes(width, "little", signed=True)
 
 

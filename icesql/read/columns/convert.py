@@ -8,8 +8,8 @@ decides between timestamp and timestamptz, whatever the file's flag says.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TypeAlias
+from collections.abc import Callable, Collection
+from typing import Final, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -22,6 +22,13 @@ ArrayReader: TypeAlias = Callable[[pa.Array], pa.Array]
 _SMALL_INTEGERS = frozenset({pa.int8(), pa.int16(), pa.uint8(), pa.uint16(), pa.int32()})
 _INTEGERS = _SMALL_INTEGERS | {pa.uint32(), pa.int64()}
 _FLOATS = frozenset({pa.float16(), pa.float32()})
+_CAST_FROM: Final[dict[type[t.IcebergType], Collection[pa.DataType]]] = {
+    t.BooleanType: {pa.bool_()},
+    t.IntegerType: _SMALL_INTEGERS,
+    t.LongType: _INTEGERS,
+    t.FloatType: _FLOATS,
+    t.DoubleType: _FLOATS | {pa.float64()},
+}
 _TEXTS = frozenset({pa.string(), pa.large_string(), pa.string_view()})
 _BYTES = frozenset({pa.binary(), pa.large_binary(), pa.binary_view()})
 
@@ -32,15 +39,10 @@ def leaf_reader(source: pa.DataType, target: t.IcebergType) -> ArrayReader | Non
     The reader raises pa.ArrowInvalid for a value that the target cannot hold. Nanoseconds under a
     type of microseconds are the microsecond below, as in Java's ORC reader and in PyIceberg.
     """
-    if isinstance(source, pa.BaseExtensionType):
-        inner = leaf_reader(source.storage_type, target)
-        return None if inner is None else _after(stored, inner)
-    if isinstance(source, pa.DictionaryType):
-        inner = leaf_reader(source.value_type, target)
-        return None if inner is None else _after(_decoded, inner)
-    if isinstance(source, pa.RunEndEncodedType):
-        inner = leaf_reader(source.value_type, target)
-        return None if inner is None else _after(pc.run_end_decode, inner)
+    for kind, inside, unwrap in _WRAPPERS:
+        if isinstance(source, kind):
+            inner = leaf_reader(getattr(source, inside), target)
+            return None if inner is None else _after(unwrap, inner)
     if pa.types.is_null(source) or isinstance(target, t.UnknownType):
         return lambda array: pa.nulls(len(array), arrow_type(target))
     return _plain_reader(source, target)
@@ -48,17 +50,9 @@ def leaf_reader(source: pa.DataType, target: t.IcebergType) -> ArrayReader | Non
 
 def _plain_reader(source: pa.DataType, target: t.IcebergType) -> ArrayReader | None:
     wanted = arrow_type(target)
+    if source in _CAST_FROM.get(target.__class__, ()):
+        return _caster(source, wanted)
     match target:
-        case t.BooleanType() if source == wanted:
-            return _same
-        case t.IntegerType() if source in _SMALL_INTEGERS:
-            return _caster(source, wanted)
-        case t.LongType() if source in _INTEGERS:
-            return _caster(source, wanted)
-        case t.FloatType() if source in _FLOATS:
-            return _caster(source, wanted)
-        case t.DoubleType() if source in _FLOATS or source == wanted:
-            return _caster(source, wanted)
         case t.DecimalType(_, scale) if pa.types.is_decimal(source) and source.scale == scale:
             return _caster(source, wanted)
         case t.DateType():
@@ -89,8 +83,11 @@ def _same(array: pa.Array) -> pa.Array:
     return array
 
 
-def _decoded(array: pa.Array) -> pa.Array:
-    return array.dictionary_decode()
+_WRAPPERS: Final = (
+    (pa.BaseExtensionType, "storage_type", stored),
+    (pa.DictionaryType, "value_type", pa.DictionaryArray.dictionary_decode),
+    (pa.RunEndEncodedType, "value_type", pc.run_end_decode),
+)
 
 
 def _caster(source: pa.DataType, wanted: pa.DataType) -> ArrayReader:
