@@ -196,7 +196,7 @@ def _check_partition(delete: DataFile, data_file: DataFile) -> None:
 
 
 class ByPath(Generic[T]):
-    """Facts of files by their paths, in any spelling of these."""
+    """Values by the path of a file, found by any spelling of it."""
 
     def __init__(self, same_file_key: Callable[[str], str]) -> None:
         self._key = same_file_key
@@ -211,7 +211,7 @@ class ByPath(Generic[T]):
         self._by_name.setdefault(last_part(path), {}).setdefault(path, []).append(value)
 
     def find(self, path: str) -> list[T]:
-        """Return the values added to any spelling of ``path``, in that order.
+        """The values of all spellings of ``path``, in the order in which they were added.
 
         All spellings of a path share its last part, so the key, which may query the file system, is
         computed only where another spelling with that last part exists.
