@@ -11,7 +11,7 @@ from sqlglot import exp
 from sqlglot.dialects.duckdb import DuckDB
 
 import icesql
-from icesql.errors import Error, SqlSyntaxError
+from icesql.errors import Error
 from icesql.sql.engine_functions import is_known
 from icesql.sql.grammar import folder
 from icesql.sql.keywords import NO_COLUMN
@@ -141,42 +141,3 @@ def test_a_column_of_a_reserved_word_is_refused_where_it_is_made(tmp_path: Path)
                     con.execute(form.format(word))
                 told = f'write "{word}"' in str(caught.value)
                 assert told or constraint, (form.format(word), caught.value)
-        # Quoted, each of them can be a name; words that are not reserved need no quotes.
-        con.execute('CREATE TABLE s.q ("at" INT, "order" INT, year INT, date INT)')
-        con.execute('ALTER TABLE s.q ADD COLUMN "end" INT')
-        con.execute('ALTER TABLE s.q RENAME COLUMN "end" TO "group"')
-        con.execute('SELECT "at", "order", "group", year, date FROM s.q WHERE "at" > 1')
-        # Existing columns with such names, and names taken from elsewhere, are accepted.
-        con.execute("ALTER TABLE s.q RENAME COLUMN at TO since")
-        con.execute("ALTER TABLE s.q DROP COLUMN order")
-        con.execute('CREATE TABLE s.c AS SELECT 1 AS "at"')
-        con.execute("CREATE TABLE s.l LIKE s.c")
-        con.execute("ALTER TABLE s.t ADD COLUMN o.at INT")
-    for dialect in ("spark", "trino", "snowflake"):
-        with icesql.connect(warehouse=tmp_path, dialect=dialect) as con:
-            con.execute(f"CREATE TABLE s.{dialect} (at INT)")
-
-
-def test_a_query_that_meets_one_is_told_to_quote_it(lake: Path) -> None:
-    advised = (
-        "SELECT id FROM s.t WHERE at > 1", "SELECT at FROM s.t", "SELECT id, order FROM s.t",
-        "SELECT id FROM s.t ORDER BY at DESC", "SELECT sum(end) FROM s.t",
-        "SELECT from FROM s.t", "DELETE FROM s.t WHERE at = 1",
-        "UPDATE s.t SET id = 1 WHERE desc = 2", "SELECT CASE WHEN end > 1 THEN 2 END FROM s.t",
-        "SELECT group FROM s.t GROUP BY group", "SELECT from, to FROM s.t",
-        "SELECT to, from FROM s.t", "SELECT id FROM s.t WHERE from = 1",
-        "SELECT id FROM s.t ORDER BY from, to LIMIT 1", "SELECT id FROM s.t WHERE id = 1 AND from = 2 ORDER BY to",
-    )  # fmt: skip
-    with icesql.connect(warehouse=lake) as con:
-        for sql in advised:
-            with pytest.raises(SqlSyntaxError) as caught:
-                con.execute(sql)
-            assert re.search(r'a word of SQL, is "\w+"', str(caught.value)), (sql, caught.value)
-        for sql in (
-            "SELECT FROM s.t", "SELECT id FROM WHERE id = 1", "SELECT id FROM s.t WHERE",
-            "SELECT id FROM s.t ORDER id", "SELECT id FROM s.t GROUP id", "SELECT id s.t FROM",
-            "SELECT id FROM FROM s.t", "SELECT option FROM FROM s.t", "SELECT id, FROM s.t WHERE",
-        ):  # fmt: skip
-            with pytest.raises(SqlSyntaxError) as caught:
-                con.execute(sql)
-            assert "a word of SQL" not in str(caught.value), (sql, caught.value)
