@@ -13,7 +13,6 @@ from icesql.errors import (
     ColumnNotFoundError,
     DataError,
     Error,
-    OperationalError,
     ProgrammingError,
     SqlSyntaxError,
     TableNotFoundError,
@@ -86,19 +85,6 @@ def test_names_in_a_view_are_those_of_when_it_was_made(connection: Any) -> None:
         connection.execute("SELECT count(*) FROM orders")
 
 
-def test_a_temporary_name_goes_before_a_table_and_behind_a_with_query(connection: Any) -> None:
-    count = "SELECT count(*) FROM orders"
-    connection.execute("USE shop")
-    before = rows(connection, count)
-    assert rows(connection, count) == before
-    connection.execute("CREATE TEMP TABLE Orders AS SELECT 1 AS a")
-    assert rows(connection, count) == [(1,)]
-    assert rows(connection, "SELECT count(*) FROM shop.orders") == before
-    assert rows(connection, "WITH orders AS (FROM range(5)) " + count) == [(5,)]
-    connection.execute("DROP TABLE ORDERS")
-    assert rows(connection, count) == before
-
-
 def test_parameters_keep_their_places(connection: Any) -> None:
     connection.execute("CREATE TEMP VIEW v AS SELECT id, region FROM shop.orders")
     query = "WITH q AS (SELECT ? AS a) SELECT a, id FROM q, v WHERE id = ? AND id IN (?, ?)"
@@ -153,14 +139,6 @@ def test_an_error_is_placed_in_the_text_that_it_is_of(
     assert bool(caught.value.view) == ("in view" in message)
 
 
-def test_what_a_view_reads_may_be_gone_when_it_is_read(connection: Any) -> None:
-    connection.execute("CREATE TEMP TABLE t AS SELECT 1 AS a")
-    connection.execute("CREATE TEMP VIEW v AS SELECT a\nFROM t")
-    connection.execute("DROP TABLE t")
-    with pytest.raises(TableNotFoundError, match=r'in view "v" \(line 2, column 6\): table "t"'):
-        connection.execute("SELECT * FROM v")
-
-
 @pytest.mark.parametrize(
     ("statements", "kind", "message"), read_cases(__file__, "no_temporary_views.tsv", 0)
 )
@@ -190,50 +168,3 @@ def test_deep_and_many_views_are_refused(connection: Any) -> None:
         made.keep(type(below)(f"w{number}", twice[0].statement, (), below.place))
     with pytest.raises(ProgrammingError, match="more than 500 views"):
         connection.execute("SELECT count(*) FROM w19")
-
-
-def test_tables_are_held_within_the_memory_limit(connection: Any) -> None:
-    connection.execute("SET memory_limit = '64MB'")
-    with pytest.raises(OperationalError, match="more than memory_limit"):
-        connection.execute("CREATE TEMP TABLE t AS SELECT range AS a FROM range(20000000)")
-    made = "CREATE OR REPLACE TEMP TABLE t AS SELECT range AS a FROM range(5000000)"
-    for _ in range(3):
-        assert rows(connection, made) == [(5000000,)]
-    assert rows(connection, "SELECT count(*) FROM t WHERE a % 1000 = 1") == [(5000,)]
-    with pytest.raises(OperationalError, match="the temporary tables would hold"):
-        connection.execute("CREATE TEMP TABLE u AS SELECT range AS a FROM range(5000000)")
-
-
-def test_show_and_describe_know_them(connection: Any) -> None:
-    connection.execute("CREATE TEMP VIEW v(a) AS SELECT id, region FROM shop.orders")
-    connection.execute("CREATE TEMP TABLE t AS SELECT 1 AS x")
-    listed = [name for (name,) in rows(connection, "SHOW TABLES")]
-    assert listed[:2] == ["t", "v"]
-    assert rows(connection, "SHOW VIEWS") == [("v", True)]
-    assert rows(connection, "SHOW VIEWS LIKE 'w%'") == []
-    told = [("a", "BIGINT", True, None, None, None), ("region", "VARCHAR", True, None, None, None)]
-    assert rows(connection, "DESCRIBE v") == told
-    assert rows(connection, "SELECT * FROM (DESCRIBE v), (SHOW VIEWS)") == [
-        (*row, "v", True) for row in told
-    ]
-    assert rows(connection, "DESCRIBE t") == [("x", "INTEGER", True, None, None, None)]
-    assert rows(connection, "SHOW COLUMNS FROM v LIKE 'R%'") == [("region", "VARCHAR", None, None)]
-    ((text,),) = rows(connection, "SHOW CREATE VIEW v")
-    connection.execute("DROP VIEW v")
-    connection.execute(text)
-    assert rows(connection, "DESCRIBE v") == told
-    with pytest.raises(UnsupportedSqlError, match="SHOW HISTORY of the temporary view v"):
-        connection.execute("SHOW HISTORY v")
-
-
-@pytest.mark.parametrize("dialect", ["spark", "trino", "snowflake"])
-def test_they_are_made_in_every_dialect(warehouse: Path, dialect: str) -> None:
-    with icesql.connect(warehouse=warehouse, dialect=dialect) as connection:
-        connection.execute("CREATE OR REPLACE TEMPORARY VIEW v AS SELECT id AS a FROM shop.orders")
-        found = rows(
-            connection, "WITH q AS (SELECT 1 AS b) SELECT max(v.a) FROM v, q WHERE v.a > 1"
-        )
-        assert found == rows(connection, "SELECT max(id) FROM shop.orders")
-        connection.execute("CREATE TEMPORARY TABLE t AS SELECT a FROM v WHERE a < 3")
-        assert rows(connection, "SELECT count(*) FROM t AS x JOIN v ON x.a = v.a") == [(2,)]
-        assert rows(connection, "DESCRIBE v") == [("a", "BIGINT", True, None, None, None)]
