@@ -112,48 +112,6 @@ def test_what_the_table_has_not_is_refused_at_its_place(
         assert caught.value.position == place
 
 
-@pytest.mark.parametrize(
-    "sql",
-    [
-        "SELECT 1 / 0", "SELECT 1 % 0", "SELECT 1 div 0", "SELECT 1.0D / 0", "SELECT i / 0 FROM t",
-        "SELECT CAST('abc' AS INT)", "SELECT CAST('1.5' AS INT)", "SELECT CAST(3e9 AS INT)",
-        "SELECT 2147483647 + 1", "SELECT array(1)[1]", "SELECT DATE 'x'",
-        "SELECT map_from_arrays(array(1), array(1, 2))", "SELECT element_at(array(1), 0)",
-    ],
-)  # fmt: skip
-def test_ansi_mode_ends_by_an_error_of_icesql(spark: icesql.Connection, sql: str) -> None:
-    with pytest.raises(icesql.DataError):
-        spark.execute(sql).fetchall()
-
-
-def test_a_variable_of_a_template_never_takes_a_column(spark: icesql.Connection) -> None:
-    rows = spark.execute(
-        "SELECT array_repeat(i, 2), transform(array(1), x -> transform(array(10), y -> x + y + i)) "
-        "FROM (SELECT 5 AS i, 6 AS x, 7 AS l)"
-    ).fetchall()
-    assert rows == [([5, 5], [[16]])]
-
-
-def test_calls_of_ten_arguments_and_long_numbers_are_exact(spark: icesql.Connection) -> None:
-    nulls = "NULL, " * 10
-    rows = spark.execute(
-        f"SELECT coalesce({nulls}7), least({nulls}7), conv('4052555153018976267', 10, 3)"
-    ).fetchall()
-    assert rows == [(7, 7, "1" + "0" * 39)]
-
-
-def test_two_quotes_in_a_quoted_part_of_a_pattern_are_one(spark: icesql.Connection) -> None:
-    sql = "SELECT date_format(TIMESTAMP '2020-01-02 03:04:05', \"H 'o''clock'\")"
-    assert spark.execute(sql).fetchall() == [("3 o'clock",)]
-
-
-@pytest.mark.parametrize("dialect", ["spark", "databricks", "hive"])
-def test_the_kin_mean_the_same(dialect: str) -> None:
-    with icesql.connect(dialect=dialect) as connection:
-        sql = "SELECT dayofweek(DATE '2026-01-04'), CAST(2.7 AS INT), map(1, 2)[1], 7 / 2"
-        assert connection.execute(sql).fetchall() == [(1, 2, 2, 3.5)]
-
-
 def test_conditions_on_clocks_keep_their_rows(tmp_path) -> None:
     moments = [f"2024-10-{day} {hour:02}:{minute}:00" for day in (26, 27, 28)
                for hour in range(5) for minute in ("00", "30")]  # fmt: skip
@@ -185,31 +143,10 @@ def test_conditions_on_clocks_keep_their_rows(tmp_path) -> None:
             assert found[0] == found[1], sql
 
 
-@pytest.mark.parametrize("zone", ["America/New_York", "Asia/Tokyo", "Europe/Warsaw", "UTC"])
-def test_the_first_and_the_last_day_are_constants_in_every_zone(tmp_path, zone: str) -> None:
-    """They mean "no date" and "until now"; the instants are in the years 0 and 10000."""
-    with icesql.connect(warehouse=str(tmp_path), dialect="spark", timezone=zone) as connection:
-        connection.execute("CREATE SCHEMA n").close()
-        connection.execute("CREATE TABLE n.t (z TIMESTAMP)").close()
-        connection.execute("INSERT INTO n.t VALUES (TIMESTAMP '2020-01-01 00:00:00')").close()
-        for condition in (
-            "z < '9999-12-31 23:59:59'",
-            "z BETWEEN '0001-01-01' AND '9999-12-31 23:59:59.999999'",
-            "z < coalesce(NULL, TIMESTAMP '9999-12-31 23:59:59')",
-            "z > CAST('0001-01-01' AS TIMESTAMP)",
-            "z >= DATE '0001-01-01'",
-        ):
-            sql = f"SELECT count(*) FROM n.t WHERE {condition}"
-            assert connection.execute(sql).fetchall() == [(1,)], condition
-        for day in ("0001-01-01", "9999-12-31 23:59:59"):
-            expire = (
-                f"CALL system.expire_snapshots(table => 'n.t', older_than => TIMESTAMP '{day}')"
-            )
-            assert connection.execute(expire).fetchall()
-
-
-def of_version_3(folder: Path) -> Path:
+@pytest.fixture(scope="module")
+def version_3(tmp_path_factory) -> Path:
     """A table with types of version 3 for which Spark's dialect has no literals."""
+    folder: Path = tmp_path_factory.mktemp("version_3")
     with icesql.connect(warehouse=str(folder), timezone="UTC") as connection:
         connection.execute("CREATE SCHEMA n").close()
         connection.execute(
@@ -224,29 +161,10 @@ def of_version_3(folder: Path) -> Path:
     return folder
 
 
-@pytest.fixture(scope="module")
-def version_3(tmp_path_factory) -> Path:
-    return of_version_3(tmp_path_factory.mktemp("version_3"))
-
-
 @pytest.mark.parametrize(("sql", "expected"), read_cases(__file__, "spark_nanoseconds.tsv", 1))
 def test_columns_of_nanoseconds_are_times(version_3: Path, sql: str, expected: Any) -> None:
     with icesql.connect(warehouse=str(version_3), dialect="spark", timezone="UTC") as connection:
         assert connection.execute(sql).fetchall() == expected
-
-
-def test_rows_are_deleted_by_nanoseconds(tmp_path) -> None:
-    folder = of_version_3(tmp_path)
-    for zone in ("America/New_York", "UTC"):
-        with icesql.connect(warehouse=str(folder), dialect="spark", timezone=zone) as connection:
-            connection.execute(
-                "DELETE FROM n.t WHERE a < TIMESTAMP_NTZ '2020-06-02 00:00:00'"
-            ).close()
-            assert connection.execute("SELECT id FROM n.t ORDER BY id").fetchall() == [(1,), (2,)]
-            hours = connection.execute(
-                "SELECT date_trunc('HOUR', z) FROM n.t ORDER BY id"
-            ).fetchall()
-            assert [each[0].minute for each in hours] == [0, 0]
 
 
 @pytest.mark.parametrize(("dialect", "expression", "said"), read_table(__file__, "variants.tsv"))
@@ -261,9 +179,7 @@ def test_parts_of_variants_are_refused_by_name(
     assert "did you mean" not in str(caught.value)
 
 
-def test_a_type_of_a_struct_is_no_path(spark: icesql.Connection) -> None:
-    sql = "SELECT CAST(named_struct('a', 1) AS STRUCT<a:BIGINT>).a"
-    assert spark.execute(sql).fetchall() == [(1,)]
+def test_a_name_after_a_colon_is_a_parameter(spark: icesql.Connection) -> None:
     assert spark.execute("SELECT :a, abs(:a)", {"a": 1}).fetchall() == [(1, 1)]
 
 
@@ -279,28 +195,3 @@ def test_conditions_of_spark_prune(tmp_path) -> None:
             cursor = connection.execute(f"EXPLAIN SELECT k FROM n.t WHERE {condition}")
             text = "\n".join(str(row[0]) for row in cursor.fetchall())
             assert "tasks: 0" in text, (condition, text)
-
-
-@pytest.mark.parametrize(
-    ("condition", "expected"),
-    [
-        ("'ab' LIKE lower('A%')", True),
-        ("'ab' ILIKE lower('A%')", True),
-        ("'a' NOT LIKE ('a%')", False),
-        ("'b' LIKE ANY ('a', 'b')", True),
-        ("-1 < abs(-2)", True),
-        ("true = equal_null(1, 1)", True),
-        ("isnotnull(1) = true", True),
-        ("true = CAST(2 AS BOOLEAN)", True),
-        ("true BETWEEN isnull(1) AND isnotnull(1)", True),
-        ("7 = 10 - getbit(3L, 0) * 3", True),
-    ],
-)
-def test_a_call_after_an_operator_is_one_of_the_table(condition: str, expected: bool) -> None:
-    with icesql.connect(dialect="spark") as connection:
-        assert connection.execute(f"SELECT {condition}").fetchall() == [(expected,)]
-
-
-def test_like_as_a_function_is_refused(spark: icesql.Connection) -> None:
-    with pytest.raises(UnsupportedSqlError, match=r"the function like\(\)"):
-        spark.execute("SELECT k FROM t WHERE NOT like('a', 'a')")

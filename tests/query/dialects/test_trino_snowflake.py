@@ -107,20 +107,6 @@ def test_what_is_not_in_the_table_is_refused_at_its_place(
 
 
 @pytest.mark.parametrize(
-    ("sql", "expected"),
-    [
-        ("SELECT repeat(i, 2) FROM (VALUES 7) t(i)", [7, 7]),
-        ("SELECT transform(ARRAY[1, 2], i -> repeat(i, 2))", [[1, 1], [2, 2]]),
-        ("SELECT array_distinct(x) FROM (VALUES ARRAY[1, 1, 2]) t(x)", [1, 2]),
-        ("SELECT array_distinct(I) FROM (VALUES ARRAY[5, 5, 9]) t(I)", [5, 9]),
-        ("SELECT any_match(x, x -> x > i) FROM (VALUES (ARRAY[1, 2], 1)) t(x, i)", True),
-    ],
-)
-def test_a_name_of_the_user_is_no_variable_of_a_template(sql: str, expected: Any) -> None:
-    assert opened("trino").execute(sql).fetchall() == [(expected,)]
-
-
-@pytest.mark.parametrize(
     ("dialect", "sql", "expected"),
     [
         ("trino", f"SELECT {' / '.join(['x'] * 41)} FROM (VALUES 1) t(x)", 1),
@@ -134,19 +120,3 @@ def test_long_expressions_are_not_doubled_by_each_call(
     dialect: str, sql: str, expected: Any
 ) -> None:
     assert opened(dialect).cursor().execute(sql).fetchall()[0][0] == expected
-
-
-@pytest.mark.parametrize("dialect", ["trino", "snowflake", "spark"])
-@pytest.mark.parametrize(
-    "name", ["icesql_call_of_x", '"icesql_call_of_x"', "icesql_call_of_abs(x)"]
-)
-def test_no_name_stands_for_another(dialect: str, name: str) -> None:
-    """Calls are hidden from the parser under names with this prefix."""
-    if dialect == "spark":
-        name = name.replace('"', "`")
-    sql = f"SELECT {name} FROM (SELECT 1 AS x) t"
-    with (
-        icesql.connect(dialect=dialect) as connection,
-        pytest.raises(UnsupportedSqlError, match="it is reserved"),
-    ):
-        connection.execute(sql)
