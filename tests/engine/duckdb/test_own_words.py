@@ -12,10 +12,7 @@ import pytest
 
 import icesql
 from icesql.errors import (
-    AmbiguousTableError,
-    ColumnNotFoundError,
     ProgrammingError,
-    SqlSyntaxError,
     UnsupportedSqlError,
 )
 from tests.tables import read_cases, read_lines
@@ -121,42 +118,6 @@ def test_names_by_namespace_work_where_duckdb_s_do_not(connection: icesql.Connec
     ]
     cursor = connection.execute("SELECT demo.t.* EXCLUDE (s) FROM demo.t WHERE i = 1")
     assert [each[0] for each in cursor.description or ()] == ["i", "x", "g", "ts"]
-
-
-def test_metadata_columns_are_in_no_star(connection: icesql.Connection) -> None:
-    names = ["i", "x", "g", "ts", "s"]
-    for sql, expected in (
-        ("SELECT *, _pos FROM t", [*names, "_pos"]),
-        ("SELECT * EXCLUDE (x, g), _pos FROM t", ["i", "ts", "s", "_pos"]),
-        ("SELECT * EXCLUDE x, t._pos FROM t", ["i", "g", "ts", "s", "_pos"]),
-        ("SELECT * REPLACE (1 AS i), _pos FROM t", [*names, "_pos"]),
-        ("SELECT t.*, _pos FROM demo.t", [*names, "_pos"]),
-        ("SELECT _pos FROM (SELECT *, _pos FROM t)", ["_pos"]),
-    ):
-        description = connection.execute(sql).description or ()
-        assert [each[0] for each in description] == expected
-
-
-def test_an_error_is_placed_in_the_user_s_text(connection: icesql.Connection) -> None:
-    with pytest.raises(SqlSyntaxError) as caught:
-        connection.execute("SELECT i,\n  x AS FROM t")
-    assert caught.value.line == 2
-    with pytest.raises(ColumnNotFoundError):
-        connection.execute("SELECT zz.upper() FROM t")
-    with pytest.raises(UnsupportedSqlError) as refused:
-        connection.execute("SELECT i FROM t WHERE current_setting('x') = ''")
-    assert refused.value.offset == 22
-    for sql in (
-        "SELECT 1 FROM t, t",
-        "SELECT 1 FROM demo.t, other.t WHERE t.i = 1",
-        "SELECT (SELECT t.i) FROM demo.t, other.t",
-        "SELECT 1 FROM t, other.t AS t",
-    ):
-        with pytest.raises(AmbiguousTableError):
-            connection.execute(sql)
-    for sql in ("SELECT rowid FROM t", "SELECT t.rowid FROM t"):
-        with pytest.raises(ColumnNotFoundError, match="_pos"):
-            connection.execute(sql)
 
 
 @pytest.mark.parametrize(
