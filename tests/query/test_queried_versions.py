@@ -92,11 +92,6 @@ def test_columns_are_those_of_the_schema_that_is_asked_for(
     assert set(rows) == {("x",)}
 
 
-def test_a_metadata_table_has_columns_of_its_own(made: Any) -> None:
-    with pytest.raises(icesql.Error, match="WITH CURRENT SCHEMA on this table"):
-        made[0].execute("SELECT * FROM db.t.files VERSION AS OF 'second' WITH CURRENT SCHEMA")
-
-
 def test_a_session_is_at_a_time_and_says_so(made: Any) -> None:
     connection = made[0]
     told = "SNAPSHOT TIME 2023-11-14 22:15:02 UTC"
@@ -126,41 +121,6 @@ def test_a_session_is_at_a_time_and_says_so(made: Any) -> None:
     assert connection.settings.snapshot_time is None
 
 
-def test_a_session_is_at_a_branch_or_tag_and_says_so(made: Any) -> None:
-    connection = made[0]
-    connection.execute("SET snapshot_ref = 'second'")
-    for sql in ("SELECT count(*) FROM db.t", "SELECT count(*) FROM db.t WHERE id < 7"):
-        cursor = connection.execute(sql)
-        assert cursor.fetchall() == [(2,)]
-        assert cursor.notes[0].endswith("; snapshot_ref second, until RESET snapshot_ref")
-    assert ids(connection, "db.t VERSION AS OF 'side'") == [0]
-    connection.execute("SET snapshot_ref = 'main~2'")
-    assert ids(connection, "db.t") == [0]
-    connection.execute("SET snapshot_ref = 'main'")
-    connection.execute("SET SNAPSHOT TIME = '2023-11-14 22:15:02'")
-    assert ids(connection, "db.t") == [0, 1]
-    connection.execute("RESET SNAPSHOT TIME")
-    connection.execute("SET snapshot_ref = 'nowhere'")
-    with pytest.raises(icesql.SnapshotNotFoundError, match='branch or tag "nowhere"'):
-        connection.execute("SELECT * FROM db.t")
-    connection.execute("RESET snapshot_ref")
-    assert ids(connection, "db.t") == [0, 1, 2]
-
-
-@pytest.mark.parametrize("setting", ["snapshot_ref = 'second'", "SNAPSHOT TIME = now()"])
-def test_rows_seen_as_they_were_are_not_changed(made: Any, setting: str) -> None:
-    connection = made[0]
-    connection.execute(f"SET {setting}")
-    with pytest.raises(icesql.ProgrammingError, match="before rows are changed"):
-        connection.execute("DELETE FROM db.t WHERE id = 0")
-    for sql in (
-        "UPDATE db.t SET id = 1",
-        "MERGE INTO db.t USING (SELECT 1 AS n) s ON id = n WHEN MATCHED THEN DELETE",
-    ):
-        with pytest.raises(icesql.ProgrammingError, match="before rows are changed"):
-            connection.execute(sql)
-
-
 def test_an_owner_pins_the_time(folder: Path) -> None:
     given = {"snapshot_time": "2023-11-14 22:15:02 UTC"}
     with icesql.connect(warehouse=str(folder), settings=given, locked=True) as connection:
@@ -170,18 +130,3 @@ def test_an_owner_pins_the_time(folder: Path) -> None:
                 connection.execute(statement)
     with pytest.raises(icesql.ProgrammingError, match="names no zone"):
         icesql.connect(settings={"snapshot_time": "2023-11-14 22:15:02"})
-
-
-@pytest.mark.parametrize(
-    ("statement", "told"),
-    [
-        ("SET SNAPSHOT TIME", "nothing is given to SNAPSHOT TIME"),
-        ("SET SNAPSHOT TIME =", "nothing follows"),
-        ("SET SNAPSHOT TIME = 'the other day'", "not a time"),
-        ("SET SNAPSHOT TIME = now() x", 'unexpected "x"'),
-        ("SET SNAPSHOT TIME = 17", "ambiguous"),
-    ],
-)
-def test_a_time_that_is_none_is_an_error(made: Any, statement: str, told: str) -> None:
-    with pytest.raises(icesql.Error, match=told):
-        made[0].execute(statement)
