@@ -43,27 +43,6 @@ def delete_by_id(folder: Path, ids: list[int]) -> None:
     commit_row_delta(catalog, table, deletes=[file], start_id=start, command="delete")
 
 
-@pytest.mark.parametrize("version", [2, 3])
-def test_old_partitions_by_a_column_that_was_dropped(con: Any, version: int) -> None:
-    con.execute(
-        "CREATE TABLE s.t (id INT, c VARCHAR, x INT) PARTITIONED BY (c) "
-        f"TBLPROPERTIES ('format-version' = '{version}')"
-    )
-    con.execute("INSERT INTO s.t VALUES (1, 'a', 1), (2, 'b', 2), (3, 'a', 3)")
-    con.execute("ALTER TABLE s.t DROP PARTITION FIELD c")
-    con.execute("ALTER TABLE s.t DROP COLUMN c")
-    con.execute("INSERT INTO s.t VALUES (4, 4)")
-    rows(con, EXPIRE)
-    con.execute("DELETE FROM s.t WHERE id = 1")
-    con.execute("UPDATE s.t SET x = 9 WHERE id = 2")
-    rows(con, "CALL system.rewrite_manifests('s.t')")
-    rows(
-        con,
-        "CALL system.rewrite_data_files(table => 's.t', options => map('rewrite-all', 'true'))",
-    )
-    assert rows(con, "SELECT * FROM s.t ORDER BY id") == [(2, 9), (3, 3), (4, 4)]
-
-
 def test_equality_deletes_by_a_column_that_was_dropped(con: Any, tmp_path) -> None:
     con.execute("CREATE TABLE s.t (id BIGINT, x INT)")
     con.execute("INSERT INTO s.t SELECT range, range FROM range(5)")

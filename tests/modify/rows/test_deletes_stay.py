@@ -247,33 +247,3 @@ def test_a_delete_of_all_rows_of_a_file(
         else:
             con.execute(statement)
             assert numbers(con) == []
-
-
-@CATALOGS
-def test_position_delete_files_are_not_rewritten_over_a_rollback(
-    con: icesql.Connection, catalog: dict[str, Any], monkeypatch
-) -> None:
-    """Positions in a removed data file are left out, and a rollback restores that file."""
-    con.execute(
-        "CREATE TABLE s.t (k INT, x INT) TBLPROPERTIES "
-        "('write.delete.mode' = 'merge-on-read', 'write.delete.granularity' = 'partition')"
-    )
-    for k in (1, 2):
-        con.execute(f"INSERT INTO s.t SELECT {k}, range FROM range(5)")
-    con.execute("DELETE FROM s.t WHERE x = 0")
-    rewrite = (
-        "CALL system.rewrite_position_delete_files('s.t', options => map('rewrite-all', 'true'))"
-    )
-    assert con.execute(rewrite).fetchall()[0][:2] == (2, 1)
-    ((good,),) = con.execute(
-        "SELECT snapshot_id FROM s.t.snapshots ORDER BY committed_at DESC LIMIT 1"
-    ).fetchall()
-    con.execute("DELETE FROM s.t WHERE k = 1")
-    with icesql.connect(**catalog) as other:
-        back = f"CALL system.rollback_to_snapshot('s.t', {good})"
-        before_next_commit(monkeypatch, lambda: other.execute(back))
-        with pytest.raises(CommitConflictError):
-            con.execute(rewrite)
-    assert con.execute("SELECT count(*), min(x) FROM s.t").fetchall() == [(8, 1)]
-    con.execute(rewrite)
-    assert con.execute("SELECT count(*), min(x) FROM s.t").fetchall() == [(8, 1)]
