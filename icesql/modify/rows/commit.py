@@ -128,7 +128,7 @@ def commit_files(
         deletes=changed.deletes,
         removed=changed.removed,
         referenced=changed.referenced,
-        command=target.command if target.merges_on_read and not whole else None,
+        command=target.command if not whole and target.merges_on_read else None,
         start_id=target.start_id,
         row_filter=target.row_filter,
         isolation=target.isolation,
