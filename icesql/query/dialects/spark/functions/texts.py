@@ -9,6 +9,7 @@ from sqlglot import exp
 
 from icesql.query.dialects import types as t
 from icesql.query.dialects.spark.calls import DIALECT, Built, Typed, by_duckdb, converted
+from icesql.query.dialects.spark.functions.letters import CASES
 from icesql.query.dialects.spark.functions.patterns import java_pattern
 from icesql.query.dialects.spark.functions.times import constant
 from icesql.query.dialects.spark.operators import literal_number
@@ -258,7 +259,12 @@ def _str_to_map(given: list[Typed], at: exp.Expr) -> Typed:
     return by_duckdb(text, t.map_of(t.STRING, t.STRING), given[0], *marks)
 
 
+def _cased(text: str) -> Built:
+    return lambda given, at: by_duckdb(text, t.STRING, *given)
+
+
 BUILT: Final[dict[str, Built]] = {
+    **{name: _cased(text) for name, text in CASES.items()},
     "substring": _substring,
     "left": _left,
     "concat_ws": _concat_ws,
