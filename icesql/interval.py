@@ -7,7 +7,7 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Final
 
-from icesql.frozen import Frozen
+from msgspec import Struct
 
 _HOUR: Final = 3_600_000_000
 _DAY: Final = 24 * _HOUR
@@ -24,7 +24,7 @@ def _comparison(compare: Callable[[int, int], bool]) -> Callable[[Interval, obje
     return compared
 
 
-class Interval(Frozen, eq=False):
+class Interval(Struct, frozen=True, eq=False):
     """Months, days and microseconds, each with a sign of its own, as SQL keeps them.
 
     Without a date, a month is no fixed number of days, nor a day a fixed number of hours.

@@ -32,8 +32,9 @@ def sql(session: Any, query: str, parameters: Parameters = None, **options: Any)
     connection = connections.get(key)
     if connection is None or connection.closed:
         chosen = {"read_only": True, **options, "engine": "spark", "spark": session}
-        connection = connections[key] = connect(**chosen)
+        connection = connect(**chosen)
         connection._session.engines.spark().for_frames = True
+        connections[key] = connection
     _check(connection, query, parameters)
     return _frame(session, connection, query, parameters)
 

@@ -31,7 +31,7 @@ class Auth:
 
     def __init__(self, header: str = "") -> None:
         self._header = header
-        self.secrets: Mapping[str, str] = {"authorization": header}
+        self.secrets: Mapping[str, str] = {"authorization-sent": header} if header else {}
 
     def proof(self, client: Sender) -> str:
         """The value of the header Authorization. Raises CatalogError if there can be none."""
@@ -52,6 +52,7 @@ class Bearer(Auth):
 
     def __init__(self, token: str) -> None:
         super().__init__(f"Bearer {token}")
+        self.secrets = {"token-sent": token}
 
 
 class ClientCredentials(Bearer):
@@ -171,7 +172,7 @@ class ManagedAuth(Auth):
         """As ``Auth.proof``."""
         with self._asking():
             header = self._manager.auth_header() or ""
-        self.secrets = {"authorization": header}
+        self.secrets = {"authorization-sent": header}
         return header
 
     @contextmanager

@@ -41,7 +41,7 @@ class _Page(Struct, rename="kebab"):
 
     namespaces: list[tuple[str, ...]] | None = None
     identifiers: list[_Named] | None = None
-    next_page_token: str | None = None
+    next_page_token: Any = None
 
 
 class RestServer(ByNamespace):
@@ -211,7 +211,7 @@ class RestServer(ByNamespace):
             if not token:
                 return
             count += len(items)
-            if token in seen or count > MOST_NAMES:
+            if not isinstance(token, str) or token in seen or count > MOST_NAMES:
                 break
             seen.add(token)
             parameters["pageToken"] = token

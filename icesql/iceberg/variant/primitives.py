@@ -45,6 +45,8 @@ def of_decimal(value: Decimal, precision: int | None = None) -> bytes:
     exponent = value.as_tuple().exponent
     assert isinstance(exponent, int)
     scale = max(-exponent, 0)
+    if scale > 38:
+        raise ValueError("a decimal of more than 38 digits")
     number = unscaled(value, scale)
     digits_needed = max(len(str(abs(number))), scale, precision or 0)
     if digits_needed > 38:

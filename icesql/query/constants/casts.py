@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 INTEGERS: Final = frozenset({"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UTINYINT",
                              "USMALLINT", "UINTEGER", "UBIGINT", "UHUGEINT"})  # fmt: skip
+_DECIMAL: Final = r"(?a)[+-]?(\d+(\.\d+)?|\.\d+)"
 _FLOATING: Final = r"(?ai)[+-]?(\d{1,15}(\.\d{1,15})?|nan|inf|infinity)"
 
 
@@ -63,7 +64,7 @@ def _to_integer(constant: Constant) -> Constant | None:
             return constant
         case Kind.DECIMAL if constant.value == int(constant.value):
             return Constant(Kind.INTEGER, int(constant.value))
-        case Kind.TEXT | Kind.STRING if re.fullmatch(r"[+-]?[0-9]{1,38}", constant.value):
+        case Kind.TEXT | Kind.STRING if re.fullmatch(r"[+-]?[0-9]{1,39}", constant.value):
             return Constant(Kind.INTEGER, int(constant.value))
         case _:
             return None
@@ -75,7 +76,7 @@ def _to_decimal(constant: Constant, to: str) -> Constant | None:
     match constant.kind:
         case Kind.INTEGER | Kind.DECIMAL:
             value = Decimal(constant.value)
-        case Kind.TEXT | Kind.STRING if re.fullmatch(r"[+-]?\d+(\.\d+)?", constant.value, re.A):
+        case Kind.TEXT | Kind.STRING if re.fullmatch(_DECIMAL, constant.value):
             value = Decimal(constant.value)
         case _:
             return None

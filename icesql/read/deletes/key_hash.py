@@ -46,7 +46,7 @@ def word_count(type: pa.DataType) -> int:
         return word_count(type.storage_type)
     if pa.types.is_null(type) or not is_exact(type):
         return 1
-    return max(1, -(-type.bit_width // 64))
+    return int(max(1, -(-type.bit_width // 64)))
 
 
 def key_words(array: pa.Array, seed: int) -> KeyWords:

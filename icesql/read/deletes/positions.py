@@ -25,7 +25,6 @@ from icesql.iceberg.schema import Schema
 from icesql.read.columns.numbers import to_numbers
 from icesql.read.columns.projection import column_batches, column_reader
 from icesql.read.formats.open import open_reader
-from icesql.scan.deletes.delete_index import ByPath
 from icesql.scan.deletes.vectors import Positions, read_vector
 from icesql.scan.tasks.task import FileScanTask, ScanContext, distinct_deletes
 from icesql.storage.cache import kept
@@ -117,14 +116,16 @@ class PositionDeletes:
             return loaded
 
     def _matched(self, delete: DataFile, data_paths: set[str]) -> Iterator[tuple[str, Positions]]:
-        known = ByPath[str](cache(self._context.storage.same_file_key))
-        for each in data_paths:
-            known.add(each, each)
+        key_of = cache(self._context.storage.same_file_key)
+        by_key: dict[str, str] = {}
         location = self._context.storage.location(delete.path)
         for path, rows in self._pieces(delete):
-            found = [path] if path in data_paths else known.find(path)
-            if found:
-                yield found[-1], rows
+            data_path = path if path in data_paths else None
+            if data_path is None:
+                by_key = by_key or {key_of(each): each for each in data_paths}
+                data_path = by_key.get(key_of(path))
+            if data_path is not None:
+                yield data_path, rows
             elif delete.referenced_data_file is not None or "\0" in path:
                 raise CorruptFileError(
                     location, f"a position delete of {path!r}, which it should not name"

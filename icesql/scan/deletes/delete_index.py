@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from struct import pack
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote
 
 from msgspec.structs import replace
@@ -22,7 +22,6 @@ from icesql.scan.tasks.task import without_metrics
 if TYPE_CHECKING:
     from icesql.catalog.table import Table
 
-T = TypeVar("T")
 Deletes = tuple[DataFile, ...]
 # Bounds of text are cut to 16 characters by default; a writer that forgets to raise the cut upper
 # bound gives two equal prefixes, which are not a path.
@@ -54,8 +53,8 @@ class DeleteIndex:
         *,
         compare_bounds: bool = True,
     ) -> None:
-        vectors = ByPath[DataFile](same_file_key)
-        by_path = ByPath[DataFile](same_file_key)
+        vectors = _ByPath(same_file_key)
+        by_path = _ByPath(same_file_key)
         positions: dict[_Scope, list[DataFile]] = {}
         equality: dict[_Scope | None, dict[tuple[int, ...], list[DataFile]]] = {}
         for delete in deletes:
@@ -195,22 +194,22 @@ def _check_partition(delete: DataFile, data_file: DataFile) -> None:
         )
 
 
-class ByPath(Generic[T]):
+class _ByPath:
     """Values by the path of a file, found by any spelling of it."""
 
     def __init__(self, same_file_key: Callable[[str], str]) -> None:
         self._key = same_file_key
-        self._by_name: dict[str, dict[str, list[T]]] = {}  # last part → path
-        self._by_key: dict[str, dict[str, list[T]]] = {}  # last part → key
+        self._by_name: dict[str, dict[str, list[DataFile]]] = {}  # last part → path
+        self._by_key: dict[str, dict[str, list[DataFile]]] = {}  # last part → key
 
     def __bool__(self) -> bool:
         return bool(self._by_name)
 
-    def add(self, path: str, value: T) -> None:
+    def add(self, path: str, value: DataFile) -> None:
         """Add something to a path."""
         self._by_name.setdefault(last_part(path), {}).setdefault(path, []).append(value)
 
-    def find(self, path: str) -> list[T]:
+    def find(self, path: str) -> list[DataFile]:
         """The values of all spellings of ``path``, in the order in which they were added.
 
         All spellings of a path share its last part, so the key, which may query the file system, is
@@ -233,7 +232,10 @@ class ByPath(Generic[T]):
 def last_part(path: str) -> str:
     """The name of a file, which all spellings of its path share."""
     name = path.rpartition("/")[2]
-    return unquote(name) if "%" in name else name
+    # An escape in a name is escaped again in a URI.
+    while "%" in name and (plain := unquote(name)) != name:
+        name = plain
+    return name
 
 
 class _BySequence:

@@ -62,6 +62,7 @@ class DeleteColumn:
         self._decode = _decoder(column)
         self._facts = [self.facts_of(delete) for delete in deletes]
         self._any_may_be_null = any(facts.may_be_null for facts in self._facts)
+        self._any_all_null = any(facts.all_null for facts in self._facts)
         self._all_bounded = all(
             facts.lower is not None and facts.upper is not None for facts in self._facts
         )
@@ -109,6 +110,9 @@ class DeleteColumn:
                 return among
             lowers, uppers = self._lowers, self._uppers
             return [i for i in among if lowers[i] <= upper and lower <= uppers[i]]
+        is_unbounded = lower is None or upper is None
+        if is_unbounded and not file.all_null and (file.may_be_null or not self._any_all_null):
+            return among  # bounds alone tell values apart
         facts = self._facts
         return [index for index in among if not excludes(facts[index], file)]
 

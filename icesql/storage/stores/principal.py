@@ -56,13 +56,14 @@ def _vended(held: str) -> dict[str, dict[str, str]]:
 
 
 def begins(location: str, prefix: str) -> bool:
-    """Whether a location begins with a prefix; s3a and s3n are s3 by other names."""
+    """True if a location begins with a prefix, in any scheme of the same store."""
     return _plain(location).startswith(_plain(prefix))
 
 
 def _plain(location: str) -> str:
     scheme, sign, rest = location.partition("://")
-    return f"{one_store(scheme)}{sign}{rest}"
+    # Mount points of viewfs are no paths of HDFS.
+    return location if scheme == "viewfs" else f"{one_store(scheme)}{sign}{rest}"
 
 
 def identity(scheme: str, authority: str, properties: Mapping[str, str]) -> tuple[str, ...]:

@@ -77,6 +77,15 @@ def test_position_deletes_find_data_files_of_a_moved_table(tmp_path) -> None:
     assert values(scan, task) == [0, 1, 2, 3, 5, 6, 7, 8, 9]
 
 
+def test_position_deletes_find_a_file_whose_name_has_an_escape(tmp_path) -> None:
+    file = numbers(tmp_path)
+    odd = str(tmp_path / "x%20y.parquet")
+    Path(file.path).rename(odd)
+    deletes = position_deletes(tmp_path, [(f"file:{odd.replace('%', '%25')}", 4)])
+    task = replace(whole(file, [deletes]), data_file=replace(file, path=odd))
+    assert values(A, task) == [0, 1, 2, 3, 5, 6, 7, 8, 9]
+
+
 def test_two_deletion_vectors_for_one_file_are_an_error(tmp_path) -> None:
     file = numbers(tmp_path)
     vectors = [

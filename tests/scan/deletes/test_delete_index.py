@@ -152,6 +152,11 @@ def test_another_spelling_of_the_path_reaches_the_file_too() -> None:
 def test_a_spelling_with_escapes_reaches_the_file() -> None:
     deletes = [positions("p", 9, referenced_data_file="/t/a%20b.parquet")]
     assert applying(deletes, data("/t/a b.parquet"), lambda path: path.replace("%20", " ")) == ["p"]
+    deletes = [positions("p", 9, referenced_data_file="file:/t/a%2520b.parquet")]
+    path_of = {"file:/t/a%2520b.parquet": "/t/a%20b.parquet"}
+    assert applying(deletes, data("/t/a%20b.parquet"), lambda path: path_of.get(path, path)) == [
+        "p"
+    ]
 
 
 def test_verbatim_paths_are_matched_without_asking_the_file_system() -> None:

@@ -299,8 +299,8 @@ class _Definitions(Struct):
         raise ProgrammingError(f"table metadata needs its {word} {self.what} {self.current}")
 
     def _id(self, definition: Document) -> int:
-        found: int = definition.get(f"{self.what}-id", 0)
-        return found
+        key = f"{self.what}-id"
+        return as_int(definition.get(key, 0), key, 32)
 
 
 def _with_ids(fields: Any) -> list[Document]:

@@ -285,7 +285,7 @@ class TravelCutter(TokenCursor):
         place = len(self.kept) - 1
         ends_in_brackets = self.kept[place].word == ")"
         place = self._before_brackets(place)
-        while ends_in_brackets and place >= 0 and self.kept[place].word in _SAMPLES:
+        while ends_in_brackets and self._is_sample(place):
             place = self._before_brackets(place - 1)
         name = self.kept[place]
         if ends_in_brackets and (place < 0 or not is_name(name)):  # parentheses without an alias
@@ -298,6 +298,10 @@ class TravelCutter(TokenCursor):
         if name.word == "CHANGES":
             raise unsupported("CHANGES (…)", name)
         self.clauses[name.start] = clause
+
+    def _is_sample(self, place: int) -> bool:
+        """True for a word of TABLESAMPLE that is no alias."""
+        return place > 0 and self.kept[place].word in _SAMPLES and self.kept[place - 1].word != "AS"
 
     def _before_brackets(self, place: int) -> int:
         """Return the place before the brackets that end at ``place``, -1 for none, or ``place``."""
