@@ -446,7 +446,7 @@ def connect(
         reading(dialect)  # rejects an unknown name here, not at the first statement
 
     def open_catalog(cache: BoundedCache) -> Catalog | None:
-        if catalog is uri is warehouse is None:
+        if catalog is None and uri is None and warehouse is None:
             return None
         from icesql.catalog import open as door
 
