@@ -69,9 +69,9 @@ class SchemaChange(Frozen):
         updates = self.make(base.metadata)
         after = applied(base, updates, moment) if updates else base
         given = dict(_paths(after.metadata.schema.fields))
-        for path, field in _paths(self.planned.fields):
+        for path, column in _paths(self.planned.fields):
             other = given.get(path)
-            if other is not None and other.field_id != field.field_id:
+            if other is not None and other.field_id != column.field_id:
                 raise CommitConflictError(
                     f"the columns of {base.name} changed since the statement looked at them: "
                     f'"{".".join(path)}" has another field id; nothing was changed, run the '
@@ -96,7 +96,7 @@ def _paths(
     fields: Sequence[t.NestedField], before: tuple[str, ...] = ()
 ) -> Iterator[tuple[tuple[str, ...], t.NestedField]]:
     """Every field with its path: lower-case names from the outermost field."""
-    for field in fields:
-        path = (*before, field.name.lower())
-        yield path, field
-        yield from _paths(t.children(field.type), path)
+    for column in fields:
+        path = (*before, column.name.lower())
+        yield path, column
+        yield from _paths(t.children(column.type), path)

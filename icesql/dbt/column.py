@@ -1,7 +1,5 @@
 """dbt's column interface, with types in icesql's spelling."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar, Final
 

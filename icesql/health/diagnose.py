@@ -9,19 +9,27 @@ from icesql.catalog.table import Table
 from icesql.commit.attempts import now_ms
 from icesql.context import Progress, QueryContext
 from icesql.errors import Error, InternalError
-from icesql.health import bounds, files, manifests, metadata
+from icesql.health.bounds import missing_bounds, missing_nan_counts, overlap
 from icesql.health.facts import Perform, facts_of
+from icesql.health.files import delete_files, skew, small_files
 from icesql.health.finding import WEIGHTS, Diagnosis
 from icesql.health.forecast import with_gains
+from icesql.health.manifests import manifests
 from icesql.health.mending import examine_history
+from icesql.health.metadata import (
+    flink_streams,
+    metadata_files,
+    metadata_size,
+    orphans,
+    partition_names,
+    snapshots,
+)
 from icesql.health.policy import TablePolicy
 from icesql.sql.table_name import name_text
 
 _EXAMINATIONS: Final = (
-    files.small_files, files.delete_files, bounds.overlap, bounds.missing_bounds,
-    bounds.missing_nan_counts, files.skew, manifests.manifests, metadata.snapshots,
-    metadata.metadata_files, metadata.metadata_size, metadata.orphans,
-    metadata.partition_names, metadata.flink_streams,
+    small_files, delete_files, overlap, missing_bounds, missing_nan_counts, skew, manifests,
+    snapshots, metadata_files, metadata_size, orphans, partition_names, flink_streams,
 )  # fmt: skip
 
 

@@ -34,12 +34,12 @@ def partition_names(facts: Facts) -> Iterator[Finding]:
     """Columns with the name of a partition field; Java's engines refuse to load such a table."""
     metadata = facts.metadata
     schema = metadata.schema
-    for (name, column), field in shared_names([schema], metadata.specs.values()).items():
-        if column in field.source_ids:
+    for (name, source_id), field in shared_names([schema], metadata.specs.values()).items():
+        if source_id in field.source_ids:
             continue  # Java loads it
-        around = [each.name for each in reversed(schema.ancestors(column))]
-        path = name_text((*around, schema.field_by_id[column].name))
-        new = name_text([f"{schema.field_by_id[column].name}_column"])
+        around = [each.name for each in reversed(schema.ancestors(source_id))]
+        path = name_text((*around, schema.field_by_id[source_id].name))
+        new = name_text([f"{schema.field_by_id[source_id].name}_column"])
         yield Finding(
             "partition names",
             "high",

@@ -5,7 +5,6 @@ from __future__ import annotations
 import html
 import textwrap
 from datetime import UTC, datetime
-from importlib.metadata import version
 from typing import Final
 
 from icesql.errors import plural, printable
@@ -101,6 +100,8 @@ def as_page(found: CatalogDiagnosis, place: str = "") -> str:
 
     ``place`` is the catalog's location.
     """
+    from importlib.metadata import version
+
     about = f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC, icesql {version('icesql')}"
     parts = (
         f"<details open><summary>{_escaped(each.table)} ({_weights(each)})</summary>{as_html(each)}"

@@ -9,8 +9,7 @@ import struct
 from typing import Any, Final
 
 from icesql.iceberg import types as t
-from icesql.iceberg.decimals import unscaled
-from icesql.iceberg.transforms import minimal_twos_complement
+from icesql.iceberg.decimals import minimal_twos_complement, unscaled
 
 _LAST_BEFORE_SURROGATES: Final = 0xD7FF
 _FIRST_AFTER_SURROGATES: Final = 0xE000

@@ -26,6 +26,12 @@ def unscaled(value: Decimal, scale: int) -> int:
     return number
 
 
+def minimal_twos_complement(number: int) -> bytes:
+    """Big-endian two's complement in the fewest bytes, as decimals are hashed and stored."""
+    length = (number if number >= 0 else ~number).bit_length() // 8 + 1
+    return number.to_bytes(length, "big", signed=True)
+
+
 def scaled(number: int, scale: int) -> Decimal:
     """The decimal of ``scale`` that stores ``number``, whatever the context of the thread is."""
     return _EXACT.scaleb(Decimal(number), -scale)

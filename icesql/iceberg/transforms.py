@@ -22,7 +22,7 @@ from icesql.iceberg.calendar import (
     units_per_day,
     year_text,
 )
-from icesql.iceberg.decimals import java_float, scaled, unscaled
+from icesql.iceberg.decimals import java_float, minimal_twos_complement, scaled, unscaled
 
 # The 32-bit hash behind bucket partitions. Source: Iceberg spec, Appendix B.
 
@@ -46,12 +46,6 @@ def bucket_hash(value: Any, source_type: t.IcebergType) -> int:
             return murmur3_x86_32(value.to_bytes(8, "little", signed=True))
         case _:
             raise ValueError(f"bucket cannot take {source_type}")
-
-
-def minimal_twos_complement(number: int) -> bytes:
-    """Big-endian two's complement in the fewest bytes, as decimals are hashed and stored."""
-    length = (number if number >= 0 else ~number).bit_length() // 8 + 1
-    return number.to_bytes(length, "big", signed=True)
 
 
 _UNORDERED: Final = (t.VariantType, t.GeometryType, t.GeographyType, t.UnknownType)

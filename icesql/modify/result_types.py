@@ -30,7 +30,7 @@ uuid: uuid
 binary: blob
 variant: variant
 """)
-_INSTEAD: Final = {
+_CAST_TO: Final = {
     "null": "BIGINT or another type; a table of format version 3 can have it",
     "interval": "VARCHAR",
     "union": "a STRUCT",
@@ -79,5 +79,5 @@ def _type(given: ResultType, name: str, ids: count[int]) -> t.IcebergType:
         case kind:
             raise UnsupportedSqlError(
                 f'a table with column "{name}" of type {kind}',
-                hint=f"CAST it to {_INSTEAD.get(kind, 'VARCHAR')}",
+                hint=f"CAST it to {_CAST_TO.get(kind, 'VARCHAR')}",
             )

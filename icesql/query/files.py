@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from icesql.query.bound import FileScan
 from icesql.sql.positions import unsupported
-from icesql.storage.local_files import local_files
 from icesql.storage.roots import Roots
 
 if TYPE_CHECKING:
@@ -24,6 +23,8 @@ def bind_files(
     Raises AccessDeniedError, StorageError, QueryCancelledError, and UnsupportedSqlError if the
     setting ``engine`` is not "local", because other engines do not read files.
     """
+    from icesql.storage.local_files import local_files
+
     scans = []
     for reference in references:
         if query.settings.engine != "local":

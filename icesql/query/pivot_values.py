@@ -21,16 +21,17 @@ from icesql.sql.sources import Segment, Sources, joined, spliced
 if TYPE_CHECKING:
     from icesql.sql.statement import Query
 
-    # Returns the first rows of a query, at most the given number.
-    Evaluate = Callable[[Query, int], list[tuple[Any, ...]]]
-
 _MOST_VALUES: Final = 10_000
 _NO_VALUE: Final = "icesql: no value"
 _WITHOUT: Final = f"SELECT COLUMNS(lambda name: NOT contains(name, '{_NO_VALUE}')) FROM ("
 
 
-def with_pivot_values(query: Query, evaluate: Evaluate, *, files: bool) -> Query:
+def with_pivot_values(
+    query: Query, evaluate: Callable[[Query, int], list[tuple[Any, ...]]], *, files: bool
+) -> Query:
     """The query with the values of each PIVOT, as read by ``evaluate``, inserted into its text.
+
+    ``evaluate`` returns the first rows of a query, at most the given number.
 
     Raises DataError if there are too many values, UnsupportedSqlError for parameters that
     cannot be counted, and the errors of ``evaluate`` and of parsing the new text.

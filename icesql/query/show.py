@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from icesql.context import QueryContext
-from icesql.query.show_rows import of_session
+from icesql.query.show_rows.of_session import OF_SESSION
 from icesql.query.show_rows.request import Answer, Columns, Rows, ShowRequest, columns
 from icesql.query.views.temporary import TemporaryTable
 from icesql.sql.table_name import name_parts
@@ -66,9 +66,9 @@ def _wide(listed: Columns, rows: Rows) -> tuple[Columns, Rows]:
 
 
 def _answer(what: str) -> Answer:
-    if what in of_session.ANSWERS:
-        return of_session.ANSWERS[what]
+    if what in OF_SESSION:
+        return OF_SESSION[what]
     # This import needs most of the modules, and SHOW TABLES needs none of them.
-    from icesql.query.show_rows import of_table
+    from icesql.query.show_rows.of_table import OF_TABLE
 
-    return of_table.ANSWERS[what]
+    return OF_TABLE[what]

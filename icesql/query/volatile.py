@@ -6,18 +6,14 @@ import functools
 from typing import TYPE_CHECKING, Any
 
 from icesql.sql.engine_functions import classes
-from icesql.sql.spark_text.functions import classes as spark_classes
+from icesql.sql.trees import exp
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from sqlglot import exp
-
 
 def volatile_parts(tree: exp.Expr) -> Iterator[str]:
     """The names of calls such as ``random()``, and TABLESAMPLE, in a tree with stopped clock."""
-    from sqlglot import exp
-
     node: Any
     for node in tree.find_all(exp.Func, exp.TableSample):
         if isinstance(node, exp.TableSample):
@@ -29,5 +25,7 @@ def volatile_parts(tree: exp.Expr) -> Iterator[str]:
 
 @functools.cache
 def _names() -> frozenset[str]:
+    from icesql.sql.spark_text.functions import classes as spark_classes
+
     own = {name for (_, name), kind in classes().items() if kind == "volatile"}
     return frozenset(own | {name for name, kind in spark_classes().items() if kind == "volatile"})

@@ -26,7 +26,7 @@ _UNKNOWN: Final = "DuckDB has no such function, or icesql does not classify it y
 
 
 @functools.cache
-def _read() -> tuple[dict[tuple[str, str], str], frozenset[str]]:
+def _table() -> tuple[dict[tuple[str, str], str], frozenset[str]]:
     found: dict[tuple[str, str], str] = {}
     planned: set[str] = set()
     for head, name in words_by_head("engine_functions.txt"):
@@ -39,12 +39,12 @@ def _read() -> tuple[dict[tuple[str, str], str], frozenset[str]]:
 
 def classes() -> dict[tuple[str, str], str]:
     """Return the checked-in table: (kind, name in lower case) → class; its head explains them."""
-    return _read()[0]
+    return _table()[0]
 
 
 def planned_functions() -> frozenset[str]:
     """Return the functions that the engine may evaluate while a query is planned."""
-    return _read()[1]
+    return _table()[1]
 
 
 def refusal(name: str, *, table: bool = False) -> str | None:

@@ -35,16 +35,16 @@ class TableRow(Frozen):
 
 def table_rows(dialect: str) -> tuple[TableRow, ...]:
     """Return the table of a dialect in ``TRANSLATED``, in the order of the file."""
-    return _read(dialect)[0]
+    return _table_of(dialect)[0]
 
 
 def function_names(dialect: str) -> frozenset[str]:
     """Return the functions of a dialect in ``TRANSLATED``, in lower case."""
-    return _read(dialect)[1]
+    return _table_of(dialect)[1]
 
 
 @functools.cache
-def _read(dialect: str) -> tuple[tuple[TableRow, ...], frozenset[str]]:
+def _table_of(dialect: str) -> tuple[tuple[TableRow, ...], frozenset[str]]:
     """Return the rows, and the names of all functions, including those that code translates."""
     rows: list[TableRow] = []
     by_code: set[str] = set()

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import glob
 import os
-import shlex
 from collections.abc import Callable
 
 from icesql.errors import AccessDeniedError, StorageError
@@ -20,6 +18,8 @@ def local_files(path: str, allowed: bool | Roots, check: Callable[[], None]) -> 
     that a glob finds: with one text whatever is there, but naming the folder where an option of
     the roots adds it. StorageError where no regular file matches.
     """
+    import glob
+
     if not is_local(path) or "\0" in path:
         raise _denied(None, allowed)
     path = os.path.expanduser(path)
@@ -44,6 +44,9 @@ def local_files(path: str, allowed: bool | Roots, check: Callable[[], None]) -> 
 
 
 def _denied(place: str | None, allowed: bool | Roots) -> AccessDeniedError:
+    import glob
+    import shlex
+
     problem = "no file may be read by this path"
     if not isinstance(allowed, Roots) or not allowed.option:
         return AccessDeniedError(problem, argument="files")

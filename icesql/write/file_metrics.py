@@ -15,8 +15,8 @@ import pyarrow.compute as pc
 from icesql.frozen import Frozen
 from icesql.iceberg import types as t
 from icesql.iceberg.bound_values import encode_bound, lower_text, upper_bytes, upper_text
+from icesql.iceberg.decimals import minimal_twos_complement
 from icesql.iceberg.schema import Schema
-from icesql.iceberg.transforms import minimal_twos_complement
 from icesql.read.formats.row_groups import chunk_start
 from icesql.write.metrics_config import NONE, MetricsMode
 from icesql.write.parquet_schema import InnerColumn

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from icesql.iceberg.calendar import civil_from_days, days_from_civil
-from icesql.iceberg.decimals import scaled, unscaled
+from icesql.iceberg.decimals import minimal_twos_complement, scaled, unscaled
 from icesql.iceberg.transforms import (
     Bucket,
     Identity,
@@ -19,7 +19,6 @@ from icesql.iceberg.transforms import (
     UnknownTransform,
     Void,
     bucket_hash,
-    minimal_twos_complement,
     parse_transform,
 )
 from icesql.iceberg.types import (

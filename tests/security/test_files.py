@@ -212,10 +212,10 @@ def test_nobody_but_the_command_reads_files_by_default(here: Path, tmp_path: Pat
 def test_a_file_that_is_replaced_after_it_was_found(
     what: str, sql: str, here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from icesql.query import files
+    from icesql.query.files import bind_files
 
     def replaced(*arguments: Any) -> Any:
-        found = bound(*arguments)
+        found = bind_files(*arguments)
         if found:
             (here / "x.csv").unlink()
             match what:
@@ -228,11 +228,10 @@ def test_a_file_that_is_replaced_after_it_was_found(
         return found
 
     (here.parent / "wh").mkdir()
-    bound = files.bind_files
     with icesql.connect(warehouse=here.parent / "wh", files=[here]) as connection:
         connection.execute("CREATE SCHEMA s")
         connection.execute("CREATE TABLE s.t (a BIGINT)")
-        monkeypatch.setattr(files, "bind_files", replaced)
+        monkeypatch.setattr("icesql.query.files.bind_files", replaced)
         try:
             rows = fetched(connection, sql.format("x.csv"))
         except DatabaseError:

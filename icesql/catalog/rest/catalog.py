@@ -13,7 +13,6 @@ from msgspec.structs import replace
 
 from icesql.catalog.identifiers import not_found
 from icesql.catalog.rest import changes
-from icesql.catalog.rest import views as stored_views
 from icesql.catalog.rest.answers import Refusal, check_unrestricted
 from icesql.catalog.rest.loaded import (
     LoadedTable,
@@ -25,6 +24,7 @@ from icesql.catalog.rest.loaded import (
 )
 from icesql.catalog.rest.reports import ScanReports, TableReports
 from icesql.catalog.rest.server import RestServer
+from icesql.catalog.rest.views import list_views, stored_view
 from icesql.catalog.table import Identifier, Table
 from icesql.catalog.writes.change import Place, TableChange
 from icesql.errors import (
@@ -35,7 +35,7 @@ from icesql.errors import (
 _TABLE: Final = "/v1/{prefix}/namespaces/{namespace}/tables/{table}"
 _LOAD: Final = f"GET {_TABLE}"
 _REPORT: Final = f"POST {_TABLE}/metrics"
-_VIEW: Final = "HEAD /v1/{prefix}/namespaces/{namespace}/views/{view}"
+_HAS_VIEW: Final = "HEAD /v1/{prefix}/namespaces/{namespace}/views/{view}"
 _CREDENTIALS: Final = f"GET {_TABLE}/credentials"
 
 
@@ -80,10 +80,10 @@ class RestCatalog(RestServer):
             return self._load(self.other_spelling(wanted, error))
 
     def _is_view(self, identifier: Identifier) -> bool:
-        if self.has_endpoint(_VIEW) is False:
+        if self.has_endpoint(_HAS_VIEW) is False:
             return False
         try:
-            self.send(_VIEW, identifier)
+            self.send(_HAS_VIEW, identifier)
         except Refusal:
             return False
         return True
@@ -143,8 +143,8 @@ class RestCatalog(RestServer):
 
     # ------------------------------------------------------------------ views
 
-    views_in = stored_views.list_views
-    load_view = stored_views.load_view
+    views_in = list_views
+    load_view = stored_view
 
     # ------------------------------------------------------------------ changes
 

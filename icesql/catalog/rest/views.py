@@ -20,11 +20,11 @@ from icesql.iceberg.metadata.view_changes import NewView, version_json
 from icesql.iceberg.metadata.view_metadata import parse_view
 from icesql.storage.credentials import redact_urls
 
-_LIST: Final = "GET /v1/{prefix}/namespaces/{namespace}/views"
-_CREATE: Final = "POST /v1/{prefix}/namespaces/{namespace}/views"
-_REPLACE: Final = "POST /v1/{prefix}/namespaces/{namespace}/views/{view}"
-_DROP: Final = "DELETE /v1/{prefix}/namespaces/{namespace}/views/{view}"
-_LOAD: Final = "GET /v1/{prefix}/namespaces/{namespace}/views/{view}"
+_LIST_VIEWS: Final = "GET /v1/{prefix}/namespaces/{namespace}/views"
+_CREATE_VIEW: Final = "POST /v1/{prefix}/namespaces/{namespace}/views"
+_REPLACE_VIEW: Final = "POST /v1/{prefix}/namespaces/{namespace}/views/{view}"
+_DROP_VIEW: Final = "DELETE /v1/{prefix}/namespaces/{namespace}/views/{view}"
+_LOAD_VIEW: Final = "GET /v1/{prefix}/namespaces/{namespace}/views/{view}"
 
 
 class LoadedView(Frozen, rename="kebab"):
@@ -36,7 +36,7 @@ class LoadedView(Frozen, rename="kebab"):
 
 def list_views(server: RestServer, namespace: Sequence[str]) -> list[Identifier]:
     """The views directly in a namespace; empty if the catalog does not support views."""
-    if server.has_endpoint(_LIST) is False:
+    if server.has_endpoint(_LIST_VIEWS) is False:
         return []
     try:
         return sorted(server.listed_names("views", namespace))
@@ -46,13 +46,13 @@ def list_views(server: RestServer, namespace: Sequence[str]) -> list[Identifier]
         raise
 
 
-def load_view(server: RestServer, identifier: Sequence[str]) -> StoredView | None:
+def stored_view(server: RestServer, identifier: Sequence[str]) -> StoredView | None:
     """Load a view; None if there is none of this name."""
     wanted = tuple(identifier)
-    if len(wanted) < 2 or server.has_endpoint(_LOAD) is False:
+    if len(wanted) < 2 or server.has_endpoint(_LOAD_VIEW) is False:
         return None
     try:
-        answer = server.send(_LOAD, wanted)
+        answer = server.send(_LOAD_VIEW, wanted)
     except Refusal as error:
         if error.status in (400, 404, 405, 406, 501):
             return None
@@ -73,7 +73,7 @@ def create_view(server: RestServer, identifier: Identifier, new: NewView) -> Non
         "properties": dict(new.properties),
     }
     taken = CatalogError(f"{'.'.join(identifier)} already exists")
-    sent(server, _CREATE, identifier, "new views in catalog {}", {409: taken}, body=body)
+    sent(server, _CREATE_VIEW, identifier, "new views in catalog {}", {409: taken}, body=body)
 
 
 def replace_view(server: RestServer, old: StoredView, new: NewView) -> None:
@@ -108,7 +108,7 @@ def rename_view(server: RestServer, identifier: Identifier, new: Identifier) -> 
 
 
 def _change(server: RestServer, old: StoredView, updates: list[dict[str, Any]]) -> None:
-    refuse_missing(server, _REPLACE, "changes of views in catalog {}")
+    refuse_missing(server, _REPLACE_VIEW, "changes of views in catalog {}")
     identifier = old.identifier
     body = {
         "identifier": named(identifier),
@@ -116,7 +116,7 @@ def _change(server: RestServer, old: StoredView, updates: list[dict[str, Any]]) 
         "updates": updates,
     }
     try:
-        server.send(_REPLACE, identifier, body=body)
+        server.send(_REPLACE_VIEW, identifier, body=body)
     except Refusal as error:
         if error.status == 409:
             name = ".".join(identifier)
@@ -126,9 +126,9 @@ def _change(server: RestServer, old: StoredView, updates: list[dict[str, Any]]) 
 
 def drop_view(server: RestServer, identifier: Identifier) -> bool:
     """Remove a view from the catalog; False if there was none."""
-    refuse_missing(server, _DROP, "DROP VIEW in catalog {}")
+    refuse_missing(server, _DROP_VIEW, "DROP VIEW in catalog {}")
     try:
-        server.send(_DROP, identifier)
+        server.send(_DROP_VIEW, identifier)
     except Refusal as error:
         if error.status == 404:
             return False

@@ -55,8 +55,8 @@ def check_carried(
     """
     known = frozenset(old)
     listed = Counter(each.manifest for each in kept)
-    for manifest, count in listed.items():
-        if count > 1:
+    for manifest, times in listed.items():
+        if times > 1:
             raise _wrong(manifest.manifest_path, "be listed twice")
     wanted: Counter[Carried] = Counter()
     for manifest in old:
@@ -74,13 +74,13 @@ def check_carried(
                 new[file_key(each.file)] -= 1
             else:
                 wanted[_carried(each.file, each)] -= 1
-    for (key, number, *_), count in wanted.items():
-        if count:
-            problem = "be lost" if count > 0 else f"be listed anew, with sequence number {number}"
+    for (key, number, *_), times in wanted.items():
+        if times:
+            problem = "be lost" if times > 0 else f"be listed anew, with sequence number {number}"
             raise _wrong(key[0], problem)
-    for key, count in new.items():
-        if count:
-            problem = "be left out" if count > 0 else "be added, which no change requests"
+    for key, times in new.items():
+        if times:
+            problem = "be left out" if times > 0 else "be added, which no change requests"
             raise _wrong(key[0], problem)
 
 

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Final, TypeVar
 
-from icesql.engine.duckdb.messages import data_error, programming_error, read
+from icesql.engine.duckdb.messages import data_error, programming_error, read_message
 from icesql.engine.duckdb.sql.size_guards import size_error
 from icesql.errors import (
     TOO_MANY_FILES,
@@ -37,7 +37,7 @@ _WIDE: Final = r"Could not cast value (-?[0-9]{39}) to DECIMAL\(38,0\)"
 # The prefix of errors that ``relations.changes`` raises if rows cannot be paired: they are not
 # about a file.
 PAIRED: Final = "icesql:changes:"
-_MISSING: Final = r"No such file|No files found"
+_NO_FILE: Final = r"No such file|No files found"
 _UNREACHABLE: Final = r"Too many open files|Permission denied|Input/output error|Stale file handle"
 
 
@@ -60,7 +60,7 @@ def translate(
     """
     import duckdb
 
-    text, details = read(str(error))
+    text, details = read_message(str(error))
     at = None if place is None or "position" not in details else place(int(details["position"]))
     if (limit := size_error(text)) is not None:
         return limit
@@ -127,7 +127,7 @@ def _file_error(text: str, file_names: Iterable[str]) -> Error | None:
     if named is None:
         return None
     path = next((part for part in re.findall(r'["\']([^"\']+)["\']', text) if named in part), named)
-    if re.search(_MISSING, text):
+    if re.search(_NO_FILE, text):
         return StorageError(path, VANISHED)
     if os.strerror(errno.EMFILE) in text or os.strerror(errno.ENFILE) in text:
         return StorageError(path, TOO_MANY_FILES)

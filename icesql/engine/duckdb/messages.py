@@ -85,7 +85,7 @@ _MISTAKES: Final = (
 )
 
 
-def read(text: str) -> tuple[str, Mapping[str, Any]]:
+def read_message(text: str) -> tuple[str, Mapping[str, Any]]:
     """A message of DuckDB without its error class, and its JSON document, empty if none."""
     text = re.split(r"\n\n(?:LINE |Stack Trace)", text, maxsplit=1)[0].strip()
     text = re.sub(r"^[A-Z][A-Za-z ]* Error: ", "", text)

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
 from icesql.engine.duckdb.arrow_stream import TaskStream
 from icesql.iceberg import types as t
 from icesql.iceberg.expressions.predicate import (
@@ -21,6 +18,8 @@ from icesql.iceberg.schema import Schema
 from icesql.query.pushdown.comparison import any_of
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from icesql.context import QueryContext
     from icesql.query.bound import KeyEdge
     from icesql.scan.plan import ScanPlan
@@ -53,6 +52,9 @@ def keys_filter(edge: KeyEdge, rows: pa.Table, schema: Schema) -> Predicate:
     """
     column = rows[f"c{edge.source_id}"]
     if edge.only:
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
         found = pc.min_max(column)[edge.only]
         column = pa.chunked_array([pa.array([found], column.type)])
     if edge.of_day:
@@ -68,6 +70,9 @@ def values_filter(
     ``column`` has values that SQL compares with those of ``field`` without converting either;
     a NULL equals nothing.
     """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
     column = pc.drop_null(pc.unique(column))
     term = Term(field.field_id, name or field.name)
     if len(column) <= MOST_KEYS:
@@ -89,6 +94,8 @@ def days_filter(column: pa.ChunkedArray, term: Term) -> Predicate:
     Consecutive dates share a range; too many ranges become a single one. A NULL equals nothing.
     Dates outside of all timestamps, such as infinity, make the predicate always true.
     """
+    import pyarrow.compute as pc
+
     days = sorted(_values(pc.drop_null(pc.unique(column))))
     if not days:
         return ALWAYS_FALSE
@@ -108,6 +115,8 @@ def days_filter(column: pa.ChunkedArray, term: Term) -> Predicate:
 
 def _values(column: pa.Array) -> list[Any]:
     """The values in the internal form of ``iceberg.types``."""
+    import pyarrow as pa
+
     if pa.types.is_date32(column.type):
         column = column.view(pa.int32())
     elif pa.types.is_temporal(column.type):

@@ -12,7 +12,7 @@ from icesql.query.constants.time_units import interval_of_text, shift
 _DAY: Final = r"(?i)\s*(today|yesterday)(?:\s+(?:at\s+)?(\d{1,2}):(\d{2})(?::(\d{2}))?)?\s*"
 # '2 days ago', and '-48h' as in CockroachDB.
 _AGO: Final = r"(?i)(?:(?P<span>.*\S)\s+ago|-\s*+(?P<back>\d++\s*+[a-z]++))"
-_EPOCH: Final = datetime(1970, 1, 1)
+EPOCH: Final = datetime(1970, 1, 1)
 
 
 def relative_time(text: str, now: datetime, zone: tzinfo) -> datetime | date | None:
@@ -40,6 +40,6 @@ def relative_time(text: str, now: datetime, zone: tzinfo) -> datetime | date | N
         earlier = (now - timedelta(microseconds=span.micros)).astimezone(zone).replace(tzinfo=None)
         if not (span.months or span.days):
             return now.astimezone(UTC) - timedelta(microseconds=span.micros)
-        micros = shift((earlier - _EPOCH) // timedelta(microseconds=1), back)
-        return _EPOCH + timedelta(microseconds=micros)
+        micros = shift((earlier - EPOCH) // timedelta(microseconds=1), back)
+        return EPOCH + timedelta(microseconds=micros)
     return None

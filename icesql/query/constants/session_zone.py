@@ -13,7 +13,7 @@ from icesql.query.constants.constant import DAY, HOUR, Constant, Kind
 if TYPE_CHECKING:
     from icesql.context import QueryContext
 
-_EPOCH: Final = datetime(1970, 1, 1)
+_EPOCH_CLOCK: Final = datetime(1970, 1, 1)
 # Daylight saving rules are extrapolated after these years, reconstructed before them.
 _SURE_FROM: Final = 0
 _SURE_TO: Final = 68 * 365 * DAY
@@ -29,7 +29,7 @@ def zone_slack(query: QueryContext, slack: int) -> int:
 
 
 def _offset(clock: int, query: QueryContext, fold: int) -> int:
-    moment = (_EPOCH + timedelta(microseconds=clock)).replace(fold=fold)
+    moment = (_EPOCH_CLOCK + timedelta(microseconds=clock)).replace(fold=fold)
     return _micros(moment.replace(tzinfo=time_zone(query.settings.timezone)))
 
 
@@ -56,7 +56,7 @@ def to_local(instant: Constant, query: QueryContext) -> Constant:
 
 
 def _offset_at(instant: int, query: QueryContext) -> int:
-    moment = (_EPOCH + timedelta(microseconds=instant)).replace(tzinfo=UTC)
+    moment = (_EPOCH_CLOCK + timedelta(microseconds=instant)).replace(tzinfo=UTC)
     return _micros(moment.astimezone(time_zone(query.settings.timezone)))
 
 

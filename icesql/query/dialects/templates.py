@@ -29,11 +29,11 @@ def template(text: str, *, exact: bool = True) -> exp.Expr:
     ``exact`` keeps every function call as written; otherwise the tree is the same as for a user's
     text, so that conditions on it can prune.
     """
-    return _read(text, exact).copy()
+    return _parsed(text, exact).copy()
 
 
 @functools.lru_cache(2_000)
-def _read(text: str, exact: bool) -> exp.Expr:
+def _parsed(text: str, exact: bool) -> exp.Expr:
     dialect = reading(None)
     # In DuckDB a dollar starts a quoted string, so gaps are parsed as names.
     source = "SELECT " + _DOLLAR.sub(r"_\1", text)

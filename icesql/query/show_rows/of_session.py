@@ -201,7 +201,7 @@ def all_tables(request: ShowRequest) -> Iterator[tuple[Any, ...]]:
 
 
 # By the subject of a statement: its columns ("" for one named as the setting), its rows.
-ANSWERS: Final[dict[str, Answer]] = {
+OF_SESSION: Final[dict[str, Answer]] = {
     "TABLES": ("table varchar", tables),
     "VIEWS": ("view varchar, temporary boolean", views),
     "NAMESPACES": ("namespace varchar", namespaces),

@@ -19,7 +19,7 @@ from icesql.query.show_rows.create_table import (
     transform_text,
 )
 from icesql.query.show_rows.request import Answer, Rows, ShowRequest
-from icesql.scan.metadata_tables import history_rows
+from icesql.scan.metadata_tables.history_rows import history_rows, ref_rows
 from icesql.scan.metadata_tables.rows import metadata_rows
 from icesql.scan.metadata_tables.schemas import metadata_schema
 from icesql.scan.table_scan import TableScan
@@ -94,22 +94,22 @@ def short_snapshots(request: ShowRequest) -> Rows:
 
 def refs(request: ShowRequest) -> Rows:
     """SHOW REFS."""
-    return [(row[0], row[1].lower(), row[2]) for row in history_rows.refs(request.table())]
+    return [(row[0], row[1].lower(), row[2]) for row in ref_rows(request.table())]
 
 
 def branches(request: ShowRequest) -> Rows:
     """SHOW BRANCHES."""
-    return [(row[0], *row[2:]) for row in history_rows.refs(request.table()) if row[1] == "BRANCH"]
+    return [(row[0], *row[2:]) for row in ref_rows(request.table()) if row[1] == "BRANCH"]
 
 
 def tags(request: ShowRequest) -> Rows:
     """SHOW TAGS."""
-    return [(row[0], *row[2:4]) for row in history_rows.refs(request.table()) if row[1] == "TAG"]
+    return [(row[0], *row[2:4]) for row in ref_rows(request.table()) if row[1] == "TAG"]
 
 
 def history(request: ShowRequest) -> Rows:
     """SHOW HISTORY, with the columns of Iceberg's history table."""
-    found = history_rows.history(request.table())
+    found = history_rows(request.table())
     return [(request.instant(row[0] // 1000), *row[1:]) for row in found]
 
 
@@ -214,7 +214,7 @@ _CREATED: Final = (
 )
 _NAMED: Final = "name varchar, snapshot_id bigint, max_reference_age_in_ms bigint"
 # By the subject of a statement: its columns and its rows.
-ANSWERS: Final[dict[str, Answer]] = {
+OF_TABLE: Final[dict[str, Answer]] = {
     "SNAPSHOTS": (
         "committed_at timestamp, snapshot_id bigint, operation varchar, refs varchar, "
         "records bigint",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from contextlib import suppress
-from datetime import datetime, timedelta
+from datetime import timedelta
 from decimal import Decimal
 from typing import TYPE_CHECKING, Final
 
@@ -13,6 +13,7 @@ from sqlglot import exp
 from icesql.query.constants.constant import Constant, Kind, NotConstant
 from icesql.query.constants.current_time import time_literal
 from icesql.query.constants.evaluated import evaluated
+from icesql.query.constants.relative_time import EPOCH
 from icesql.query.constants.time_text import TIME_SHAPE, zone_named
 from icesql.query.pushdown.computed.expression import Expression, replaced
 from icesql.query.pushdown.computed.reading import expression_of_text
@@ -23,7 +24,6 @@ from icesql.sql.time_travel import written_value
 if TYPE_CHECKING:
     from icesql.context import QueryContext
 
-_EPOCH: Final = datetime(1970, 1, 1)
 # Nodes that the engine may evaluate.
 _COMPUTED: Final = (
     exp.Paren, exp.Literal, exp.Neg, exp.Add, exp.Sub, exp.Mul, exp.Cast, exp.DataType,
@@ -87,9 +87,9 @@ def _given(found: Constant) -> Value | None:
         case Kind.INTEGER | Kind.DECIMAL | Kind.DOUBLE:
             return Decimal(found.value)
         case Kind.DATE:
-            return _EPOCH + timedelta(days=found.value)
+            return EPOCH + timedelta(days=found.value)
         case Kind.TIMESTAMP:
-            return _EPOCH + timedelta(microseconds=found.value)
+            return EPOCH + timedelta(microseconds=found.value)
         case Kind.TIMESTAMPTZ:
             return since_epoch(Decimal(found.value), 6)
         case _:

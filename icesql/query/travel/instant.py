@@ -18,7 +18,7 @@ from icesql.config import time_zone
 from icesql.errors import SqlSyntaxError
 from icesql.query.constants.constant import Interval, NotConstant
 from icesql.query.constants.current_time import clock_time
-from icesql.query.constants.relative_time import relative_time
+from icesql.query.constants.relative_time import EPOCH, relative_time
 from icesql.query.constants.time_text import TIME_SHAPE, in_zone, read_time, zone_named
 from icesql.query.constants.time_units import (
     clock_of_digits,
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 
 # Oracle's names for the current time.
 _CLOCKS: Final = ("systimestamp", "sysdate", "systimestamp()")
-_EPOCH: Final = datetime(1970, 1, 1)
 _GREATEST: Final = 10**30
 _EPOCHS: Final = {"timestamp_seconds": 0, "timestamp_millis": 3, "timestamp_micros": 6}
 # An aware datetime is an instant, a naive one a wall clock, a date its midnight.
@@ -184,4 +183,4 @@ def _bounded(number: Decimal) -> Decimal:
 def since_epoch(number: Decimal, digits: int) -> datetime:
     """The instant ``number`` parts of a second, of 10 ** -digits each, after 1970."""
     micros = (_bounded(number) * 10 ** (6 - digits)).to_integral_value(rounding="ROUND_FLOOR")
-    return _EPOCH.replace(tzinfo=UTC) + timedelta(microseconds=int(micros))
+    return EPOCH.replace(tzinfo=UTC) + timedelta(microseconds=int(micros))

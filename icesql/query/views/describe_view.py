@@ -84,7 +84,7 @@ def _rows(
     assert reference is not None
     if reference.travel is not None or reference.changes is not None:
         raise unsupported(f"time travel on {called}", reference.offset)
-    # The columns are those of ``query.show.ANSWERS`` for the same statement about a table.
+    # The columns are those of ``OF_TABLE`` in ``query`` for the same statement about a table.
     match statement.what:
         case "DESCRIBE":
             return described

@@ -9,11 +9,10 @@ from icesql.iceberg import types as t
 from icesql.iceberg.manifest.entries import ManifestEntries
 from icesql.iceberg.manifest.manifest import ManifestContent, ManifestFile
 from icesql.iceberg.schema import Schema
-from icesql.scan.metadata_tables.manifest_walk import ManifestWalk
+from icesql.scan.metadata_tables.manifest_walk import ManifestWalk, Row
 from icesql.scan.metadata_tables.readable_metrics import metrics_reader
 from icesql.storage.credentials import redact_urls
 
-Row = tuple[Any, ...]
 # The file is what ``ManifestEntries.data_file`` gives, where a column needs it.
 Column = Callable[[ManifestEntries, int, Any], Any]
 

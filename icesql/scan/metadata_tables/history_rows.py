@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from icesql.catalog.table import Table
 from icesql.iceberg.metadata.table_metadata import TableMetadata
+from icesql.scan.metadata_tables.manifest_walk import Row
 from icesql.storage.credentials import redact_urls
 
-Row = tuple[Any, ...]
 
-
-def history(table: Table) -> Iterator[Row]:
+def history_rows(table: Table) -> Iterator[Row]:
     """Each time that ``main`` moved, oldest first; parent_id is NULL for an expired snapshot."""
     metadata = table.metadata
     ancestors = {each.snapshot_id for each in metadata.ancestry(metadata.current_snapshot)}
@@ -26,7 +24,7 @@ def history(table: Table) -> Iterator[Row]:
         )
 
 
-def snapshots(table: Table) -> Iterator[Row]:
+def snapshot_rows(table: Table) -> Iterator[Row]:
     """The snapshots that the table still has, in the order of its metadata."""
     for each in table.metadata.snapshots.values():
         yield (
@@ -39,7 +37,7 @@ def snapshots(table: Table) -> Iterator[Row]:
         )
 
 
-def engine_snapshots(table: Table) -> Iterator[Row]:
+def engine_snapshot_rows(table: Table) -> Iterator[Row]:
     """As DuckDB's ``iceberg_snapshots`` has them."""
     for each in table.metadata.snapshots.values():
         yield (
@@ -50,7 +48,7 @@ def engine_snapshots(table: Table) -> Iterator[Row]:
         )
 
 
-def refs(table: Table) -> Iterator[Row]:
+def ref_rows(table: Table) -> Iterator[Row]:
     """Branches and tags."""
     for name, ref in table.metadata.refs.items():
         yield (
@@ -63,7 +61,7 @@ def refs(table: Table) -> Iterator[Row]:
         )
 
 
-def metadata_log_entries(table: Table) -> Iterator[Row]:
+def metadata_log_rows(table: Table) -> Iterator[Row]:
     """The metadata files that the table remembers, the current one last."""
     metadata = table.metadata
     files = [(each.timestamp_ms, each.metadata_file) for each in metadata.metadata_log]

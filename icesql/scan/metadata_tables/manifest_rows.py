@@ -6,7 +6,6 @@ Counts of the other kind of content are 0. Source: Java ``ManifestsTable``, ``Al
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from icesql.context import QueryContext
 from icesql.iceberg import types as t
@@ -14,12 +13,10 @@ from icesql.iceberg.bounds import decode_bound
 from icesql.iceberg.manifest.manifest import FieldSummary, ManifestContent, ManifestFile
 from icesql.iceberg.schema import Schema
 from icesql.iceberg.transforms import parse_transform
-from icesql.scan.metadata_tables.manifest_walk import ManifestWalk
+from icesql.scan.metadata_tables.manifest_walk import ManifestWalk, Row
 from icesql.scan.spec_scan import SpecScan
 from icesql.scan.table_scan import TableScan
 from icesql.storage.credentials import redact_urls
-
-Row = tuple[Any, ...]
 
 
 def manifests(found: Sequence[ManifestFile], walk: ManifestWalk, schema: Schema) -> Iterator[Row]:

@@ -20,6 +20,8 @@ _KINDS: Final = {
 }
 _BOTH: Final = frozenset(ManifestContent)
 
+Row = tuple[Any, ...]
+
 
 class ManifestWalk(ManifestReader):
     """Reads the manifests of one snapshot, or of all, once each.

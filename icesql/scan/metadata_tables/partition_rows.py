@@ -15,9 +15,7 @@ from icesql.iceberg.manifest.data_file import FileContent
 from icesql.iceberg.manifest.manifest import ManifestFile
 from icesql.iceberg.metadata.partition_type import united_partition_type
 from icesql.iceberg.metadata.table_metadata import TableMetadata
-from icesql.scan.metadata_tables.manifest_walk import ManifestWalk
-
-Row = tuple[Any, ...]
+from icesql.scan.metadata_tables.manifest_walk import ManifestWalk, Row
 
 
 class PartitionTotals(Struct):

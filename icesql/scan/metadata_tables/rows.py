@@ -10,12 +10,19 @@ from icesql.context import QueryContext
 from icesql.frozen import Frozen
 from icesql.iceberg.manifest.data_file import DataFile, FileContent
 from icesql.iceberg.schema import Schema
-from icesql.scan.metadata_tables import file_rows, history_rows, manifest_rows, partition_rows
-from icesql.scan.metadata_tables.manifest_walk import ManifestWalk
+from icesql.scan.metadata_tables.file_rows import FileRows, engine_metadata
+from icesql.scan.metadata_tables.history_rows import (
+    engine_snapshot_rows,
+    history_rows,
+    metadata_log_rows,
+    ref_rows,
+    snapshot_rows,
+)
+from icesql.scan.metadata_tables.manifest_rows import all_manifests, manifests
+from icesql.scan.metadata_tables.manifest_walk import ManifestWalk, Row
+from icesql.scan.metadata_tables.partition_rows import partitions
 from icesql.scan.metadata_tables.schemas import FILE_TABLES
 from icesql.scan.table_scan import TableScan
-
-Row = tuple[Any, ...]
 
 
 class PositionDeleteFile(Frozen):
@@ -65,7 +72,7 @@ class _Rows(Frozen):
     def _projected(self) -> Iterator[Row]:
         scan, name, walk = self.scan, self.name, self.walk
         if name in FILE_TABLES or name in ("entries", "all_entries"):
-            made = file_rows.FileRows(scan.projection, scan.table.metadata.schema, walk)
+            made = FileRows(scan.projection, scan.table.metadata.schema, walk)
             found = walk.all_manifests() if name.startswith("all_") else walk.manifests()
             return made.live(found) if name in FILE_TABLES else made.all(found)
         places = {field.field_id: index for index, field in enumerate(scan.schema.fields)}
@@ -75,11 +82,11 @@ class _Rows(Frozen):
 
 
 _OF_TABLE: Final = {
-    "history": history_rows.history,
-    "snapshots": history_rows.snapshots,
-    "iceberg_snapshots": history_rows.engine_snapshots,
-    "refs": history_rows.refs,
-    "metadata_log_entries": history_rows.metadata_log_entries,
+    "history": history_rows,
+    "snapshots": snapshot_rows,
+    "iceberg_snapshots": engine_snapshot_rows,
+    "refs": ref_rows,
+    "metadata_log_entries": metadata_log_rows,
 }
 
 
@@ -93,14 +100,14 @@ def _whole_rows(
         return _OF_TABLE[name](table)
     match name:
         case "manifests":
-            return manifest_rows.manifests(walk.manifests(), walk, scan.schema)
+            return manifests(walk.manifests(), walk, scan.schema)
         case "all_manifests":
-            return manifest_rows.all_manifests(scan, walk, scan.schema, query)
+            return all_manifests(scan, walk, scan.schema, query)
         case "iceberg_metadata":
-            return file_rows.engine_metadata(walk.manifests(), walk)
+            return engine_metadata(walk.manifests(), walk)
         case _:
             assert name == "partitions", name
-            return partition_rows.partitions(walk.manifests(), walk, table.metadata)
+            return partitions(walk.manifests(), walk, table.metadata)
 
 
 def _position_deletes(walk: ManifestWalk) -> Iterable[PositionDeleteFile]:

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Final
 
 from icesql.sql.cursor import TokenCursor
 from icesql.sql.lexer import Token, Tokens, word_at
-from icesql.sql.macros.expand import ends_operand
 from icesql.sql.macros.macro import (
     TEMPORARY,
     WORDS,
@@ -24,6 +23,7 @@ from icesql.sql.macros.macro import (
     DropMacro,
     Macro,
     Parameter,
+    ends_operand,
 )
 from icesql.sql.positions import syntax_error, unsupported
 from icesql.sql.statement import MacroStatement

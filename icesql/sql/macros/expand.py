@@ -19,9 +19,7 @@ from icesql.quoting import quoted
 from icesql.sql.keywords import word_set
 from icesql.sql.lexer import (
     CLOSING,
-    NUMBER,
     OPENING,
-    TEXT,
     Span,
     Token,
     Tokens,
@@ -32,7 +30,7 @@ from icesql.sql.lexer import (
     tokenize,
     word_at,
 )
-from icesql.sql.macros.macro import Body, Macro, Macros, bodies_of
+from icesql.sql.macros.macro import Body, Macro, Macros, bodies_of, ends_operand
 from icesql.sql.parser.depth import select_columns
 from icesql.sql.positions import syntax_error, unsupported
 from icesql.sql.sources import Segment, Sources, edited, joined
@@ -265,13 +263,6 @@ def _bracketed(segments: Sequence[Segment], kind: str, source: int) -> list[Segm
 
 def _is_number(segments: Sequence[Segment]) -> bool:
     return "".join(each.words for each in segments).strip("() \n+-").isdigit()
-
-
-def ends_operand(token: Token, *signs: str) -> bool:
-    """True if no expression starts after a token: t.a, x AS a, a b; ``signs`` are further ones."""
-    return (
-        token.is_name or token.kind in (TEXT, NUMBER) or token.word in ("AS", ".", *CLOSING, *signs)
-    )
 
 
 def _is_key(tokens: Tokens, index: int) -> bool:

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from icesql.errors import ProgrammingError, nearest
 from icesql.frozen import Frozen
+from icesql.sql.lexer import CLOSING, NUMBER, TEXT, Token, Tokens
 from icesql.sql.statement import MacroStatement
-
-if TYPE_CHECKING:
-    from icesql.sql.lexer import Tokens
 
 Macros = dict[str, "Macro"]
 WORDS: Final = ("MACRO", "FUNCTION")
@@ -122,3 +120,10 @@ def bodies_of(macro: Macro, count: int, names: set[str]) -> Iterator[Body]:
             and all(each.name in names or each.default for each in rest)
         ):
             yield body
+
+
+def ends_operand(token: Token, *signs: str) -> bool:
+    """True if no expression starts after a token: t.a, x AS a, a b; ``signs`` are further ones."""
+    return (
+        token.is_name or token.kind in (TEXT, NUMBER) or token.word in ("AS", ".", *CLOSING, *signs)
+    )

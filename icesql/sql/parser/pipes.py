@@ -18,7 +18,7 @@ _CUTS: Final = ("LIMIT", "OFFSET", "FETCH")
 # After these steps a filtered query becomes a subquery.
 _OWN_QUERY: Final = ("SELECT", "EXTEND", "AGGREGATE", "UNION", "EXCEPT", "INTERSECT")
 _OF_SETS: Final = ("ALL", "DISTINCT", "BY", "NAME")
-_HINT: Final = "put the steps before it in parentheses"
+_IN_PARENTHESES: Final = "put the steps before it in parentheses"
 
 
 def in_steps(tokens: Tokens) -> Tokens:
@@ -85,9 +85,9 @@ def _check(steps: Sequence[Tokens]) -> None:
         word = phrase(step, 0)
         before = steps[number - 1] if number else ()
         if any(token.word in _CUTS for token in before):
-            raise unsupported(f"the step {word} after LIMIT", step[0], _HINT)
+            raise unsupported(f"the step {word} after LIMIT", step[0], _IN_PARENTHESES)
         if is_filtered and word in ("RIGHT", "FULL", "NATURAL"):
-            raise unsupported(f"the step {word} JOIN after WHERE", step[0], _HINT)
+            raise unsupported(f"the step {word} JOIN after WHERE", step[0], _IN_PARENTHESES)
         query = next((token for token in step[1:] if token.word not in _OF_SETS), None)
         if step[0].word in _SETS and query is not None and query.word != "(":
             raise unsupported(f"{word} in steps with this", query, "put it in parentheses")
@@ -98,9 +98,9 @@ def _check(steps: Sequence[Tokens]) -> None:
 
 def _check_groups(step: Tokens) -> None:
     is_group = False
-    for before, token, after in zip(step, step[1:], [*step[2:], None], strict=False):
-        is_group = is_group or before.word == "GROUP"
-        begins = before.word in ("BY", ",")
+    for last, token, after in zip(step, step[1:], [*step[2:], None], strict=False):
+        is_group = is_group or last.word == "GROUP"
+        begins = last.word in ("BY", ",")
         is_whole = after is None or after.is_name or after.word in (",", "AS")
         if is_group and begins and is_whole and token.kind == NUMBER:
             raise unsupported("AGGREGATE by the number of a column", token, "write its name")

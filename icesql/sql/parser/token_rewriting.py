@@ -9,13 +9,12 @@ import re
 from collections.abc import Collection, Sequence
 from typing import Final
 
-from sqlglot import exp
-
 from icesql.frozen import Frozen
 from icesql.sql.files import read_file
 from icesql.sql.keywords import word_set
 from icesql.sql.lexer import ENDS_CLAUSE, TEXT, Token, Tokens
 from icesql.sql.positions import offset_of
+from icesql.sql.trees import exp
 
 _AMOUNT: Final = r"(?<![0-9])[0-9]++(?:\.[0-9]++)?+\s*+[A-Za-z]"
 _ONE_AMOUNT: Final = (

@@ -12,7 +12,7 @@ import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import accumulate
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
@@ -22,8 +22,10 @@ from icesql.sql.acceptance import Accepts
 from icesql.sql.lexer import WORD, Span, Token, tokens_in, with_plain_blanks
 from icesql.sql.positions import syntax_error, unsupported
 from icesql.sql.reading.door import Serialize, makes_spaces_plain, serialize, serialized
-from icesql.sql.sources import Sources
 from icesql.sql.trees import exp
+
+if TYPE_CHECKING:
+    from icesql.sql.sources import Sources
 
 Node = Mapping[str, Any]
 

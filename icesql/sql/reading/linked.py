@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Any, TypeAlias
 
+from sqlglot import exp
+
 from icesql.sql.acceptance import Accepts
 from icesql.sql.lexer import CLOSING, OPENING, Span, tokens_in
 from icesql.sql.parser.depth import place_nodes
 from icesql.sql.reading.engine_tree import EngineTree
 from icesql.sql.reading.queries import QueryReader
 from icesql.sql.sources import Segment, joined
-from icesql.sql.trees import exp
 
 # An expression of DuckDB's tree, and the sqlglot node made from it.
 Pair: TypeAlias = "tuple[dict[str, Any], exp.Expr]"

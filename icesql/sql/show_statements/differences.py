@@ -13,7 +13,7 @@ from icesql.sql.lexer import WORD, Token, Tokens, is_name
 from icesql.sql.positions import syntax_error
 
 COMPARED: Final = ("DIFF", "BLAME")
-_BEFORE: Final = ("FROM", "JOIN", ",", "(", "AS")
+_BEFORE_QUERY: Final = ("FROM", "JOIN", ",", "(", "AS")
 
 
 def compared_at(tokens: Tokens) -> list[int]:
@@ -23,7 +23,7 @@ def compared_at(tokens: Tokens) -> list[int]:
         if token.word not in COMPARED:
             continue
         in_brackets = (
-            index > 1 and tokens[index - 1].word == "(" and tokens[index - 2].word in _BEFORE
+            index > 1 and tokens[index - 1].word == "(" and tokens[index - 2].word in _BEFORE_QUERY
         )
         place = end_of_name(tokens, index + 1)
         compares = [each.word for each in tokens[place : place + 1]] == ["BETWEEN"]

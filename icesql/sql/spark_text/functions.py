@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 from collections import Counter
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from icesql.errors import nearest
 from icesql.sql.function_table import SPARK
@@ -17,9 +17,7 @@ from icesql.sql.grammar import words_by_head
 from icesql.sql.keywords import word_set
 from icesql.sql.lexer import NAME, WORD, Token, Tokens
 from icesql.sql.positions import unsupported
-
-if TYPE_CHECKING:
-    from sqlglot import exp
+from icesql.sql.trees import exp
 
 _ALLOWED: Final = word_set("safe volatile word")
 _REASONS: Final = {

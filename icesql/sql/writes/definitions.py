@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+from msgspec.structs import replace
+
 from icesql.errors import ProgrammingError
 from icesql.frozen import Frozen
 from icesql.sql.cursor import TokenCursor
 from icesql.sql.keywords import word_map
-from icesql.sql.lexer import NUMBER, TEXT, WORD, reading, tokenize
+from icesql.sql.lexer import NUMBER, TEXT, WORD, Tokens, reading, tokenize, word_at
 from icesql.sql.positions import syntax_error, unsupported
-from icesql.sql.writes.procedures.call import constant_query
+from icesql.sql.statement import Query
+from icesql.sql.trees import exp, parts_of
 from icesql.sql.writes.statements import (
     ColumnDefinition,
     PartitionTerm,
@@ -52,6 +55,26 @@ IDENTITY = identity
 VOID = void
 """)
 _WITH_NUMBER: Final = {"BUCKET": "bucket", "TRUNCATE": "truncate"}
+
+
+def constant_query(
+    words: TokenCursor,
+    tokens: Tokens,
+    what: str = "a value that is no constant",
+    hint: str = "write a literal",
+) -> Query:
+    """Return a query of an expression without columns; refuse anything else, named ``what``."""
+    at = tokens[0].start
+    query = words.parse.any_query([word_at("SELECT", at), *tokens])
+    items = query.tree.expressions
+    if (
+        parts_of(query.tree) != {"expressions"}
+        or len(items) != 1
+        or items[0].find(exp.Column, exp.Query)
+    ):
+        raise unsupported(what, at, hint)
+    # The engine runs the tree: the word SELECT is not in the user's text.
+    return replace(query, user_text=None, spark=None)
 
 
 def read_name(words: TokenCursor, what: str = "a table") -> TableName:

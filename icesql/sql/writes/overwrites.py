@@ -9,7 +9,7 @@ from icesql.sql.positions import syntax_error, unsupported
 from icesql.sql.sources import spliced
 from icesql.sql.statement import Query
 from icesql.sql.trees import parts_of
-from icesql.sql.writes.procedures.call import constant_query
+from icesql.sql.writes.definitions import constant_query
 from icesql.sql.writes.statements import PartitionValue, TableName
 
 

@@ -9,52 +9,12 @@ from msgspec.structs import replace
 from icesql.quoting import literal
 from icesql.sql.cursor import TokenCursor
 from icesql.sql.keywords import ROWS_WORDS, word_map
-from icesql.sql.lexer import NUMBER, TEXT, Token, span_of, word_at, words_at
-from icesql.sql.parser.travel.phrases import PHRASES
+from icesql.sql.lexer import TEXT, Token, span_of, word_at, words_at
 from icesql.sql.positions import syntax_error, unsupported
 from icesql.sql.sources import spliced
-from icesql.sql.writes.changes.conditions import refuse_endings
+from icesql.sql.writes.changes.conditions import read_target, refuse_endings
 from icesql.sql.writes.overwrites import read_partition, read_replaced
-from icesql.sql.writes.statements import Insert, TableName
-
-# The target table of a statement, and its branch in every spelling of a time-travel clause.
-
-_HINT: Final = "rows are written to a branch: VERSION AS OF 'branch'"
-
-
-def read_target(words: TokenCursor) -> TableName:
-    """``t``, ``t VERSION AS OF 'b'``, ``t FOR SYSTEM_VERSION AS OF 'b'``, ``t@b``,
-    ``t @ BRANCH b``, ``t AT (BRANCH => 'b')`` or ``t AT BRANCH b``.
-
-    ``t.branch_b`` is resolved to a table and a branch when the table is looked up. Raises
-    SqlSyntaxError, and UnsupportedSqlError for a snapshot or a time.
-    """
-    at = words.here
-    return TableName(words.name("a table"), at, _branch(words))
-
-
-def _branch(words: TokenCursor) -> str | None:
-    if words.skip("@"):
-        words.skip("BRANCH")
-        return _name(words)
-    at = words.here
-    for phrase, kind in PHRASES.items():
-        if not words.skip(phrase):
-            continue
-        if kind not in ("VERSION", "BRANCH", "VERSION_REF"):
-            raise unsupported("writing to the past of a table", at, _HINT)
-        found = _name(words)
-        if "(" in phrase:
-            words.need(")")
-        return found
-    return None
-
-
-def _name(words: TokenCursor) -> str:
-    if words.kind(words.index) in ("", NUMBER):
-        raise unsupported("writing to a snapshot", words.here, _HINT)
-    return words.text_or_name("the name of a branch")
-
+from icesql.sql.writes.statements import Insert
 
 _READERS: Final = {
     "parquet": "read_parquet",

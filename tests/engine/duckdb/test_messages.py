@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import icesql
-from icesql.engine.duckdb.messages import data_error, placed, programming_error, read
+from icesql.engine.duckdb.messages import data_error, placed, programming_error, read_message
 from icesql.errors import DataError, Error, placing
 from tests.tables import read_cases, read_table
 
@@ -32,7 +32,7 @@ def test_an_error_of_the_engine_is_told_in_the_words_of_the_user(
 
 @pytest.mark.parametrize(("text", "message"), read_cases(__file__, "engine_messages.tsv", 0))
 def test_what_only_the_engine_knows_is_left_out(text: str, message: str) -> None:
-    assert str(programming_error(read(text)[0], None)) == message
+    assert str(programming_error(read_message(text)[0], None)) == message
 
 
 @pytest.mark.parametrize(("sql", "place"), read_cases(__file__, "message_places.tsv", 0, 1))

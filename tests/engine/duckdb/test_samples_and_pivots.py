@@ -10,7 +10,7 @@ import duckdb
 import pytest
 
 import icesql
-from icesql.query import pivot_values
+from icesql.query.pivot_values import with_pivot_values
 from tests.tables import read_lines, read_table
 
 
@@ -56,7 +56,7 @@ def test_values_are_read_with_parameters_at_the_snapshot_of_the_query(
     own: icesql.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sql = "PIVOT (FROM s.t WHERE n < ?) ON k USING sum(n) GROUP BY g ORDER BY g"
-    read = pivot_values.with_pivot_values
+    read = with_pivot_values
 
     def beside_a_writer(*given: Any, **options: Any) -> Any:
         made = read(*given, **options)
@@ -64,7 +64,7 @@ def test_values_are_read_with_parameters_at_the_snapshot_of_the_query(
         own.cursor().execute("DELETE FROM s.t WHERE k = 'a'")
         return made
 
-    monkeypatch.setattr(pivot_values, "with_pivot_values", beside_a_writer)
+    monkeypatch.setattr("icesql.query.pivot_values.with_pivot_values", beside_a_writer)
     found = own.execute(sql, [10])
     assert [each[0] for each in found.description or ()] == ["g", "a", "b"]
     assert found.fetchall() == [(1, 1, None), (2, None, 2)]

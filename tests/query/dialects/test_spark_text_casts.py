@@ -15,7 +15,7 @@ import pytest
 from sqlglot import exp
 
 import icesql
-from icesql.query.dialects.spark import casts
+from icesql.query.dialects.spark.casts import _TRIMMED, forms
 from icesql.query.dialects.types import of_cast
 from tests.tables import read_table
 
@@ -87,10 +87,9 @@ def _refused(kind: str, texts: list[str]) -> set[str]:
     """The texts that casts.py refuses to compute."""
     to = of_cast(exp.DataType.build(kind, dialect="spark"))
     assert to is not None
-    forms = casts.forms(to, kind, "CAST")
     first = " ".join(f"WHEN regexp_full_match(t, '{form}') THEN {value.startswith('error')}"
-                     for form, value in forms)  # fmt: skip
-    trimmed = casts._TRIMMED.replace("$1", "x")
+                     for form, value in forms(to, kind, "CAST"))  # fmt: skip
+    trimmed = _TRIMMED.replace("$1", "x")
     rows = duckdb.connect().execute(
         f"SELECT x FROM (SELECT x, {trimmed} AS t FROM (SELECT unnest($1::VARCHAR[]) AS x)) "
         f"WHERE CASE {first} END", [texts],

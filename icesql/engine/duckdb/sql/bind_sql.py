@@ -7,14 +7,14 @@ place. Otherwise the SQL is written from the tree.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from icesql.config import Settings
 from icesql.engine.duckdb.sql.adapted import adapter_of
 from icesql.engine.duckdb.sql.checked import check_written
 from icesql.engine.duckdb.sql.composed import Composed, compose
 from icesql.engine.duckdb.sql.long_lists import with_constants
-from icesql.engine.duckdb.sql.own_words import CheckedText
+from icesql.engine.duckdb.sql.own_words import CheckedText, T
 from icesql.engine.duckdb.sql.size_guards import guard_calls
 from icesql.engine.duckdb.sql.splice import spliced_sql
 from icesql.sql.positions import unsupported
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from icesql.query.bound import BoundQuery
     from icesql.storage.cache import BoundedCache
 
-T = TypeVar("T")
 _ONLY_TEXT_HINT = "put the rest of it into a derived table"
 
 

@@ -11,11 +11,24 @@ from typing import Any
 import msgspec
 
 from icesql.frozen import Frozen
-from icesql.iceberg.metadata.changes import updates as u
+from icesql.iceberg.metadata.changes.updates import (
+    AddPartitionSpec,
+    AddSchema,
+    AddSnapshot,
+    RemovePartitionSpecs,
+    RemoveSchemas,
+    RemoveSnapshots,
+    SetCurrentSchema,
+    SetDefaultSortOrder,
+    SetDefaultSpec,
+    SetSnapshotRef,
+    Update,
+    kebab_case,
+)
 from icesql.iceberg.metadata.table_metadata import MAIN, TableMetadata
 
 
-class Requirement(Frozen, tag_field="type", tag=u.kebab_case, rename="kebab"):
+class Requirement(Frozen, tag_field="type", tag=kebab_case, rename="kebab"):
     """Its JSON in a request has the name of the class as type, and the fields."""
 
 
@@ -67,7 +80,7 @@ class AssertDefaultSortOrderId(Requirement, rename={"order_id": "default-sort-or
 
 
 def requirements_for(
-    base: TableMetadata | None, updates: Sequence[u.Update]
+    base: TableMetadata | None, updates: Sequence[Update]
 ) -> tuple[Requirement, ...]:
     """The requirements of ``updates`` that were made from ``base``; None creates the table.
 
@@ -85,30 +98,30 @@ def requirements_for(
     return tuple(found)
 
 
-def _needed(base: TableMetadata, update: u.Update) -> Iterator[Requirement]:
+def _needed(base: TableMetadata, update: Update) -> Iterator[Requirement]:
     match update:
-        case u.SetSnapshotRef(name):
+        case SetSnapshotRef(name):
             yield _ref(base, name)
-        case u.AddSnapshot() | u.SetCurrentSchema():
+        case AddSnapshot() | SetCurrentSchema():
             # An empty table that is replaced by another keeps its uuid and has no ref to compare.
             yield AssertCurrentSchemaId(base.current_schema_id)
-        case u.AddSchema():
+        case AddSchema():
             yield AssertLastAssignedFieldId(base.last_column_id)
             yield AssertLastAssignedPartitionId(base.last_partition_id)
-        case u.AddPartitionSpec():
+        case AddPartitionSpec():
             yield AssertLastAssignedPartitionId(base.last_partition_id)
             yield AssertCurrentSchemaId(base.current_schema_id)
-        case u.SetDefaultSpec():
+        case SetDefaultSpec():
             yield AssertDefaultSpecId(base.default_spec_id)
-        case u.SetDefaultSortOrder():
+        case SetDefaultSortOrder():
             yield AssertDefaultSortOrderId(base.default_sort_order_id)
-        case u.RemovePartitionSpecs():
+        case RemovePartitionSpecs():
             yield AssertDefaultSpecId(base.default_spec_id)
             yield from _branches(base)
-        case u.RemoveSchemas():
+        case RemoveSchemas():
             yield AssertCurrentSchemaId(base.current_schema_id)
             yield from _branches(base)
-        case u.RemoveSnapshots():
+        case RemoveSnapshots():
             yield from (_ref(base, name) for name in base.refs)
 
 

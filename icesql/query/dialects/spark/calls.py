@@ -65,6 +65,13 @@ def constant(node: exp.Expr) -> str | None:
     return node.name if isinstance(node, exp.Literal) else None
 
 
+def constant_text(value: Typed, at: exp.Expr, what: str) -> str:
+    """The text of a constant argument. Raises UnsupportedSqlError for other arguments."""
+    if not value.node.is_string:
+        raise unsupported(f"{what} that is no constant text in {DIALECT}", at)
+    return value.node.name
+
+
 def find(name: str, given: Sequence[Typed], at: exp.Expr) -> Match:
     """The row that accepts these arguments. Raises UnsupportedSqlError at ``at``."""
     rows = functions(SPARK).get(name.lower())

@@ -25,7 +25,7 @@ _MICROS: Final = {
     "MICROSECOND": 1,
 }
 _AMOUNT: Final = re.compile(r"\s*([+-]?\d+(?:\.\d+)?)\s+([A-Za-z]+)")
-_SPANS: Final = {
+_SPAN_PATTERNS: Final = {
     ("YEAR", "MONTH"): r"(?P<YEAR>\d+)-(?P<MONTH>0*(?:\d|1[01]))",
     ("DAY", "HOUR"): r"(?P<DAY>\d+) (?P<HOUR>\d+)",
     ("DAY", "MINUTE"): r"(?P<DAY>\d+) (?P<HOUR>\d+):(?P<MINUTE>\d+)",
@@ -109,7 +109,7 @@ def _made(amount: int, unit: str) -> exp.Expr:
 
 
 def _span(node: exp.Interval, text: str, first: str, last: str) -> Typed:
-    pattern = _SPANS.get((first, last), "(?!)")
+    pattern = _SPAN_PATTERNS.get((first, last), "(?!)")
     parsed = re.fullmatch(rf"\s*(?P<sign>[+-]?){pattern}\s*", text)
     if parsed is not None:
         given = parsed.groupdict()

@@ -10,8 +10,7 @@ from msgspec.structs import replace
 from icesql.sql.cursor import TokenCursor
 from icesql.sql.positions import syntax_error
 from icesql.sql.statement import Write
-from icesql.sql.writes.definitions import read_column, read_type
-from icesql.sql.writes.procedures.call import constant_query
+from icesql.sql.writes.definitions import constant_query, read_column, read_type
 from icesql.sql.writes.statements import (
     AlterColumns,
     ColumnChange,

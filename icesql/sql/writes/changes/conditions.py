@@ -1,15 +1,18 @@
-"""Clauses after the table of a DELETE or UPDATE: its alias, other tables, the condition."""
+"""The table of a change; its alias, other tables and the condition in DELETE and UPDATE."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from typing import Final
 
+from icesql.sql.cursor import TokenCursor
 from icesql.sql.keywords import word_set
-from icesql.sql.lexer import CLOSING, OPENING, Token, Tokens, phrase
+from icesql.sql.lexer import CLOSING, NUMBER, OPENING, Token, Tokens, phrase
+from icesql.sql.parser.travel.phrases import PHRASES
 from icesql.sql.positions import syntax_error, unsupported
 from icesql.sql.statement import Query
 from icesql.sql.trees import exp, parts_of
+from icesql.sql.writes.statements import TableName
 
 # Clauses that may follow WHERE only in a query.
 BEHIND_WHERE: Final = word_set(
@@ -19,7 +22,42 @@ BEHIND_WHERE: Final = word_set(
 RETURNING: Final = (
     "the rows of a commit are in SELECT * FROM t CHANGES FROM VERSION n, the snapshot before it"
 )
+_HINT: Final = "rows are written to a branch: VERSION AS OF 'branch'"
 _PLAIN: Final = word_set("expressions from_ where")
+
+
+def read_target(words: TokenCursor) -> TableName:
+    """``t``, ``t VERSION AS OF 'b'``, ``t FOR SYSTEM_VERSION AS OF 'b'``, ``t@b``,
+    ``t @ BRANCH b``, ``t AT (BRANCH => 'b')`` or ``t AT BRANCH b``.
+
+    ``t.branch_b`` is resolved to a table and a branch when the table is looked up. Raises
+    SqlSyntaxError, and UnsupportedSqlError for a snapshot or a time.
+    """
+    at = words.here
+    return TableName(words.name("a table"), at, _branch(words))
+
+
+def _branch(words: TokenCursor) -> str | None:
+    if words.skip("@"):
+        words.skip("BRANCH")
+        return _name(words)
+    at = words.here
+    for written, kind in PHRASES.items():
+        if not words.skip(written):
+            continue
+        if kind not in ("VERSION", "BRANCH", "VERSION_REF"):
+            raise unsupported("writing to the past of a table", at, _HINT)
+        found = _name(words)
+        if "(" in written:
+            words.need(")")
+        return found
+    return None
+
+
+def _name(words: TokenCursor) -> str:
+    if words.kind(words.index) in ("", NUMBER):
+        raise unsupported("writing to a snapshot", words.here, _HINT)
+    return words.text_or_name("the name of a branch")
 
 
 def refuse_endings(tokens: Tokens) -> None:

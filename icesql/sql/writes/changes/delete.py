@@ -10,9 +10,9 @@ from icesql.sql.writes.changes.conditions import (
     RETURNING,
     alias_of,
     check_condition,
+    read_target,
     refuse_endings,
 )
-from icesql.sql.writes.rows import read_target
 from icesql.sql.writes.statements import Delete
 
 

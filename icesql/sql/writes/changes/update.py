@@ -17,9 +17,9 @@ from icesql.sql.writes.changes.conditions import (
     alias_of,
     before_word,
     check_condition,
+    read_target,
     refuse_endings,
 )
-from icesql.sql.writes.rows import read_target
 from icesql.sql.writes.statements import ColumnValue, Update
 
 # Words that end a value.

@@ -15,7 +15,7 @@ from icesql.sql.sources import Change
 from icesql.sql.statement import Query
 from icesql.sql.table_name import Parts
 from icesql.sql.trees import parts_of
-from icesql.sql.writes.changes.conditions import plain_words
+from icesql.sql.writes.changes.conditions import plain_words, read_target
 from icesql.sql.writes.merge.clauses import read_clauses, until
 from icesql.sql.writes.merge.names import (
     Part,
@@ -27,7 +27,7 @@ from icesql.sql.writes.merge.names import (
     written_name,
 )
 from icesql.sql.writes.merge.statement import Composer, JoinKey, Merge, MergeClause
-from icesql.sql.writes.rows import read_evolution, read_target
+from icesql.sql.writes.rows import read_evolution
 from icesql.sql.writes.statements import TableName
 
 if TYPE_CHECKING:

@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, TypeAlias, TypeVar
 
-from msgspec.structs import replace
-
 from icesql.frozen import Frozen
 from icesql.sql.cursor import TokenCursor
-from icesql.sql.lexer import CLOSING, NUMBER, OPENING, TEXT, Token, Tokens, word_at
-from icesql.sql.positions import syntax_error, unsupported
+from icesql.sql.lexer import CLOSING, NUMBER, OPENING, TEXT, Token
+from icesql.sql.positions import syntax_error
 from icesql.sql.statement import Query, Write
 from icesql.sql.table_name import Parts
-from icesql.sql.trees import exp, parts_of
+from icesql.sql.writes.definitions import constant_query
 from icesql.sql.writes.statements import TableName
 
 T = TypeVar("T")
@@ -155,23 +153,3 @@ def _entry(words: TokenCursor) -> tuple[Value, Value]:
     if not words.skip(":"):
         words.need("=")
     return key, read_value(words)
-
-
-def constant_query(
-    words: TokenCursor,
-    tokens: Tokens,
-    what: str = "a value that is no constant",
-    hint: str = "write a literal",
-) -> Query:
-    """Return a query of an expression without columns; refuse anything else, named ``what``."""
-    at = tokens[0].start
-    query = words.parse.any_query([word_at("SELECT", at), *tokens])
-    items = query.tree.expressions
-    if (
-        parts_of(query.tree) != {"expressions"}
-        or len(items) != 1
-        or items[0].find(exp.Column, exp.Query)
-    ):
-        raise unsupported(what, at, hint)
-    # The engine runs the tree: the word SELECT is not in the user's text.
-    return replace(query, user_text=None, spark=None)

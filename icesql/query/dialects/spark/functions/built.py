@@ -8,7 +8,14 @@ from sqlglot import exp
 
 from icesql.query.dialects import types as t
 from icesql.query.dialects.spark.calls import DIALECT, Built, Typed, by_duckdb, converted, unified
-from icesql.query.dialects.spark.functions import texts, times
+from icesql.query.dialects.spark.functions import texts
+from icesql.query.dialects.spark.functions.times import (
+    date_format,
+    from_unixtime,
+    to_date,
+    to_timestamp,
+    unix_of_text,
+)
 from icesql.query.dialects.spark.operators import (
     arithmetic,
     comparable,
@@ -166,9 +173,9 @@ BUILT: Final[dict[str, Built]] = {
     "concat": _concat,
     "sum_decimal": _sum_decimal,
     "avg_decimal": _avg_decimal,
-    "date_format": times.date_format,
-    "to_date": times.to_date,
-    "to_timestamp": times.to_timestamp,
-    "unix_of_text": times.unix_of_text,
-    "from_unixtime": times.from_unixtime,
+    "date_format": date_format,
+    "to_date": to_date,
+    "to_timestamp": to_timestamp,
+    "unix_of_text": unix_of_text,
+    "from_unixtime": from_unixtime,
 }  # fmt: skip

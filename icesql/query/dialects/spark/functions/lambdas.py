@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from sqlglot import exp
@@ -16,8 +16,7 @@ from icesql.sql.positions import unsupported
 
 if TYPE_CHECKING:
     from icesql.query.dialects.spark.expressions import Expressions
-
-    Scalar = Callable[[Expressions, exp.Anonymous], Typed]
+    from icesql.query.dialects.spark.functions.special import Scalar
 
 
 def _depth(self: Expressions) -> int:
@@ -40,7 +39,7 @@ def _of_kind(self: Expressions, node: exp.Expr, kind: str, word: str) -> Typed:
     return value
 
 
-def _array(self: Expressions, node: exp.Expr) -> Typed:
+def _array_of(self: Expressions, node: exp.Expr) -> Typed:
     return _of_kind(self, node, "array", "list")
 
 
@@ -86,7 +85,7 @@ def _over(
     ``truth``: the results are conditions.
     """
     values, function = _arguments(node, 2, 2)
-    array = _array(self, values)
+    array = _array_of(self, values)
     names, body = _body(self, function, [array.type.element, *variables])
     result = converted(body, t.BOOLEAN, node) if truth else body.node
     return array, _lambda(names, _from_zero(names, result)), body.type
@@ -112,7 +111,7 @@ def _quantified(text: str) -> Scalar:
 
 def _aggregate(self: Expressions, node: exp.Anonymous) -> Typed:
     given = _arguments(node, 3, 4)
-    array, start = _array(self, given[0]), self.of(given[1])
+    array, start = _array_of(self, given[0]), self.of(given[1])
     kind = start.type
     # DuckDB's start value must have the elements' type, so both are wrapped in one struct type.
     left, right = f"own_left_{_depth(self)}", f"own_right_{_depth(self)}"
@@ -168,7 +167,7 @@ def _step(
 
 def _zip_with(self: Expressions, node: exp.Anonymous) -> Typed:
     left, right, function = _arguments(node, 3, 3)
-    one, other = _array(self, left), _array(self, right)
+    one, other = _array_of(self, left), _array_of(self, right)
     pair = f"own_pair_{_depth(self)}"
     kinds = (one.type.element, other.type.element)
     step = _step(

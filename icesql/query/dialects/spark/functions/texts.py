@@ -8,10 +8,16 @@ from typing import Final
 from sqlglot import exp
 
 from icesql.query.dialects import types as t
-from icesql.query.dialects.spark.calls import DIALECT, Built, Typed, by_duckdb, converted
+from icesql.query.dialects.spark.calls import (
+    DIALECT,
+    Built,
+    Typed,
+    by_duckdb,
+    constant_text,
+    converted,
+)
 from icesql.query.dialects.spark.functions.letters import CASES
 from icesql.query.dialects.spark.functions.patterns import java_pattern
-from icesql.query.dialects.spark.functions.times import constant
 from icesql.query.dialects.spark.operators import literal_number
 from icesql.query.dialects.templates import chained, duckdb
 from icesql.query.dialects.types import SqlType
@@ -76,7 +82,7 @@ def _concat_ws(given: list[Typed], at: exp.Expr) -> Typed:
 def _split(given: list[Typed], at: exp.Expr) -> Typed:
     if len(given) == 3 and literal_number(given[2].node) not in ("-1", "0"):
         raise unsupported(f"split() with a limit in {DIALECT}", at)
-    pattern = constant(given[1], at, "a regular expression")
+    pattern = constant_text(given[1], at, "a regular expression")
     plain = re.fullmatch(r"(?:\\([^A-Za-z0-9])|[^\\^$.|?*+()\[\]{}])+", pattern)
     if plain is not None:
         text = re.sub(r"\\(.)", r"\1", pattern)
@@ -96,7 +102,7 @@ def _group(given: list[Typed], at: exp.Expr) -> str:
     group = literal_number(given[2].node) if len(given) == 3 else "1"
     if group is None or not 0 <= int(group) <= 9:
         raise unsupported(f"a group of a regular expression that is no constant in {DIALECT}", at)
-    pattern = constant(given[1], at, "a regular expression")
+    pattern = constant_text(given[1], at, "a regular expression")
     groups = _read(pattern, at).groups
     if int(group) > groups:
         raise unsupported(f"group {group} of '{pattern}', which has {groups}, in {DIALECT}", at)
@@ -128,7 +134,7 @@ def _regexp_extract(name: str, gives: SqlType) -> Built:
 
 def _regexp_replace(given: list[Typed], at: exp.Expr) -> Typed:
     pattern = _matching(given[1], at, "replacing")
-    text = constant(given[2], at, "a replacement")
+    text = constant_text(given[2], at, "a replacement")
     if re.search(r"\$\{|\$\d\d|\\(?![\\$])", text) or not re.fullmatch(
         r"(?s)(\\.|\$\d|[^\\$])*", text
     ):
@@ -154,7 +160,7 @@ def _regexp_substr(given: list[Typed], at: exp.Expr) -> Typed:
 
 
 def _format_string(given: list[Typed], at: exp.Expr) -> Typed:
-    template = constant(given[0], at, "a format")
+    template = constant_text(given[0], at, "a format")
     values = iter(given[1:])
     parts: list[exp.Expr] = []
     for found in _FORMAT.finditer(template):
@@ -248,7 +254,7 @@ def _format_number(given: list[Typed], at: exp.Expr) -> Typed:
 def _str_to_map(given: list[Typed], at: exp.Expr) -> Typed:
     marks = [",", ":"]
     for index, each in enumerate(given[1:]):
-        marks[index] = constant(each, at, "a delimiter")
+        marks[index] = constant_text(each, at, "a delimiter")
     if any(_SPECIAL.search(mark) or not mark for mark in marks):
         raise unsupported(f"str_to_map() with these delimiters in {DIALECT}", at)
     text = (

@@ -8,7 +8,7 @@ from typing import Final
 from sqlglot import exp
 
 from icesql.query.dialects import types as t
-from icesql.query.dialects.spark.calls import DIALECT, Typed, by_duckdb, converted
+from icesql.query.dialects.spark.calls import DIALECT, Typed, by_duckdb, constant_text, converted
 from icesql.query.dialects.spark.instants import first_instant
 from icesql.query.dialects.templates import duckdb
 from icesql.query.dialects.time_patterns import letters, pieces
@@ -19,13 +19,6 @@ from icesql.sql.positions import unsupported
 _RESERVED: Final = re.compile(r"[\[\]{}#]")
 
 
-def constant(value: Typed, at: exp.Expr, what: str) -> str:
-    """The text of a constant argument. Raises UnsupportedSqlError for other arguments."""
-    if not value.node.is_string:
-        raise unsupported(f"{what} that is no constant text in {DIALECT}", at)
-    return value.node.name
-
-
 def _pieces(pattern: str, at: exp.Expr) -> list[tuple[bool, str]]:
     found = pieces(pattern)
     if found is None or _RESERVED.search(re.sub(r"'[^']*'", "", pattern)):
@@ -34,7 +27,7 @@ def _pieces(pattern: str, at: exp.Expr) -> list[tuple[bool, str]]:
 
 
 def _pattern(given: list[Typed], at: exp.Expr) -> str:
-    return constant(given[1], at, "a pattern") if len(given) == 2 else "yyyy-MM-dd HH:mm:ss"
+    return constant_text(given[1], at, "a pattern") if len(given) == 2 else "yyyy-MM-dd HH:mm:ss"
 
 
 def date_format(given: list[Typed], at: exp.Expr) -> Typed:

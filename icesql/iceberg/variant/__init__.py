@@ -1,1 +1,0 @@
-"""Values of type variant in their binary form: what their bytes mean, and bytes of a value."""
