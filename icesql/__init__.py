@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from icesql.context import QueryContext
     from icesql.dbapi.connection import Connection, connect
     from icesql.dbapi.cursor import Cursor
-    from icesql.dbapi.spark_frames import sql
+    from icesql.dbapi.frames import sql
     from icesql.dbapi.types import (
         BINARY,
         DATETIME,
@@ -71,7 +71,7 @@ if TYPE_CHECKING:
         Warning,
     )
     from icesql.interval import Interval
-    from icesql.scan.tasks.task import CombinedScanTask
+    from icesql.scan.tasks import CombinedScanTask
     from icesql.session.outcome import Parameters
 
 __version__ = "0.1.0"
@@ -142,7 +142,7 @@ class _Called(ModuleType):
     def __call__(
         self, session: Any, query: str, parameters: Parameters = None, **options: Any
     ) -> Any:
-        from icesql.dbapi.spark_frames import sql
+        from icesql.dbapi.frames import sql
 
         return sql(session, query, parameters, **options)
 

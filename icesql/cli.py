@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from icesql.dbapi.connection import Connection
     from icesql.dbapi.cursor import Cursor
     from icesql.health.finding import CatalogDiagnosis
-    from icesql.health.run_report import TableReport
+    from icesql.health.runs import TableReport
     from icesql.repl.preferences import ConfigFile
     from icesql.repl.results import File, Screen
 
@@ -345,7 +345,7 @@ def _maintain(options: argparse.Namespace) -> int:
 
 
 def _undo(options: argparse.Namespace) -> int:
-    from icesql.repl.undo import undo
+    from icesql.repl.run_command import undo
 
     _add_config(options)
     if options.read_only is None:
@@ -560,7 +560,7 @@ def _show(cursor: Cursor, options: argparse.Namespace, target: Screen | File) ->
         count = target.take(cursor)
     if options.verbose:
         from icesql.repl.render import row_line
-        from icesql.scan.report_text import scan_line
+        from icesql.scan.report import scan_line
 
         if count is not None:
             say(row_line(count, cursor.elapsed))

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from icesql.arguments import COMMANDS, SHELLS, make_parser
 from icesql.config import Settings
-from icesql.manual.chapters import chapters
+from icesql.manual.lookup import chapters
 
 _FOLDERS: Final = {"--warehouse", "--tables-by-path", "--files", "--copy-to", "--confine"}
 _FILES: Final = {"-f", "--output"}

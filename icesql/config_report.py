@@ -21,8 +21,7 @@ from icesql.context import BackgroundCall, QueryContext
 from icesql.errors import Error, QueryCancelledError
 from icesql.frozen import Frozen
 from icesql.repl.preferences import ConfigFile, ShellPreferences
-from icesql.storage.clean_errors import without_secrets
-from icesql.storage.credentials import MASK, is_secret, redact, redact_urls
+from icesql.storage.credentials import MASK, is_secret, redact, redact_urls, without_secrets
 from icesql.storage.stores.blocks import default_folder
 
 if TYPE_CHECKING:

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Final
 
 import icesql
 from icesql.errors import ProgrammingError
-from icesql.repl.layouts import Style
-from icesql.repl.render import write_rows
+from icesql.repl.render import Style, write_rows
 from icesql.repl.terminal import Writer
-from icesql.scan.report_text import bytes_text
+from icesql.scan.report import bytes_text
 
 if TYPE_CHECKING:
     from icesql.dbapi.connection import Connection

@@ -16,8 +16,8 @@ from typing import Any
 import pyarrow as pa
 
 from icesql.iceberg import types as t
-from icesql.iceberg.metadata.json_writer import type_json
 from icesql.iceberg.metadata.schema_json import parse_type
+from icesql.iceberg.metadata.writing import type_json
 from icesql.iceberg.single_value import parse_single_value
 from icesql.write.parquet_schema import written_type
 

@@ -175,7 +175,7 @@ def _schema(text: str) -> Any:
     """PyIceberg's schema of the columns of a line."""
     from pyiceberg.schema import Schema
 
-    from icesql.iceberg.metadata.json_writer import type_json
+    from icesql.iceberg.metadata.writing import type_json
     from icesql.iceberg.types import StructType
     from tests.columns import columns
 

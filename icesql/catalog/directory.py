@@ -136,8 +136,7 @@ class DirectoryCatalog:
 
     def place_new(self, identifier: Sequence[str], change: TableChange) -> Place:
         """As ``Catalog.place_new``: always the folder that corresponds to the name."""
-        from icesql.catalog.writes.change import Place
-        from icesql.catalog.writes.new_places import check_empty, requested_location
+        from icesql.catalog.writes.change import Place, check_empty, requested_location
 
         folder, name = self._folder_of(identifier), ".".join(identifier)
         requested = requested_location(change)

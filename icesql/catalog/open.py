@@ -8,12 +8,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
+from icesql.catalog.configuration import configuration, kind_of, of_storage
 from icesql.catalog.current_metadata import (
     find_current_metadata,
     is_metadata_name,
     read_where_it_is,
 )
-from icesql.catalog.properties import of_storage
 from icesql.catalog.table import Catalog, Table, table_folder, table_from_metadata
 from icesql.errors import (
     AccessDeniedError,
@@ -146,8 +146,6 @@ def _of_name(
 
     Raises CatalogError that lists the configured names for an unknown one.
     """
-    from icesql.catalog.configuration import configuration, kind_of
-
     config, is_named = configuration(), name is not None
     name = name or config.default_name
     configured = config.catalog(name)
@@ -188,8 +186,6 @@ def _of_name(
 def _configured(name: str | None) -> bool:
     if name is None:
         return False
-    from icesql.catalog.configuration import configuration
-
     return bool(configuration().catalog(name))
 
 

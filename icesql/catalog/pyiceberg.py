@@ -14,12 +14,17 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final
 
 from icesql.catalog.client_errors import is_foreign, is_missing, translated
-from icesql.catalog.configuration import kind_of
+from icesql.catalog.configuration import kind_of, names_code, of_storage
 from icesql.catalog.identifiers import ByNamespace
-from icesql.catalog.properties import names_code, of_storage
 from icesql.catalog.rest.storage_properties import storage_properties
-from icesql.catalog.table import Catalog, Identifier, Table, confining_roots, table_from_metadata
-from icesql.catalog.view import StoredView
+from icesql.catalog.table import (
+    Catalog,
+    Identifier,
+    StoredView,
+    Table,
+    confining_roots,
+    table_from_metadata,
+)
 from icesql.catalog.writes.pyiceberg import PyIcebergChanges
 from icesql.errors import (
     CatalogError,
@@ -31,10 +36,9 @@ from icesql.errors import (
     UnsupportedTableError,
 )
 from icesql.iceberg.metadata.table_metadata import parse_metadata
-from icesql.iceberg.metadata.view_metadata import parse_view
+from icesql.iceberg.metadata.views import parse_view
 from icesql.storage.cache import BoundedCache
-from icesql.storage.clean_errors import without_secrets
-from icesql.storage.credentials import redact_urls
+from icesql.storage.credentials import redact_urls, without_secrets
 from icesql.storage.open import Reroot, Storage, is_local
 from icesql.storage.roots import Roots
 

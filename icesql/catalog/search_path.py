@@ -8,9 +8,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from icesql.access import Access
-from icesql.catalog.configuration import configuration, kind_of
+from icesql.catalog.configuration import (
+    ENDPOINTS,
+    configuration,
+    kind_of,
+    of_storage,
+    of_store,
+)
 from icesql.catalog.identifiers import listed_name
-from icesql.catalog.other_catalogs import OtherCatalogs
 from icesql.errors import (
     AccessDeniedError,
     CatalogError,
@@ -26,10 +31,75 @@ from icesql.storage.open import denied, is_local
 from icesql.storage.roots import Roots
 
 if TYPE_CHECKING:
-    from icesql.catalog.table import Catalog, Identifier, Table
-    from icesql.catalog.view import StoredView
+    from icesql.catalog.table import Catalog, Identifier, StoredView, Table
     from icesql.context import QueryContext
     from icesql.storage.cache import BoundedCache
+
+
+# ------------------------------------------------------------------ other catalogs
+
+
+class OtherCatalogs:
+    """Configured catalogs by case-insensitive name; each is opened at its first use.
+
+    ``access`` determines which of them SQL may open; the others are treated as not configured.
+    """
+
+    def __init__(self, cache: BoundedCache, access: Access) -> None:
+        self._cache, self._access = cache, access
+        self._opened: dict[str, Catalog] = {}
+        self._closed = False
+        self._lock = threading.Lock()
+
+    def configured(self) -> dict[str, Mapping[str, Any]]:
+        """The properties of each that SQL may open. Raises CatalogError for a broken file."""
+        found = configuration().catalogs
+        return {name: found[name] for name in sorted(found) if self._access.allows_catalog(name)}
+
+    def has(self, name: str) -> bool:
+        """True if a catalog of that name is configured and SQL may open it."""
+        try:
+            return name.lower() in self.configured()
+        except CatalogError:
+            return False  # a broken file configures no catalog
+
+    def named(self, name: str) -> Catalog | None:
+        """The catalog of a name, None where none is configured or allowed.
+
+        Raises CatalogError, MissingExtraError for one that cannot be opened.
+        """
+        from icesql.catalog.open import open_catalog
+
+        key = name.lower()
+        found = self._opened.get(key)
+        if found is not None:
+            return found
+        if not self.has(key):
+            return None
+        made = open_catalog(key, cache=self._cache, confine=self._access.confine)
+        with self._lock:
+            kept = self._opened.setdefault(key, made)
+            closed = self._closed
+        if kept is not made or closed:
+            made.close()
+        return kept
+
+    @property
+    def opened(self) -> list[Catalog]:
+        """The catalogs opened so far."""
+        with self._lock:
+            return list(self._opened.values())
+
+    def close(self) -> None:
+        """Close the opened catalogs, without waiting for one that another thread is opening."""
+        with self._lock:
+            self._closed = True
+            opened = list(self._opened.values())
+        for each in opened:
+            each.close()
+
+
+# ------------------------------------------------------------------ names of a session
 
 
 # Loads the table of an identifier from a catalog.
@@ -135,8 +205,6 @@ class SearchPath:
         metadata names. Raises CatalogError, and AccessDeniedError for somebody else's path that
         would be read from the wrong store without the catalog's endpoint.
         """
-        from icesql.catalog.properties import ENDPOINTS, of_storage, of_store
-
         given, name = of_storage(self.given), self.given.get("catalog")
         if name is None or is_local(path):
             return given, False
@@ -203,7 +271,7 @@ class SearchPath:
         The catalog's name is None for the connection's own. ``place`` as in ``open_table``. Raises
         CatalogError, CorruptFileError, StorageError, UnsupportedTableError.
         """
-        from icesql.catalog.view import with_views
+        from icesql.catalog.table import with_views
 
         for name, catalog, identifier in self._candidates(tuple(parts), place):
             held = with_views(catalog)

@@ -13,7 +13,13 @@ from urllib.parse import unquote
 from icesql.catalog.current_metadata import is_parsed, read_where_it_is
 from icesql.catalog.identifiers import matching, not_found
 from icesql.catalog.sqlite_reader import SqliteReader, WouldWait, opened
-from icesql.catalog.table import Identifier, Table, confining_roots, table_from_metadata
+from icesql.catalog.table import (
+    Identifier,
+    StoredView,
+    Table,
+    confining_roots,
+    table_from_metadata,
+)
 from icesql.errors import (
     CatalogError,
     Error,
@@ -36,7 +42,6 @@ from icesql.storage.open import (
 from icesql.storage.roots import Roots
 
 if TYPE_CHECKING:
-    from icesql.catalog.view import StoredView
     from icesql.catalog.writes.change import Place, Swap, TableChange
     from icesql.catalog.writes.sqlite import JdbcCatalog
 
@@ -228,8 +233,8 @@ class SqliteCatalog:
 
     def load_view(self, identifier: Sequence[str]) -> StoredView | None:
         """As ``HasViews.load_view``."""
-        from icesql.catalog.view import StoredView
-        from icesql.iceberg.metadata.view_metadata import parse_view
+        from icesql.catalog.table import StoredView
+        from icesql.iceberg.metadata.views import parse_view
 
         with opened(self.file) as database:
             found = matching(identifier, self._views(database))
@@ -275,8 +280,7 @@ class SqliteCatalog:
 
     def place_new(self, identifier: Sequence[str], change: TableChange) -> Place:
         """As ``Catalog.place_new``: below its namespace's location, the warehouse, or the file."""
-        from icesql.catalog.writes.change import Place
-        from icesql.catalog.writes.new_places import free_location
+        from icesql.catalog.writes.change import Place, free_location
 
         place = place_of(self, identifier, change)
         name = ".".join(identifier)
@@ -434,8 +438,7 @@ def _are_equal(one: str, other: str) -> bool:
 
 def place_of(catalog: SqliteCatalog, identifier: Sequence[str], change: TableChange) -> Place:
     """As ``SqliteCatalog.place_new``, but files may exist there: those of dropped views stay."""
-    from icesql.catalog.writes.change import Place
-    from icesql.catalog.writes.new_places import default_location, requested_location
+    from icesql.catalog.writes.change import Place, default_location, requested_location
 
     wanted, name = tuple(identifier), ".".join(identifier)
     if catalog.row(wanted) is not None:

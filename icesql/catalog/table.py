@@ -1,4 +1,4 @@
-"""Table and Catalog: the interface of catalogs, and a table made from one metadata file."""
+"""Catalog, Table and StoredView: the interface of catalogs, and tables made from metadata files."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ from icesql.storage.roots import Roots
 if TYPE_CHECKING:
     from icesql.catalog.writes.change import Place, Swap, TableChange
     from icesql.context import QueryContext
-    from icesql.iceberg.manifest.content_file import ScanTasks
+    from icesql.iceberg.metadata.views import ViewMetadata
+    from icesql.iceberg.rest_json import ScanTasks
+
 
 Identifier = tuple[str, ...]
 
@@ -195,3 +197,39 @@ def table_folder(metadata_location: str) -> str:
     folder = metadata_location.rpartition("/")[0]
     above, _, last = folder.rpartition("/")
     return (above if last == "metadata" else folder) or "/"
+
+
+# ------------------------------------------------------------------ views
+
+
+class StoredView(Frozen):
+    """A view of a catalog; ``catalog`` is the name of that catalog in SQL."""
+
+    identifier: Identifier
+    metadata: ViewMetadata
+    catalog: str
+
+    @property
+    def name(self) -> str:
+        """The identifier with dots, as messages show it."""
+        return ".".join(self.identifier)
+
+
+class HasViews(Protocol):
+    """A catalog that may have views."""
+
+    @property
+    def name(self) -> str:
+        """The name of the catalog in SQL."""
+
+    def views(self, namespace: Sequence[str] | None = None) -> list[Identifier]:
+        """Full identifiers of the views directly in a namespace, or of all views; sorted."""
+
+    def load_view(self, identifier: Sequence[str]) -> StoredView | None:
+        """The current view; None if there is none of this name. Raises CatalogError."""
+
+
+def with_views(catalog: Catalog | None) -> HasViews | None:
+    """The catalog, if it is of a kind that has views."""
+    found: Any = catalog
+    return found if hasattr(catalog, "load_view") else None

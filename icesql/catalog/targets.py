@@ -1,12 +1,22 @@
-"""Resolves the names in statements that change or create tables."""
+"""Targets of statements: tables to change, places of new ones, and catalogs that take views."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
 
-from icesql.errors import UnsupportedTableError
+from icesql.catalog.writes.change import Conflict, Swap, Unknown
+from icesql.context import QueryContext
+from icesql.errors import (
+    CatalogError,
+    CommitStateUnknownError,
+    Error,
+    NotSupportedError,
+    UnsupportedTableError,
+)
+from icesql.storage.open import is_local, split_path
 
 if TYPE_CHECKING:
     from icesql.catalog.search_path import SearchPath
@@ -69,3 +79,77 @@ def namespace_place(names: SearchPath, parts: Identifier) -> tuple[Catalog, Iden
         return names.catalog, parts
     catalog, rest, _ = names.place_of(parts)
     return catalog, rest
+
+
+# ------------------------------------------------------------------ kinds that take views
+
+
+def view_changes(catalog: Catalog, what: str) -> Any:
+    """The module with the changes of views in this kind of catalog; ``what`` is the statement.
+
+    Its functions are ``create_view``, ``replace_view``, ``change_properties``, ``rename_view`` and
+    ``drop_view``. Raises NotSupportedError for kinds of catalogs without changes of views.
+    """
+    from icesql.catalog.sqlite import SqliteCatalog
+
+    if isinstance(catalog, SqliteCatalog):
+        from icesql.catalog.writes import sqlite_views
+
+        return sqlite_views
+    from icesql.catalog.rest import catalog as rest
+
+    if not isinstance(catalog, rest.RestCatalog):
+        raise refused(catalog, what)
+    return rest
+
+
+def refused(catalog: Catalog, what: str) -> NotSupportedError:
+    """Error for catalogs in which icesql cannot create views."""
+    return NotSupportedError(
+        f"{what} in catalog {catalog.name}, which is of kind {catalog.kind}: REST catalogs and "
+        "SQLite files take views; CREATE TEMP VIEW makes one for this connection"
+    )
+
+
+# ------------------------------------------------------------------ registration
+
+
+def register(
+    catalog: Catalog, identifier: Sequence[str], location: str, query: QueryContext
+) -> Table:
+    """Register a metadata file and load the table; if loading fails, unregister it.
+
+    Raises NotSupportedError for a catalog of folders, CatalogError if the namespace is missing or
+    the name is taken, CommitStateUnknownError if the outcome is unknown, and the errors of loading
+    the table.
+    """
+    name = ".".join(identifier)
+    # It adds a table with an unchanged metadata file; Conflict if a table has that name.
+    add: Callable[[Sequence[str], str], Swap] | None = getattr(catalog, "register", None)
+    if add is None:
+        raise NotSupportedError(
+            f"not supported: register_table in a catalog of kind {catalog.kind}, whose tables are "
+            "the folders that it finds: copy the table to a folder of its own there "
+            "(icesql copy TABLE TO FOLDER)"
+        )
+    if tuple(identifier[:-1]) not in {(), *catalog.namespaces()}:
+        raise CatalogError(f"there is no namespace {'.'.join(identifier[:-1])}")
+    if is_local(location) and not split_path(location)[0]:
+        location = os.path.abspath(location)
+    found = add(identifier, location)
+    if isinstance(found, Unknown):
+        with suppress(Error):
+            seen = query.wait_for(lambda: catalog.load(identifier))
+            if seen.metadata_location == location:
+                return seen
+        raise CommitStateUnknownError(
+            f"register_table of {name} was sent and its outcome is unknown: {found.reason}; look "
+            "whether the table is there before running the statement again"
+        )
+    if isinstance(found, Conflict):
+        raise CatalogError(f"{name} already exists")
+    try:
+        return query.wait_for(lambda: catalog.load(identifier))
+    except Error:
+        catalog.drop(identifier)
+        raise

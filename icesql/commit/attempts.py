@@ -1,12 +1,19 @@
 """Tries a change of a table until it is applied, certainly not applied, or of unknown outcome.
 
-Source: Java ``SnapshotProducer.commit``.
+Source: Java ``SnapshotProducer.commit``, ``TableProperties`` and ``Tasks.exponentialBackoff``.
 """
 
 from __future__ import annotations
 
+import hashlib
+import os
+import random
+import stat
+import sys
+import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Final, Protocol
 
@@ -14,9 +21,7 @@ from icesql.catalog.current_metadata import forget_metadata, is_metadata_name
 from icesql.catalog.table import Catalog, Table
 from icesql.catalog.targets import load_to_change
 from icesql.catalog.writes.change import Conflict, Done, Swap, TableChange, Unknown
-from icesql.commit.outcomes.requests import OpenRequests, Sent, files_of, is_same_table
-from icesql.commit.retries import RetryPolicy
-from icesql.commit.turns import Turn
+from icesql.commit.requests import OpenRequests, Sent, files_of, is_same_table
 from icesql.context import COMMITTING, NOT_COMMITTED, Progress, QueryContext
 from icesql.errors import (
     CommitConflictError,
@@ -25,11 +30,188 @@ from icesql.errors import (
     QueryCancelledError,
     StorageError,
 )
-from icesql.iceberg.metadata.changes.requirements import requirements_for
-from icesql.iceberg.metadata.changes.updates import AddPartitionSpec, AddSchema, Update
-from icesql.iceberg.partition_names import check_partition_names, shared_names
-from icesql.storage.new_file import check_writable, remove_file
+from icesql.frozen import Frozen
+from icesql.iceberg.evolution.rules import check_partition_names, shared_names
+from icesql.iceberg.metadata.changes.updates import (
+    AddPartitionSpec,
+    AddSchema,
+    Update,
+    requirements_for,
+)
+from icesql.iceberg.metadata.json_fields import number_property, whole_number
+from icesql.storage.file_lock import lock
+from icesql.storage.new_files import check_writable, remove_file
 from icesql.storage.roots import Roots
+
+# ------------------------------------------------------------------ turns of one machine's writers
+# Turns are only for fairness: commits are correct without them, because the catalog's swap
+# decides. With turns, a fast writer does not overtake a slow one again and again. A turn is a
+# kernel lock on one of a fixed number of files in a folder of the user, so it ends with its
+# process, and no lock file is placed near a table. If such files are not possible, writers do not
+# wait.
+
+
+# Kinds of catalogs whose writers are mostly on this machine.
+_LOCAL: Final = ("directory", "sqlite")
+# The longest wait for a turn, and the time between two checks of the lock.
+_MOST_SECONDS: Final = 2.0
+_LOOK_SECONDS: Final = 0.005
+# The number of lock files for all tables; tables that share one sometimes wait for each other.
+_FILES: Final = 1024
+# Pairs of thread and file: a thread does not wait for its own lock.
+_held: Final[set[tuple[int, int]]] = set()
+
+
+class Turn:
+    """The turn of one commit at its table; the end of the ``with`` block leaves it."""
+
+    def __init__(self, catalog: Catalog, table: Table, query: QueryContext) -> None:
+        self._query, self._number, self._file = query, -1, -1
+        if catalog.kind in _LOCAL:
+            key = table.metadata.table_uuid or table.metadata.location
+            digest = hashlib.sha256(key.lower().encode("utf-8", "surrogateescape")).digest()
+            self._number = int.from_bytes(digest[:8]) % _FILES
+
+        self._holder = threading.get_ident(), self._number
+
+    def __enter__(self) -> Turn:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.leave()
+
+    def take(self) -> None:
+        """Wait, for a limited time, until other writers have left. Raises as ``query.check``."""
+        if self._number < 0 or self._holder in _held or (file := _opened(self._number)) is None:
+            return
+        self._file = file
+        _held.add(self._holder)
+        until = time.monotonic() + _MOST_SECONDS
+        while not _is_locked(file) and time.monotonic() < until:
+            self._query.check()
+            time.sleep(_LOOK_SECONDS)
+
+    def leave(self) -> None:
+        """Release the lock."""
+        file, self._file = self._file, -1
+        if file < 0:
+            return
+        import fcntl
+
+        _held.discard(self._holder)
+        with suppress(OSError):
+            fcntl.flock(file, fcntl.LOCK_UN)  # a forked process also has the file open
+        os.close(file)
+
+
+def _is_locked(file: int) -> bool:
+    """True if this writer has the lock, or the file system does not support locks."""
+    try:
+        return lock(file, wait=False)
+    except OSError:
+        return True
+
+
+def _opened(number: int) -> int | None:
+    """One of the lock files, open; None if no file private to the user is possible."""
+    import tempfile
+
+    try:
+        import fcntl  # noqa: F401 (which Windows lacks)
+
+        user = os.getuid()
+        folder = os.path.join(tempfile.gettempdir(), f"icesql-turns-{user}")
+        with suppress(FileExistsError):
+            os.mkdir(folder, 0o700)
+        # Files are opened relative to the checked folder, so that a link cannot replace it.
+        place = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        try:
+            found = os.fstat(place)
+            if found.st_uid != user or stat.S_IMODE(found.st_mode) & 0o077:
+                return None
+            flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+            return os.open(str(number), flags, 0o600, dir_fd=place)
+        finally:
+            os.close(place)
+    except (OSError, ImportError, AttributeError, NotImplementedError):
+        return None
+
+
+# ------------------------------------------------------------------ number and time of attempts
+
+
+RETRIES: Final = "commit.retry.num-retries"
+MIN_WAIT: Final = "commit.retry.min-wait-ms"
+MAX_WAIT: Final = "commit.retry.max-wait-ms"
+TOTAL: Final = "commit.retry.total-timeout-ms"
+_DEFAULTS: Final = {RETRIES: 4, MIN_WAIT: 100, MAX_WAIT: 60_000, TOTAL: 1_800_000}
+# The longest wait if only the time is limited: longer waits would leave few attempts.
+_LONGEST_MS: Final = 1_000
+
+
+class RetryPolicy(Frozen):
+    """The number of attempts after the first one, and the waits before them in milliseconds.
+
+    ``retries`` limits attempts after conflicts, ``repeats`` those after a busy server's response.
+    ``until`` is the latest start of an attempt, in ``time.monotonic``.
+    """
+
+    retries: int
+    repeats: int
+    min_wait_ms: int
+    max_wait_ms: int
+    until: float
+
+    @classmethod
+    def of(cls, properties: Mapping[str, str], seconds: float | None = None) -> RetryPolicy:
+        """The policy of a commit that starts now.
+
+        ``seconds`` limits the attempts if the properties set neither their number nor their time;
+        None means the default time. An invalid property, which another writer must have set, counts
+        as not set: the statement that corrects it has to be committed, too.
+        """
+        retries, least, longest, total = (whole_number(properties.get(each)) for each in _DEFAULTS)
+        repeats = _DEFAULTS[RETRIES] if retries is None else retries
+        if retries is None and total is None and seconds is not None:
+            limit = seconds
+        else:
+            limit = (_DEFAULTS[TOTAL] if total is None else total) / 1000
+        if longest is None:
+            longest = _DEFAULTS[MAX_WAIT] if retries is not None else _LONGEST_MS
+        return cls(
+            sys.maxsize if retries is None else retries,
+            repeats,
+            _DEFAULTS[MIN_WAIT] if least is None else least,
+            longest,
+            time.monotonic() + limit,
+        )
+
+    @property
+    def limit(self) -> str:
+        """The property to raise for more attempts."""
+        return TOTAL if self.retries == sys.maxsize else RETRIES
+
+    def is_last(self, attempt: int) -> bool:
+        """True if no attempt follows the one of this number, from 1."""
+        return attempt > self.retries or time.monotonic() > self.until
+
+    def wait_seconds(self, attempt: int) -> float:
+        """The wait after attempt number ``attempt``, from 1, in seconds; it doubles each time.
+
+        Random between half and all of it, so that two writers do not collide again.
+        """
+        longest: int = min(self.min_wait_ms << min(attempt - 1, 40), self.max_wait_ms)
+        return longest * random.uniform(0.5, 1.0) / 1000
+
+
+def check_retries(properties: Mapping[str, str]) -> None:
+    """Raise ProgrammingError for a property that is not a whole number of at least 0."""
+    for name, default in _DEFAULTS.items():
+        number_property(properties, name, default)
+
+
+# ------------------------------------------------------------------ attempts
+
 
 _DELETES_METADATA: Final = "write.metadata.delete-after-commit.enabled"
 _STATUS_CHECKS: Final = 3

@@ -12,19 +12,18 @@ from typing import Literal
 from msgspec.structs import replace
 
 from icesql.catalog.table import Catalog, Table
-from icesql.commit.append import commit_files
 from icesql.commit.attempts import commit
-from icesql.commit.change import CommitResult, MakeUpdates, change_table
-from icesql.commit.files import FileChanges
+from icesql.commit.branches import moved_ref
+from icesql.commit.file_changes import CommitResult, FileChanges, MakeUpdates, change_table
+from icesql.commit.rows import commit_files
 from icesql.commit.snapshot_operation import SnapshotOperation
-from icesql.commit.snapshots.branches import moved_ref
 from icesql.context import QueryContext
 from icesql.errors import CommitConflictError, ProgrammingError, SnapshotNotFoundError
 from icesql.iceberg.manifest.data_file import DataFile
 from icesql.iceberg.metadata.changes.updates import RemoveSnapshotRef, SetSnapshotRef, Update
 from icesql.iceberg.metadata.snapshot import Snapshot, SnapshotRef
 from icesql.iceberg.metadata.table_metadata import MAIN, TableMetadata
-from icesql.scan.incremental import added_files
+from icesql.scan.changes import added_files
 
 Kind = Literal["branch", "tag"]
 

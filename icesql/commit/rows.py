@@ -1,7 +1,8 @@
-"""Commits that change rows: files replaced, rows deleted, partitions overwritten.
+"""Commits that change rows: files appended, replaced or deleted, partitions overwritten.
 
 Source: Java ``OverwriteFiles``, ``RowDelta``, ``ReplacePartitions``, ``RewriteFiles``, each with
-the checks that Spark's writers enable.
+the checks that Spark's writers enable; ``StreamingDelete`` for whole files, to which icesql adds a
+check for new rows.
 """
 
 from __future__ import annotations
@@ -13,23 +14,80 @@ from typing import Any, Final, Literal, Unpack
 from msgspec.structs import replace
 
 from icesql.catalog.table import Catalog, Table
-from icesql.commit.append import commit_files
-from icesql.commit.change import CommitResult
-from icesql.commit.files import ChangeOptions, FileChanges, data_of
-from icesql.commit.schema_change import SchemaChange
-from icesql.commit.snapshot_operation import Plan
-from icesql.commit.snapshots.branches import Branch
-from icesql.commit.validation.checks import validate
-from icesql.commit.validation.since import Since
-from icesql.commit.validation.validation import Isolation, Validation, unchanged
+from icesql.commit.attempts import commit
+from icesql.commit.branches import Branch
+from icesql.commit.conflicts import Isolation, Matching, Since, Validation, unchanged, validate
+from icesql.commit.file_changes import (
+    ChangeOptions,
+    CommitResult,
+    FileChanges,
+    SchemaChange,
+    data_of,
+)
+from icesql.commit.snapshot_operation import Plan, SnapshotOperation, Validate
 from icesql.context import QueryContext
 from icesql.errors import CommitConflictError, ProgrammingError
+from icesql.frozen import Frozen
 from icesql.iceberg.expressions.predicate import ALWAYS_TRUE, Predicate
+from icesql.iceberg.expressions.projection import strict
 from icesql.iceberg.manifest.data_file import DataFile
+from icesql.iceberg.manifest.entries import ManifestEntries
+from icesql.iceberg.manifest.manifest import ManifestContent
 from icesql.iceberg.metadata.snapshot import Snapshot
 from icesql.iceberg.metadata.table_metadata import MAIN
+from icesql.iceberg.partitioning import PartitionSpec
+from icesql.iceberg.schema import Schema
 from icesql.scan.deletes.delete_index import partition_of
 from icesql.scan.manifest_reader import ManifestReader
+from icesql.scan.pruning.partition_evaluator import manifest_may_match, partition_mask
+from icesql.scan.pruning.strict_evaluator import strict_mask
+
+# ------------------------------------------------------------------ files appended
+
+
+def commit_append(
+    catalog: Catalog,
+    table: Table,
+    files: Sequence[DataFile],
+    *,
+    query: QueryContext | None = None,
+    **options: Unpack[ChangeOptions],
+) -> CommitResult:
+    """Add data files as one snapshot of a branch; without files nothing is committed.
+
+    A branch that does not exist is created. The commit owns the files: they are deleted if it
+    fails. Appends never conflict with other commits: they are retried on the new state of the
+    table. ``rows`` is the number of rows in the files, if known. The snapshot's summary has the
+    keys of ``query.summary``.
+
+    Raises CommitConflictError if all attempts lost, CommitStateUnknownError if it cannot be
+    determined whether the commit was applied (the files stay then).
+    """
+    return commit_files(catalog, table, FileChanges("append", tuple(files), **options), query)
+
+
+def commit_files(
+    catalog: Catalog,
+    table: Table,
+    changes: FileChanges,
+    query: QueryContext | None,
+    *,
+    validate: Validate | None = None,
+    plan: Plan | None = None,
+) -> CommitResult:
+    """Commit changes of files that conflict only with the removal of the same files.
+
+    ``validate`` can check for more conflicts, and ``plan`` plan the changes again, at each attempt.
+    """
+    if changes.has_no_files and changes.schema is None and plan is None:
+        return CommitResult(table)
+    context = query or QueryContext()
+    operation = SnapshotOperation(table, changes, context, validate=validate, plan=plan)
+    return operation.result(commit(catalog, table, operation, context))
+
+
+# ------------------------------------------------------------------ rows changed
+
 
 # Replaced partitions: all of their live files, data and deletes.
 
@@ -220,3 +278,105 @@ def overwrite_operation(added: Sequence[DataFile], removed: Sequence[DataFile]) 
     if not removed:
         return "append"
     return "overwrite" if added else "delete"
+
+
+# ------------------------------------------------------------------ files deleted by a predicate
+
+
+class MatchedFiles(Frozen):
+    """Live data files of which all rows match a predicate, and paths of those that may match."""
+
+    whole: tuple[DataFile, ...] = ()
+    partly: tuple[str, ...] = ()
+
+
+def matched_files(
+    table: Table, snapshot: Snapshot | None, predicate: Predicate, query: QueryContext
+) -> MatchedFiles:
+    """The data files of a snapshot that may match a predicate, by partition and metrics alone.
+
+    Deleted rows count as rows. ``predicate`` is the exact condition on rows, with SQL's rules for
+    NULL; it refers to fields of the current schema.
+    """
+    if snapshot is None:
+        return MatchedFiles()
+    matching = Matching(table.metadata, predicate)
+    specs = matching.specs
+    reader = ManifestReader(table, query)
+    kept = [
+        each
+        for each in reader.manifests_of(snapshot)
+        if each.content is ManifestContent.DATA
+        and each.has_live_files
+        and manifest_may_match(each, specs.of(each).predicate, specs.of(each).types_by_id)
+    ]
+    whole: list[DataFile] = []
+    partly: list[str] = []
+    for manifest, entries in reader.entries_of(kept):
+        concerned = matching.files(entries, entries.live_indexes)
+        spec = specs.of(manifest).spec
+        sure = _surely(table.metadata.schema, entries, predicate, spec, concerned)
+        whole += [entries.data_file(index) for index in concerned if index in sure]
+        partly += [entries.path[index] for index in concerned if index not in sure]
+    return MatchedFiles(tuple(whole), tuple(partly))
+
+
+def _surely(
+    schema: Schema,
+    entries: ManifestEntries,
+    predicate: Predicate,
+    spec: PartitionSpec,
+    concerned: Sequence[int],
+) -> set[int]:
+    if predicate is ALWAYS_TRUE:
+        return {*concerned}
+    by_partition = partition_mask(entries, strict(predicate, spec, schema), spec, concerned)
+    left = [index for index in concerned if not by_partition[index]]
+    by_metrics = strict_mask(entries, predicate, schema, left)
+    return {index for index in concerned if by_partition[index] or by_metrics[index]}
+
+
+def commit_delete_where(
+    catalog: Catalog,
+    table: Table,
+    predicate: Predicate,
+    *,
+    added: Sequence[DataFile] = (),
+    start_id: int | None,
+    read: Predicate | None = None,
+    branch: Branch = MAIN,
+    rows: int | None = None,
+    schema: SchemaChange | None = None,
+    query: QueryContext,
+) -> CommitResult:
+    """Remove all files of which every row satisfies ``predicate``, and add others.
+
+    A DELETE by metadata; with ``added``, INSERT OVERWRITE by a filter. The files are looked up
+    again at each attempt, so files that a compaction wrote meanwhile are removed, too. Conflicts: a
+    file of which only some rows may match (it would need a rewrite); rows added since snapshot
+    ``start_id`` that may match; ``read`` as in ``commit_replace_partitions``. If nothing is removed
+    or added, nothing is committed. ``rows`` is the change in the number of live rows of that
+    snapshot, if known. ``schema`` is as for ``commit_append``.
+    """
+    wanted = Validation(start_id, predicate, no_added_data=True)
+
+    def check(base: Table, head: Snapshot | None, query: QueryContext) -> None:
+        since = Since(start_id, base, head, query)
+        validate(wanted, since)
+        if read is not None:
+            validate(unchanged(start_id, read), since)
+
+    def plan(base: Table, head: Snapshot | None) -> FileChanges:
+        found = matched_files(base, head, predicate, query)
+        if found.partly:
+            raise CommitConflictError(
+                f"only some rows of {found.partly[0]} match, which cannot be deleted as a whole; "
+                "run the statement again"
+            )
+        operation = overwrite_operation(added, found.whole)
+        as_read = (None if head is None else head.snapshot_id) == start_id
+        counted = rows if as_read else None
+        return replace(changes, removed=found.whole, operation=operation, rows=counted)
+
+    changes = FileChanges("delete", (*added,), branch=branch, schema=schema)
+    return commit_files(catalog, table, changes, query, validate=check, plan=plan)

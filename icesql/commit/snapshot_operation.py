@@ -1,23 +1,16 @@
 """Makes a new snapshot of a branch: manifests, manifest list, summary, and updates.
 
-Source: Java ``SnapshotProducer`` and ``MergingSnapshotProducer``.
+Source: Java ``SnapshotProducer``, ``MergingSnapshotProducer`` and ``SnapshotSummary``.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
-from typing import Literal
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Final, Literal
 
 from icesql.catalog.table import Table
-from icesql.commit.change import CommitResult
-from icesql.commit.files import FileChanges, data_of, file_key
-from icesql.commit.manifests.carried import check_carried
-from icesql.commit.manifests.filtering import ManifestFilter
-from icesql.commit.manifests.held import AddedManifests, HeldManifest
-from icesql.commit.manifests.merging import ManifestMerge
-from icesql.commit.manifests.store import ManifestStore, OwnFiles
-from icesql.commit.snapshots.branches import (
+from icesql.commit.branches import (
     Staged,
     branch_head,
     engine_summary,
@@ -25,20 +18,109 @@ from icesql.commit.snapshots.branches import (
     new_snapshot_id,
     start_of,
 )
-from icesql.commit.snapshots.summary import counts, totals
-from icesql.commit.validation.live_rows import LiveRows
-from icesql.commit.validation.planned import check_planned
+from icesql.commit.conflicts import check_planned
+from icesql.commit.file_changes import CommitResult, FileChanges, data_of, file_key
+from icesql.commit.live_rows import LiveRows
+from icesql.commit.manifests.existing import ManifestFilter, ManifestMerge
+from icesql.commit.manifests.store import (
+    AddedManifests,
+    HeldManifest,
+    ManifestStore,
+    OwnFiles,
+    check_carried,
+)
 from icesql.context import QueryContext
 from icesql.errors import CommitConflictError, StorageError, UnsupportedTableError, rows_changed
 from icesql.iceberg.manifest.data_file import DataFile, FileContent
 from icesql.iceberg.manifest.manifest import ManifestContent, ManifestFile
-from icesql.iceberg.manifest.writing.list_writer import ListHeader
-from icesql.iceberg.manifest.writing.manifest_writer import UNASSIGNED
+from icesql.iceberg.manifest.writer import UNASSIGNED, ListHeader
 from icesql.iceberg.metadata.changes.updates import AddSnapshot, SetSnapshotRef, Update
+from icesql.iceberg.metadata.json_fields import whole_number
 from icesql.iceberg.metadata.snapshot import Snapshot
 from icesql.iceberg.metadata.table_metadata import TableMetadata
-from icesql.storage.new_file import remove_file
-from icesql.write.locations import partition_path
+from icesql.storage.new_files import remove_file
+from icesql.write.options import partition_path
+
+# ------------------------------------------------------------------ its summary
+
+
+_TOTALS: Final = {
+    "total-records": ("added-records", "deleted-records"),
+    "total-files-size": ("added-files-size", "removed-files-size"),
+    "total-data-files": ("added-data-files", "deleted-data-files"),
+    "total-delete-files": ("added-delete-files", "removed-delete-files"),
+    "total-position-deletes": ("added-position-deletes", "removed-position-deletes"),
+    "total-equality-deletes": ("added-equality-deletes", "removed-equality-deletes"),
+}
+_PARTITION_PREFIX: Final = "partitions."
+
+
+def counts(
+    files: Iterable[tuple[Literal["added", "removed"], DataFile, str]],
+    duplicates: int,
+    partition_limit: int,
+) -> dict[str, str]:
+    """The counts of added and removed files as summary keys; zeros are left out.
+
+    Each file comes with the path of its partition. ``duplicates`` are removed files that the table
+    listed more than once, ``partition_limit`` is the largest number of partitions that get their
+    own counts.
+    """
+    whole: Counter[str] = Counter()
+    partitions: dict[str, Counter[str]] = {}
+    for verb, file, partition in files:
+        for each in (whole, partitions.setdefault(partition, Counter())):
+            each.update(_counted(file, verb))
+    whole["deleted-duplicate-files"] = duplicates
+    found = {key: str(number) for key, number in whole.items() if number > 0}
+    found["changed-partition-count"] = str(len(partitions))
+    if 0 < len(partitions) <= partition_limit:
+        found["partition-summaries-included"] = "true"
+        for path, each in partitions.items():
+            if path:
+                text = ",".join(f"{key}={number}" for key, number in each.items() if number)
+                found[_PARTITION_PREFIX + path] = text
+    return found
+
+
+def totals(previous: Mapping[str, str] | None, counted: Mapping[str, str]) -> dict[str, str]:
+    """The totals after a snapshot; ``previous`` is the summary of the branch's head.
+
+    None starts at zero. A total that the head lacks, or that would be negative, is unknown and left
+    out.
+    """
+    found = {}
+    for total, (plus, minus) in _TOTALS.items():
+        before = whole_number(previous.get(total)) if previous is not None else 0
+        if before is None:
+            continue
+        after = before + int(counted.get(plus, 0)) - int(counted.get(minus, 0))
+        if after >= 0:
+            found[total] = str(after)
+    return found
+
+
+def _counted(file: DataFile, verb: str) -> dict[str, int]:
+    rows = file.record_count
+    if file.content is FileContent.DATA:
+        gone = "deleted" if verb == "removed" else verb
+        return {
+            f"{gone}-data-files": 1,
+            f"{gone}-records": rows,
+            f"{verb}-files-size": file.file_size_in_bytes,
+        }
+    size = file.file_size_in_bytes
+    if file.is_deletion_vector and file.content_size_in_bytes is not None:
+        size = file.content_size_in_bytes  # the Puffin file contains other vectors, too
+    found = {f"{verb}-delete-files": 1, f"{verb}-files-size": size}
+    if file.content is FileContent.EQUALITY_DELETES:
+        return {**found, f"{verb}-equality-delete-files": 1, f"{verb}-equality-deletes": rows}
+    kind = f"{verb}-dvs" if file.is_deletion_vector else f"{verb}-position-delete-files"
+    return {**found, kind: 1, f"{verb}-position-deletes": rows}
+
+
+# ------------------------------------------------------------------ the snapshot
+
 
 # Checks other writers' commits since the change was planned, up to the new snapshot's parent.
 Validate = Callable[[Table, Snapshot | None, QueryContext], None]

@@ -1,8 +1,8 @@
 """``format("icesql")`` of PySpark's readers and writers: a Python Data Source over scan tasks.
 
 PySpark's classes are nested in functions, so that they are pickled by value and work in processes
-that first have to find icesql. The work is in ``batch_read``, ``stream_read`` and ``write``, which
-defines the options of writers.
+that first have to find icesql. The work is in ``read`` and ``write``, which defines the
+options of writers.
 """
 
 from __future__ import annotations
@@ -12,22 +12,21 @@ from typing import TYPE_CHECKING, Any
 
 from icesql.datasource.options import CONNECT
 from icesql.datasource.write import SessionFacts
-from icesql.engine.spark.by_name import finder
 from icesql.engine.spark.errors import MISSING
 from icesql.engine.spark.releases import (
     OLDEST_WITH_SOURCES,
     register_source,
     require_release,
 )
-from icesql.engine.spark.session.required import TIME_ZONE, require_pyspark
+from icesql.engine.spark.sessions import session_cache
+from icesql.engine.spark.start_up import TIME_ZONE, require_pyspark
 from icesql.engine.spark.task_memory import memory_of
-from icesql.engine.spark.user_sessions import session_cache
-from icesql.engine.spark.worker import pack
+from icesql.engine.spark.worker import finder, pack
 from icesql.engine.spark.writing.task_runs import speculates
 from icesql.errors import ProgrammingError
 
 if TYPE_CHECKING:
-    from icesql.datasource.stream_read import Json
+    from icesql.datasource.read import Json
 
 _CONNECT = (*CONNECT, "properties")
 # Makes a method that runs in Spark's processes.
@@ -74,7 +73,7 @@ def _planner(find: Callable[[], None]) -> Planned:
             find()
             failed: Exception
             try:
-                from icesql.datasource.last_line import ReadError
+                from icesql.datasource.read import ReadError
                 from icesql.errors import Error, OperationalError
 
                 try:
@@ -131,7 +130,7 @@ def _data_source(find: Callable[[], None], connect: dict[str, Any], facts: bytes
         @planned
         def reader(self, schema: Any) -> Any:
             request = self._request()
-            from icesql.datasource.batch_read import BatchPlanning
+            from icesql.datasource.read import BatchPlanning
             from icesql.engine.spark.releases import OLDEST_WITH_FILTERS, require_release
 
             if request.options.push_filters:
@@ -141,7 +140,7 @@ def _data_source(find: Callable[[], None], connect: dict[str, Any], facts: bytes
         def streamReader(self, schema: Any) -> Any:
             def planning() -> Any:
                 request = self._request()
-                from icesql.datasource.stream_read import StreamPlanning
+                from icesql.datasource.read import StreamPlanning
 
                 return StreamPlanning(request, takes_limits=stream.takes_limits)
 
@@ -290,7 +289,7 @@ def _stream_reader(planned: Planned) -> Any:
 
         def latestOffset(self, start: Json | None = None, limit: Any = None) -> Json:
             planning = self._planning
-            from icesql.datasource.stream_read import Limits
+            from icesql.datasource.read import Limits
 
             everything = limit is None or type(limit).__name__ == "ReadAllAvailable"
             offset: Json = planning.latest(start, Limits() if everything else planning.limits)

@@ -25,14 +25,11 @@ from icesql.errors import (
 from icesql.frozen import Frozen
 from icesql.iceberg.expressions.predicate import ALWAYS_TRUE, Operation, Predicate, Term
 from icesql.iceberg.metadata.snapshot import Snapshot
-from icesql.iceberg.metadata_columns import METADATA_COLUMNS
-from icesql.iceberg.schema import Schema
+from icesql.iceberg.schema import METADATA_COLUMNS, Schema
 from icesql.iceberg.types import NestedField, PrimitiveType, walk
-from icesql.scan.incremental import APPEND, REPLACE, added_files, operation_of
-from icesql.scan.plan import scan_context
-from icesql.scan.table_scan import TableScan
-from icesql.scan.tasks.packing import Packing, pack_files
-from icesql.scan.tasks.task import CombinedScanTask, FileScanTask, without_metrics
+from icesql.scan.changes import APPEND, REPLACE, added_files, operation_of
+from icesql.scan.plan import TableScan, scan_context
+from icesql.scan.tasks import CombinedScanTask, FileScanTask, Packing, pack_files, without_metrics
 
 if TYPE_CHECKING:
     from icesql.catalog.table import Catalog, Identifier, Table
@@ -292,7 +289,7 @@ def predicate_of(filters: Iterable[Any], schema: Schema) -> Predicate:
 
 def _of_filter(given: Any, schema: Schema) -> Predicate:
     from icesql.iceberg.expressions.literals import compare
-    from icesql.query.constants.canonical_times import read_for
+    from icesql.query.constants.times import read_for
 
     kind = type(given).__name__
     operation = _OPERATIONS.get(kind)

@@ -23,10 +23,9 @@ from msgspec import field
 from msgspec.structs import replace
 
 from icesql.catalog.table import table_from_metadata
-from icesql.commit.append import commit_files
-from icesql.commit.files import FileChanges
-from icesql.commit.schema_change import as_it_is
-from icesql.commit.snapshots.branches import Branch, branch_head
+from icesql.commit.branches import Branch, branch_head
+from icesql.commit.file_changes import FileChanges, as_it_is
+from icesql.commit.rows import commit_files
 from icesql.config import Settings
 from icesql.context import QueryContext
 from icesql.datasource.options import (
@@ -38,21 +37,20 @@ from icesql.datasource.options import (
 )
 from icesql.datasource.table import find_table
 from icesql.engine.result_schema import ResultColumn, ResultType, arrow_schema
+from icesql.engine.spark.own_text import declared_columns
 from icesql.engine.spark.task_memory import TaskMemory
-from icesql.engine.spark.text.plan_check import declared_columns
 from icesql.engine.spark.types import declared_batch
 from icesql.engine.spark.worker import unpack
 from icesql.engine.spark.writing.job import WriteJob, is_repeated, task_numbers, worker_query
 from icesql.errors import ProgrammingError, UnsupportedSqlError, UnsupportedTableError
 from icesql.frozen import Frozen
 from icesql.iceberg import types as t
-from icesql.iceberg.metadata.property_numbers import whole_number
-from icesql.modify.insert import column_sources, insert_evolution
-from icesql.modify.overwrite import overwrite
+from icesql.iceberg.metadata.json_fields import whole_number
+from icesql.modify.insert import column_sources, insert_evolution, overwrite
 from icesql.modify.targets import check_branch, wap_branch
-from icesql.scan.incremental import ancestors
+from icesql.scan.changes import ancestors
 from icesql.sql.writes.statements import Insert, TableName
-from icesql.storage.uncommitted import Uncommitted
+from icesql.storage.new_files import Uncommitted
 from icesql.write.write_task import WriteTask, write_task_for
 from icesql.write.written import Written, reported, types_of
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from icesql.catalog.table import Catalog
     from icesql.context import Progress
     from icesql.health.finding import CatalogDiagnosis, Diagnosis
-    from icesql.health.run_report import MaintenanceReport, TableReport
+    from icesql.health.runs import MaintenanceReport, TableReport
     from icesql.session.outcome import Parameters
     from icesql.storage.cache import BoundedCache
 
@@ -90,7 +90,7 @@ class Connection:
         # The progress callback of new cursors, or None. In a notebook it writes to the cell.
         self.progress: Callable[[Progress], None] | None = None
         if "IPython" in sys.modules:
-            from icesql.dbapi.notebook.progress import cell_progress
+            from icesql.dbapi.notebook import cell_progress
 
             self.progress = cell_progress()
 
@@ -306,7 +306,7 @@ class Connection:
         state = self._open.state
         if state.transaction is not None:
             from icesql.context import QueryContext
-            from icesql.modify.transactions import end
+            from icesql.modify.run import end
 
             with self._session.without_secrets():
                 end(state, QueryContext(settings=state.settings), apply=apply)

@@ -30,7 +30,7 @@ from icesql.errors import (
     place,
     printable,
 )
-from icesql.session.foreign import own_error
+from icesql.session.outcome import own_error
 from icesql.storage.credentials import redact_urls
 
 if TYPE_CHECKING:
@@ -41,11 +41,11 @@ if TYPE_CHECKING:
     from icesql.context import Progress
     from icesql.dbapi.connection import Connection
     from icesql.dbapi.table_snapshot import TableSnapshot
-    from icesql.engine.protocol import Sink
-    from icesql.engine.result_reader import Result
+    from icesql.engine.engines import Sink
+    from icesql.engine.result import Result
     from icesql.engine.result_schema import ResultColumn, ResultType
     from icesql.file_format import FileFormat
-    from icesql.modify.modified import Modified
+    from icesql.modify.services import Modified
     from icesql.scan.report import ScanReport
     from icesql.session.outcome import Outcome, Parameters
     from icesql.session.session import Session
@@ -386,7 +386,7 @@ class Cursor:
         columns = result.columns
         nullable: list[bool | None] = [None] * len(columns)
         if outcome.bound is not None:
-            from icesql.query.nullability import nullable_columns
+            from icesql.query.column_types import nullable_columns
 
             nullable = nullable_columns(outcome.bound, len(columns))
         return [
@@ -539,7 +539,7 @@ class Cursor:
 
     def _repr_html_(self) -> str | None:
         """HTML for a notebook: the first rows, which can still be fetched, and the scan."""
-        from icesql.dbapi.notebook.html import cursor_html
+        from icesql.dbapi.notebook import cursor_html
 
         return cursor_html(self)
 
@@ -572,7 +572,7 @@ class _Work:
         own = own_error(error)
         shown = own or error
         if isinstance(shown, UnsupportedSqlError | ColumnNotFoundError | TableNotFoundError):
-            from icesql.sql.remedies import add_remedy
+            from icesql.sql.syntax_errors import add_remedy
 
             add_remedy(shown, cursor._sql, own=not cursor._session.dialect)
         place(shown, cursor._sql)
@@ -632,7 +632,7 @@ def log_scans(query_id: str, outcome: Outcome, seconds: float) -> None:
     logger = logging.getLogger("icesql")
     if not logger.isEnabledFor(logging.INFO) or not outcome.plans:
         return
-    from icesql.scan.report_text import scan_line
+    from icesql.scan.report import scan_line
     from icesql.storage.credentials import redact_urls
 
     for report in outcome.reports:

@@ -11,15 +11,13 @@ from typing import TYPE_CHECKING
 from icesql.context import Progress, QueryContext
 from icesql.errors import ProgrammingError, TableNotFoundError
 from icesql.health.diagnose import diagnose, diagnose_each, failed, worst_first
-from icesql.health.durations import Budget
 from icesql.health.facts import Performed
 from icesql.health.finding import CatalogDiagnosis, Diagnosis
-from icesql.health.lake import Request, Tell, maintain
-from icesql.health.of_table import Door
-from icesql.health.policy import Policy, read_policy, with_actions
-from icesql.health.run_report import MaintenanceReport
+from icesql.health.policy import Budget, Policy, read_policy, with_actions
+from icesql.health.runs import MaintenanceReport
+from icesql.health.upkeep import Door, Request, Tell, maintain
 from icesql.sql.table_name import name_parts
-from icesql.sql.writes.procedures.call import CallProcedure
+from icesql.sql.writes.procedure_calls import CallProcedure
 
 if TYPE_CHECKING:
     from icesql.catalog.search_path import ListedTables
@@ -76,9 +74,8 @@ def maintain_tables(
 
 def _check_writes(session: Session) -> None:
     """Raise the errors that each statement of maintenance would raise."""
-    from icesql.modify.modified import check_present
-    from icesql.modify.run import check_writes
-    from icesql.modify.transactions import check_statement
+    from icesql.modify.run import check_statement, check_writes
+    from icesql.modify.services import check_present
 
     check_writes(session.state.access)
     check_present(session.state.settings)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from icesql.frozen import Frozen
 
 if TYPE_CHECKING:
-    from icesql.scan.table_scan import TableScan
+    from icesql.scan.plan import TableScan
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 

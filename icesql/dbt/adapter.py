@@ -13,11 +13,10 @@ from dbt.adapters.sql import SQLAdapter
 from dbt_common.contracts.constraints import ConstraintType
 from dbt_common.exceptions import DbtDatabaseError
 
-from icesql.dbt import catalog
-from icesql.dbt.column import IcesqlColumn
+from icesql.dbt import statements
 from icesql.dbt.connections import IcesqlConnectionManager
-from icesql.dbt.names import is_wider
-from icesql.dbt.relation import IcesqlRelation
+from icesql.dbt.relation import IcesqlColumn, IcesqlRelation
+from icesql.dbt.statements import is_wider
 from icesql.quoting import literal, quoted
 
 if TYPE_CHECKING:
@@ -124,7 +123,7 @@ class IcesqlAdapter(SQLAdapter):
     def list_relations_without_caching(self, schema_relation: Any) -> list[IcesqlRelation]:
         """Tables and views of a namespace, from lists only: no metadata file is read."""
         place = schema_relation.without_identifier()
-        found = catalog.tables_and_views(self._rows, place)
+        found = statements.tables_and_views(self._rows, place)
         policy = {"database": True, "schema": True, "identifier": True}
         return [
             self.Relation.create(
@@ -159,7 +158,7 @@ class IcesqlAdapter(SQLAdapter):
             sql = f"SELECT * FROM {relation.render()} LIMIT 0"
             columns: list[IcesqlColumn] = self.get_column_schema_from_query(sql)
         except DbtDatabaseError as error:
-            if catalog.is_missing(error):
+            if statements.is_missing(error):
                 return []
             raise
         return columns
@@ -189,19 +188,19 @@ class IcesqlAdapter(SQLAdapter):
     def seed_select(self, agate_table: agate.Table, types: Sequence[str]) -> str:
         """A SELECT of the rows of a CSV file, each column cast to its type."""
         handle = self.connections.get_thread_connection().handle
-        return catalog.select_of(handle.connection, agate_table, types)
+        return statements.select_of(handle.connection, agate_table, types)
 
     @available.parse_none
     def forget_seed(self) -> None:
         """Release the rows of ``seed_select``."""
-        catalog.forget(self.connections.get_thread_connection().handle.connection)
+        statements.forget(self.connections.get_thread_connection().handle.connection)
 
     @available.parse(lambda *a, **k: "")
     def comments_sql(
         self, relation: Any, description: str | None, columns: dict[str, Any] | None
     ) -> str:
         """The statements that set comments to those of the project; empty if they are equal."""
-        return catalog.changes_sql(self._rows, relation, description, columns)
+        return statements.changes_sql(self._rows, relation, description, columns)
 
     # ------------------------------------------------------------------ docs and freshness
 
@@ -234,13 +233,13 @@ class IcesqlAdapter(SQLAdapter):
         self, relations: Sequence[Any], used_schemas: frozenset[tuple[str, str]]
     ) -> agate.Table:
         used = {schema.lower() for _, schema in used_schemas if schema}
-        return catalog.agate_table(
+        return statements.agate_table(
             self._rows, [each for each in relations if each.schema.lower() in used]
         )
 
     def get_catalog_for_single_relation(self, relation: Any) -> Any:
         """The catalog entry of one relation, or None."""
-        return catalog.of_relation(self._rows, relation)
+        return statements.of_relation(self._rows, relation)
 
     def calculate_freshness_from_metadata_batch(
         self, sources: list[Any], macro_resolver: Any = None
@@ -248,7 +247,7 @@ class IcesqlAdapter(SQLAdapter):
         """The time of each source's current snapshot: no data file is read."""
         found = {}
         for source in sources:
-            modified, now = catalog.last_modified(self._rows, source)
+            modified, now = statements.last_modified(self._rows, source)
             found[source] = self._create_freshness_response(modified, now)
         return [], found
 

@@ -12,8 +12,8 @@ from dbt.adapters.sql import SQLConnectionManager
 from dbt_common.exceptions import DbtDatabaseError, DbtRuntimeError
 
 import icesql
-from icesql.dbt.names import begins_transaction
-from icesql.modify.modified import PENDING
+from icesql.dbt.statements import begins_transaction
+from icesql.modify.services import PENDING
 from icesql.quoting import literal
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from itertools import islice
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final
 
+from icesql.engine.duckdb_types import are_alike
 from icesql.engine.result_schema import ResultType, Row
-from icesql.engine.struct_names import are_alike
 from icesql.engine.values import Timestamp, microseconds_to_datetime
 from icesql.errors import DataError
 

@@ -9,16 +9,15 @@ from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from icesql.engine.static import StaticResult
+from icesql.engine.result import StaticResult
 from icesql.engine.values import text_of
 from icesql.errors import ProgrammingError
 from icesql.quoting import quoted
 
 if TYPE_CHECKING:
     from icesql.context import QueryContext
-    from icesql.engine.engines import Engines
-    from icesql.engine.protocol import Sink, WritableResult
-    from icesql.engine.result_reader import Result
+    from icesql.engine.engines import Engines, Sink, WritableResult
+    from icesql.engine.result import Result
     from icesql.file_format import FileFormat
 
 # Characters that DuckDB's CSV writer quotes, beside the delimiter; it also quotes an empty text.
@@ -46,7 +45,7 @@ def write(
             return _write_rows(result, form, sink)
     elif hasattr(result, "write"):
         return cast("WritableResult", result).write(form, sink)
-    from icesql.engine.duckdb.copying.stream import copy_stream
+    from icesql.engine.duckdb.copy import copy_stream
 
     pool = engines.local().pool
     return copy_stream(pool, result.arrow_reader(), result.columns, form, sink, query)
@@ -63,7 +62,7 @@ def write_texts(
 def _write_arrow(result: Result, sink: Sink, query: QueryContext) -> int:
     import pyarrow as pa
 
-    from icesql.engine.duckdb.copying.sinks import SinkFile
+    from icesql.engine.duckdb.file_systems import SinkFile
 
     reader, count = result.arrow_reader(), 0
     names = reader.schema.names

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from msgspec.structs import asdict
 
 from icesql.engine.duckdb.relations.grouping import group_files
-from icesql.engine.static import StaticResult
+from icesql.engine.result import StaticResult
 from icesql.errors import json_document, plural, printable
-from icesql.explain.estimate import estimate
+from icesql.explain.files import estimate
 from icesql.frozen import Frozen
 from icesql.iceberg.expressions.predicate import ALWAYS_TRUE, Predicate
 from icesql.iceberg.expressions.projection import inclusive
@@ -26,11 +26,9 @@ from icesql.storage.credentials import redact_urls
 
 if TYPE_CHECKING:
     from icesql.context import QueryContext
-    from icesql.engine.engines import EngineChoice
-    from icesql.engine.protocol import Engine, PlannedResult
+    from icesql.engine.engines import Engine, EngineChoice, PlannedResult
     from icesql.query.bound import BoundQuery, KeyEdge, PushedConjunct
-    from icesql.scan.plan import ScanPlan
-    from icesql.scan.table_scan import TableScan
+    from icesql.scan.plan import ScanPlan, TableScan
     from icesql.sql.statement import Explain
 
 MOST_SKIPPED: Final = 20
@@ -100,11 +98,11 @@ def explain(
     table of the query.
     """
     if statement.file is not None:
-        from icesql.explain.one_file import one_file
+        from icesql.explain.files import one_file
 
         return _lines_of(one_file(statement.file, plans, query))
     if statement.format == "tree":
-        from icesql.explain.tree import tree
+        from icesql.explain.formats import tree
 
         return _lines_of(tree(bound, plans, query))
     described = describe(bound, plans, query, engine=engine, keys=keys, measured=measured)
@@ -112,7 +110,7 @@ def explain(
         document = json_document(described, indent=2)
         return StaticResult([("plan", "json")], [(redact_urls(document),)])
     if statement.format == "html":
-        from icesql.explain.page import page
+        from icesql.explain.formats import page
 
         document = page(redact_urls(statement.query.text), described, plans, query)
         return StaticResult([("plan", "html")], [(redact_urls(document),)])

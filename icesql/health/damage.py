@@ -15,14 +15,14 @@ from typing import Final, Literal
 from icesql.errors import CorruptFileError
 from icesql.frozen import Frozen
 from icesql.health.history import History
-from icesql.health.live_rows import LiveRows
+from icesql.health.live_files import LiveRows
 from icesql.iceberg.manifest.data_file import DataFile, FileContent
 from icesql.iceberg.manifest.manifest import ManifestFile
 from icesql.iceberg.metadata.snapshot import Snapshot
 from icesql.iceberg.metadata.table_metadata import MAIN
-from icesql.iceberg.metadata_columns import DELETE_FILE_PATH
+from icesql.iceberg.schema import DELETE_FILE_PATH
 from icesql.maintain.deletes.run import CONVERTED
-from icesql.maintain.rewrite.meanwhile import APPLIED_EQUALITY_DELETES
+from icesql.maintain.others import APPLIED_EQUALITY_DELETES
 from icesql.scan.deletes.delete_index import DeleteIndex
 
 Kind = Literal["rows changed", "deletes dropped", "file twice", "row ids twice", "missing files"]

@@ -19,7 +19,7 @@ from icesql.iceberg.manifest.manifest import ManifestContent, ManifestFile
 from icesql.iceberg.metadata.snapshot import Snapshot
 from icesql.scan.deletes.delete_index import DeleteIndex
 from icesql.scan.manifest_reader import ManifestReader
-from icesql.storage.listing import list_files
+from icesql.storage.many_files import list_files
 from icesql.storage.open import is_local
 
 # For each branch, newest first; entries are counted over all manifests.

@@ -12,23 +12,29 @@ from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from math import nan
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from msgspec import Struct, field
 
 from icesql.catalog.table import Table
 from icesql.context import QueryContext
+from icesql.errors import Error, QueryCancelledError
 from icesql.frozen import Frozen
 from icesql.iceberg.bounds import Decode, bound_decoder, decode_bounds
+from icesql.iceberg.manifest.data_file import DataFile
 from icesql.iceberg.manifest.entries import ManifestEntries
 from icesql.iceberg.manifest.manifest import ManifestContent, ManifestFile
 from icesql.iceberg.manifest.partition_values import UNSTORED
 from icesql.iceberg.partitioning import partition_types
-from icesql.iceberg.schema import Schema
+from icesql.iceberg.schema import POS, Schema
 from icesql.iceberg.types import DoubleType, FloatType
+from icesql.maintain.deletes.task import divide
+from icesql.maintain.live_rows import is_read, live_rows
 from icesql.scan.manifest_reader import ManifestReader
+from icesql.scan.plan import TableScan, scan_context
 from icesql.scan.spec_scan import source_schema
-from icesql.write.locations import partition_path
+from icesql.scan.tasks import FileScanTask
+from icesql.write.options import partition_path
 
 Place = tuple[int, tuple[Any, ...]]
 
@@ -250,3 +256,47 @@ def _line(value: Any) -> float:
 
 def _first_bytes(value: bytes) -> float:
     return float(int.from_bytes(value[:8].ljust(8, b"\0"), "big"))
+
+
+# ------------------------------------------------------------------ rows of the files
+
+
+# Limit for data files whose keys are read; beyond it counts are unknown.
+_MOST_BYTES: Final = 8 << 30
+_ROWS_OF_MEMORY: Final = 32
+
+Deletes: TypeAlias = tuple[DataFile, ...]
+
+
+class LiveRows:
+    """Reads files of ``table``; counts are None if a file cannot be read, or there are too many."""
+
+    def __init__(self, table: Table, query: QueryContext) -> None:
+        self._query = query
+        schema = table.metadata.schema
+        self._context = scan_context(TableScan(table, None, schema, Schema((POS,))))
+        self._left = _MOST_BYTES
+
+    def count(self, files: Sequence[tuple[DataFile, Deletes]]) -> int | None:
+        """The number of live rows in all of the files."""
+        tasks = [FileScanTask(each, 0, each.file_size_in_bytes, gone) for each, gone in files]
+        most = max(self._query.settings.memory_limit // _ROWS_OF_MEMORY, 1 << 16)
+        total = 0
+        try:
+            for numbers in divide(tasks, 1, most):
+                part = [tasks[each] for each in numbers]
+                self._left -= sum(each.length for each in part if is_read(each))
+                if self._left < 0:
+                    return None
+                total += live_rows(part, self._context, self._query)
+        except QueryCancelledError:
+            raise
+        except Error:
+            return None
+        return total
+
+    def back(self, files: Sequence[tuple[DataFile, Deletes, Deletes]]) -> int | None:
+        """How many more rows are live with the second deletes of each file than with the first."""
+        lived = self.count([(file, were) for file, were, _ in files])
+        live = None if lived is None else self.count([(file, are) for file, _, are in files])
+        return None if live is None or lived is None else live - lived

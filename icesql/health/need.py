@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 from msgspec import field
 
 from icesql.frozen import Frozen
-from icesql.health.finding import Finding, Gain, Weight
-from icesql.health.statement import Statement, call, constant
-from icesql.sql.writes.procedures.call import (
+from icesql.health.finding import Finding, Gain, Statement, Weight, call, constant
+from icesql.sql.writes.procedure_calls import (
     CallArgument,
     CallProcedure,
     MapValue,

@@ -7,29 +7,96 @@ not needed again: a second look at an unchanged table finds nothing.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 from msgspec.structs import replace
 
-from icesql.commit.files import file_key
-from icesql.commit.own_places import keeps_files
+from icesql.commit.deletion import keeps_files
+from icesql.commit.file_changes import file_key
+from icesql.commit.manifests.rewrite import plan_manifests
 from icesql.errors import NotSupportedError, ProgrammingError
-from icesql.health.compaction import Sizes
-from icesql.health.facts import Facts, tried
-from icesql.health.finding import weight_of
-from icesql.health.manifests import manifests
+from icesql.health.facts import Facts, Sizes, tried
+from icesql.health.finding import Finding, weight_of
 from icesql.health.need import Instant, Need
 from icesql.health.policy import DAY, LEAST_ORPHAN_AGE
-from icesql.iceberg.metadata.property_numbers import number_property
+from icesql.iceberg.manifest.manifest import ManifestContent
+from icesql.iceberg.metadata.json_fields import number_property, whole_number
 from icesql.iceberg.metadata.table_metadata import MAIN, TableMetadata
 from icesql.maintain.deletes.plan import plan_conversion, plan_delete_files, plan_deletes
-from icesql.maintain.expiry_plan import MAX_AGE, MIN_KEPT, plan_expiry
-from icesql.maintain.rewrite.grouping import deletes_reason
-from icesql.maintain.rewrite.options import rewrite_options
-from icesql.maintain.rewrite.plan import RewritePlan
+from icesql.maintain.expire import MAX_AGE, MIN_KEPT, plan_expiry
+from icesql.maintain.rewrite.plan import RewritePlan, deletes_reason, rewrite_options
 from icesql.maintain.rewrite.run import vectors_of
-from icesql.scan.tasks.task import distinct_deletes
+from icesql.scan.report import bytes_text
+from icesql.scan.tasks import distinct_deletes
+
+# ------------------------------------------------------------------ findings about manifests
+
+
+_FEWEST_MANIFESTS: Final = 10
+_MANIFEST_BYTES: Final = 8 << 20
+
+
+def manifests(facts: Facts) -> Iterator[Finding]:
+    """Many small manifests, or manifests with files of too many partitions each."""
+    given = facts.files.manifests
+    target = whole_number(facts.properties.get("commit.manifest.target-size-bytes"))
+    size = _MANIFEST_BYTES if target is None else target
+    groups = plan_manifests(given, facts.metadata.default_spec_id, size)
+    data = [each for each in groups if each.content is ManifestContent.DATA]
+    count = sum(len(each.manifests) for each in data)
+    after = sum(each.count for each in data)
+    if count < _FEWEST_MANIFESTS:
+        return
+    if after > count / 2:
+        yield from _clustering(facts, after)
+        return
+    size = sum(each.manifest_length or 0 for group in data for each in group.manifests) // count
+    left = len(given) - sum(len(each.manifests) - each.count for each in groups)
+    yield _need(
+        f"{count:,} manifests of data files, {bytes_text(size)} each on average; "
+        f"together they make about {after:,}",
+        left,
+    ).finding(
+        facts,
+        "manifests",
+        weight_of(1 - after / count) if count >= 50 else "medium",
+        f"planning a query opens up to {count:,} manifests instead of {after:,}",
+        measure="manifests",
+    )
+
+
+def _need(reason: str, left: int | None = None) -> Need:
+    promise = {} if left is None else {"manifests": left}
+    return Need("manifests", "rewrite_manifests", reason, promise=promise)
+
+
+def _clustering(facts: Facts, after: int) -> Iterator[Finding]:
+    """Manifests of the right size, with the files of each partition spread over many."""
+    places = sum(1 for spec, _ in facts.files.places if spec == facts.metadata.default_spec_id)
+    # The average number of manifests with files of a partition. Afterwards these are neighbours,
+    # some of them across a manifest's end.
+    spread, best = (
+        count / max(places, 1) for count in (sum(facts.files.spread), places + after - 1)
+    )
+    if places < 2 or spread < 3 or best > spread / 2:
+        return
+    yield _need(
+        f"the files of one partition are in {spread:,.1f} of {len(facts.files.spread):,} manifests "
+        "on average"
+    ).finding(
+        facts,
+        "manifest clustering",
+        weight_of(1 - best / spread),
+        f"planning a query of one partition opens {spread:,.1f} manifests instead of {best:,.1f}",
+        measure="manifests of a partition",
+        now=round(spread, 2),
+        after=round(best, 2),
+    )
+
+
+# ------------------------------------------------------------------ needs
+
 
 # Keys in the summaries of snapshots that actions create, besides the run.
 RUN: Final = "icesql.maintain.run"

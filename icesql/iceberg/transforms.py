@@ -14,6 +14,7 @@ from uuid import UUID
 
 from icesql.frozen import Frozen
 from icesql.iceberg import types as t
+from icesql.iceberg.bounds import java_float, minimal_twos_complement, scaled, unscaled
 from icesql.iceberg.calendar import (
     civil_from_days,
     date_text,
@@ -22,7 +23,6 @@ from icesql.iceberg.calendar import (
     units_per_day,
     year_text,
 )
-from icesql.iceberg.decimals import java_float, minimal_twos_complement, scaled, unscaled
 
 # The 32-bit hash behind bucket partitions. Source: Iceberg spec, Appendix B.
 

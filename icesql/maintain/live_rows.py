@@ -8,9 +8,9 @@ from msgspec.structs import replace
 
 from icesql.context import QueryContext
 from icesql.iceberg.manifest.data_file import FileContent
-from icesql.read.deletes.delete_relations import DeleteRelations
+from icesql.read.deletes.scan_deletes import DeleteRelations
 from icesql.read.task import read_file
-from icesql.scan.tasks.task import FileScanTask, ScanContext
+from icesql.scan.tasks import FileScanTask, ScanContext
 
 
 def live_rows(tasks: Sequence[FileScanTask], context: ScanContext, query: QueryContext) -> int:

@@ -6,6 +6,7 @@ Maintenance that runs beside writers uses this at each attempt to commit, in ``r
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from hashlib import blake2b
@@ -17,20 +18,98 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from icesql.catalog.table import Table
-from icesql.commit.files import file_key
-from icesql.commit.validation.since import Since
+from icesql.commit.conflicts import Since
+from icesql.commit.file_changes import FileChanges, file_key
 from icesql.context import QueryContext
-from icesql.errors import CommitConflictError
+from icesql.errors import CommitConflictError, InternalError
 from icesql.frozen import Frozen
 from icesql.iceberg.manifest.data_file import DataFile, FileContent
 from icesql.iceberg.metadata.snapshot import Snapshot
-from icesql.read.deletes.positions import PositionDeletes
+from icesql.maintain.rewrite.plan import FileGroup, RewritePlan
+from icesql.read.deletes.scan_deletes import PositionDeletes
 from icesql.scan.deletes.delete_index import DeleteIndex
 from icesql.scan.deletes.vectors import Positions
 from icesql.scan.manifest_reader import ManifestReader
-from icesql.scan.tasks.task import FileScanTask, ScanContext
-from icesql.storage.uncommitted import Uncommitted
-from icesql.write.position_deletes import write_deletes
+from icesql.scan.tasks import FileScanTask, ScanContext
+from icesql.storage.new_files import Uncommitted
+from icesql.storage.temporary import make_temporary_folder, spilling_to
+from icesql.write.deletes import write_deletes
+from icesql.write.written import RowOrigins, Written, decode_origins
+
+# ------------------------------------------------------------------ origins of a rewrite's new rows
+
+
+_MOST_IN_MEMORY: Final = 32 << 20
+
+
+class Origins:
+    """The origins for each task's files; beyond a limit of memory they are in a file of ``folder``.
+
+    The file is unlinked, so that it disappears with the process.
+    """
+
+    def __init__(self, folder: str, most_in_memory: int = _MOST_IN_MEMORY) -> None:
+        self._folder, self._most, self._end = folder, most_in_memory, 0
+        # The positions and lengths of a file's origins.
+        self._places: dict[str, list[tuple[int, int]]] = {}
+        self._file = tempfile.SpooledTemporaryFile(  # noqa: SIM115
+            most_in_memory, dir=folder, prefix="icesql-origins-"
+        )
+
+    def take(self, written: Written) -> Written:
+        """Keep the origins; return the rest."""
+        with spilling_to(self._folder):
+            self._file.seek(self._end)
+            for file, origins in zip(written.data, written.origins, strict=False):
+                places = self._places[file.path] = []
+                for each in origins:
+                    places.append((self._end, len(each)))
+                    self._end += len(each)
+                    if self._end > self._most:
+                        make_temporary_folder(self._folder)
+                    self._file.write(each)
+        return replace(written, origins=())
+
+    def has(self, files: Iterable[DataFile]) -> bool:
+        """True if the origins of all these files are known."""
+        return self._places.keys() >= {each.path for each in files}
+
+    def of(self, file: DataFile) -> RowOrigins:
+        """The origins of the rows of a file."""
+        return decode_origins(tuple(self._read(*each) for each in self._places[file.path]))
+
+    def live_positions(self, files: Iterable[DataFile], number: int) -> Positions:
+        """The positions of a source file whose rows are in these files, sorted."""
+        parts = [np.empty(0, np.int64)]
+        for each in files:
+            starts, lengths, _ = self.of(each).of_source(number)
+            if len(starts):
+                offsets = np.arange(lengths.sum()) - np.repeat(
+                    np.cumsum(lengths) - lengths, lengths
+                )
+                parts.append(np.repeat(starts, lengths) + offsets)
+        return np.sort(np.concatenate(parts))
+
+    def _read(self, position: int, length: int) -> bytes:
+        with spilling_to(self._folder):
+            self._file.seek(position)
+            return self._file.read(length)
+
+    def forget(self, files: Iterable[DataFile]) -> None:
+        """Discard the origins of these files."""
+        for each in files:
+            self._places.pop(each.path, None)
+        if not self._places:
+            self._end = 0
+
+    def close(self) -> None:
+        """Free the disk space. Can be called repeatedly."""
+        self._places.clear()
+        self._file.close()
+
+
+# ------------------------------------------------------------------ changes of other writers
+
 
 # The most rows of a file to check, a byte for each, to show that none of them became live again.
 _MOST_SHOWN: Final = 1 << 28
@@ -206,3 +285,128 @@ class NewDeletes(Struct):
             self.new.take([made.path])
             self.written[key] = made
         return self.written[key]
+
+
+# ------------------------------------------------------------------ commits during a rewrite
+# Rows that others deleted by position or vector are deleted in the new files as well: each attempt
+# takes the positions that are deleted now, in its base, without those deleted when the rewrite
+# began, and looks them up in the origins of the new rows (``write.written``). Equality deletes
+# stay effective because new files keep the older sequence number. A group conflicts, without
+# affecting other groups, if one of its files is gone, a delete of its rows was undone, or an
+# equality delete was added that would not apply to its new files because of their sequence number.
+
+
+# The summary's count of rows that are deleted in new files because others deleted them.
+CARRIED_ROWS = "carried-over-deletes"
+# The summary's count of equality delete files that were applied to the old files.
+APPLIED_EQUALITY_DELETES = "applied-equality-deletes"
+
+
+class FollowedGroups(Struct):
+    """The groups of one commit, and their changes in each attempt; see ``commit_rewrite``.
+
+    ``files`` are the new files by number of the group. ``left_out`` has the groups that the last
+    attempt leaves out, with reasons. ``was_left_out``: some attempt left out a group.
+    """
+
+    plan: RewritePlan
+    groups: Sequence[FileGroup]
+    files: Mapping[int, Sequence[DataFile]]
+    origins: Origins
+    own: Mapping[int, int | None]
+    query: QueryContext
+    deletes: NewDeletes
+    left_out: dict[int, str] = {}
+    was_left_out: bool = False
+
+    def __call__(self, base: Table, head: Snapshot | None) -> FileChanges:
+        """The files of the groups that can be committed to ``base``.
+
+        Raises CommitConflictError if no group can be.
+        """
+        assert self.plan.start is not None
+        others = Others(self.plan.start, base, head, self.query, own=self.own)
+        self.left_out = {}
+        added: list[DataFile] = []
+        removed: list[DataFile] = []
+        rows = 0
+        keys: set[str] = set()
+        for group in self.groups:
+            try:
+                deletes, vectors = self._followed(group, others)
+            except CommitConflictError as error:
+                self.left_out[group.number] = str(error)
+                continue
+            added += [*self.files[group.number], *deletes]
+            removed += [*(each.data_file for each in group.files), *vectors]
+            rows += sum(each.record_count for each in deletes)
+            keys |= {
+                each.path for task in group.files for each in task.deletes if each.equality_ids
+            }
+        if self.left_out:
+            self.was_left_out = True
+            if len(self.left_out) == len(self.groups):
+                raise CommitConflictError(next(iter(self.left_out.values())))
+        self.deletes.new.hand_over(each.path for each in added)
+        counts = {CARRIED_ROWS: rows, APPLIED_EQUALITY_DELETES: len(keys)}
+        summary = {name: str(count) for name, count in counts.items() if count}
+        return FileChanges("replace", (*added,), (*removed,), summary=summary, rows=0)
+
+    def _followed(self, group: FileGroup, others: Others) -> tuple[list[DataFile], list[DataFile]]:
+        """The deletes that a group's new files need, and the vectors removed with its old files."""
+        others.check_files(group.files)
+        version = self.plan.table.metadata.format_version
+        keeps_age = self.plan.request.options.use_starting_sequence_number and version > 1
+        others.check_equality(group.files, self.files[group.number], keeps_age=keeps_age)
+        touched = {number: each for number, each in enumerate(group.files) if others.touch(each)}
+        vectors = [
+            delete
+            for number, each in enumerate(group.files)
+            for delete in (others.positions_of(each) if number in touched else each.deletes)
+            if delete.is_deletion_vector
+        ]
+        if not touched:
+            return [], vectors
+        new = others.deleted_positions(touched, self.plan.context)
+        files = self.files[group.number]
+        if not self.origins.has(files):
+            others.refuse(
+                f"rows of {next(iter(touched.values())).data_file.path}, which it rewrites, were "
+                "deleted, and there are too many of them to find each in the new files"
+            )
+        live_positions = partial(self.origins.live_positions, files)
+        others.check_taken_back(touched, new, live_positions)
+        return self._carried(new, touched, files, others.base), vectors
+
+    def _carried(
+        self,
+        deleted: Mapping[int, Deleted],
+        touched: Mapping[int, FileScanTask],
+        files: Sequence[DataFile],
+        base: Table,
+    ) -> list[DataFile]:
+        """The delete files and vectors for the new files."""
+        new = {number: each.new for number, each in deleted.items() if len(each.new)}
+        if not new:
+            return []
+        places: dict[int, int] = dict.fromkeys(new, 0)
+        made = []
+        for file in files:
+            of_file, parts = self.origins.of(file), []
+            for number, positions in new.items():
+                part = of_file.rows_of(number, positions)
+                places[number] += len(part)
+                parts.append(part)
+            rows = np.sort(np.concatenate(parts))
+            if len(rows):
+                made.append(self.deletes.of(base, file, rows))
+        for number, task in touched.items():
+            if number not in new or equality_deletes(task):
+                continue  # rows of equality deletes are not in the new files
+            if places[number] != len(new[number]):
+                raise InternalError(
+                    f"{len(new[number]):,} rows of {task.data_file.path} were deleted meanwhile, "
+                    f"and {places[number]:,} of them are in the files that take its place; nothing "
+                    "was committed"
+                )
+        return made

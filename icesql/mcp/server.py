@@ -16,8 +16,7 @@ from mcp.types import CallToolResult, TextContent, Tool, ToolAnnotations
 import icesql
 from icesql.dbapi.connection import Connection
 from icesql.dbapi.cursor import Cursor
-from icesql.mcp.answers import Answer, as_error, for_agents
-from icesql.mcp.tools import OnCursor, Tools
+from icesql.mcp.tools import Answer, OnCursor, Tools, as_error, for_agents
 
 _INSTRUCTIONS: Final = """\
 SQL over Apache Iceberg tables, read-only. The spelling is DuckDB's. Start with list_tables and

@@ -11,9 +11,15 @@ from msgspec.structs import replace
 
 from icesql.catalog.table import Catalog, Table
 from icesql.catalog.targets import make_missing_catalog, namespace_place, new_place
-from icesql.commit.change import CommitResult
-from icesql.commit.create import StagedTable, create_table, stage_table
-from icesql.commit.replace import Replacement, replace_table, stage_replacement
+from icesql.commit.create import (
+    Replacement,
+    StagedTable,
+    create_table,
+    replace_table,
+    stage_replacement,
+    stage_table,
+)
+from icesql.commit.file_changes import CommitResult
 from icesql.engine.result_schema import ResultColumn
 from icesql.errors import (
     CatalogError,
@@ -27,13 +33,10 @@ from icesql.iceberg import types as t
 from icesql.iceberg.manifest.data_file import DataFile
 from icesql.iceberg.metadata.name_mapping import PROPERTY
 from icesql.iceberg.schema import Schema
-from icesql.modify.column_types import column_fields
-from icesql.modify.definitions.layout import partition_request, sort_request
-from icesql.modify.definitions.properties import check_properties
-from icesql.modify.modified import Modified
-from icesql.modify.result_types import result_fields
+from icesql.modify.alter_table import check_properties, partition_request, sort_request
+from icesql.modify.column_types import column_fields, result_fields
 from icesql.modify.rows.new_files import rows_here, write_files
-from icesql.modify.services import StatementServices
+from icesql.modify.services import Modified, StatementServices
 from icesql.modify.targets import find_named, read_of
 from icesql.sql.writes.statements import (
     ColumnDefinition,
@@ -44,18 +47,18 @@ from icesql.sql.writes.statements import (
     SortTerm,
     TableName,
 )
-from icesql.storage.new_file import check_writable
+from icesql.storage.new_files import check_writable
 from icesql.write.assignment import stored_array
-from icesql.write.locations import PLACES
+from icesql.write.casts import Misfit, refuse_infinity
+from icesql.write.options import PLACES
 from icesql.write.parquet_schema import stored_fields
-from icesql.write.partition.partition_values import internal_array
-from icesql.write.values.misfit import Misfit, refuse_infinity
+from icesql.write.partition_values import internal_array
 from icesql.write.write_task import write_task_for
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from icesql.scan.table_scan import TableScan
+    from icesql.scan.plan import TableScan
     from icesql.sql.statement import Query
 
 # Two tables that write to one folder would lose files to each other's orphan removal.

@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
-from icesql.commit.schema_change import SchemaChange, planned_change
+from icesql.commit.file_changes import SchemaChange, planned_change
 from icesql.context import QueryContext
-from icesql.engine.duckdb.types import duckdb_type
+from icesql.engine.duckdb_types import duckdb_type
 from icesql.engine.result_schema import ResultColumn, ResultType
 from icesql.errors import ProgrammingError, UnsupportedSqlError
 from icesql.frozen import Frozen
@@ -22,20 +22,20 @@ from icesql.iceberg.evolution.schema_changes import (
     NewColumn,
     add_column,
     is_widening,
+    schema_updates,
     widen_column,
 )
-from icesql.iceberg.metadata.changes.columns import schema_updates
 from icesql.iceberg.metadata.changes.updates import Update
 from icesql.iceberg.metadata.table_metadata import MAIN, TableMetadata
 from icesql.iceberg.schema import Schema, fields_named
-from icesql.modify.mapped_names import check_mapped_names
-from icesql.modify.result_types import result_fields
+from icesql.modify.alter_columns import check_mapped_names
+from icesql.modify.column_types import result_fields
 from icesql.query.views.expansion import quoted_name
 from icesql.write.assignment import is_by_place
 
 if TYPE_CHECKING:
     from icesql.catalog.table import Table
-    from icesql.commit.snapshots.branches import Branch
+    from icesql.commit.branches import Branch
 
 Path = tuple[str, ...]
 _MOST_NAMED: Final = 10

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing
-from typing import TYPE_CHECKING, Final
+from functools import partial, reduce
+from typing import TYPE_CHECKING, Any, Final
 
+import pyarrow as pa
+import pyarrow.compute as pc
 from msgspec.structs import replace
 
-from icesql.commit.append import commit_append
-from icesql.commit.schema_change import as_it_is
-from icesql.engine.duckdb.types import column_types
+from icesql.commit.branches import Branch, start_of
+from icesql.commit.file_changes import CommitResult, SchemaChange, as_it_is
+from icesql.commit.rows import (
+    commit_append,
+    commit_delete_where,
+    commit_replace_partitions,
+    matched_files,
+)
+from icesql.engine.duckdb_types import column_types
 from icesql.engine.result_schema import ResultColumn
 from icesql.errors import (
     DataError,
@@ -18,25 +27,89 @@ from icesql.errors import (
     ProgrammingError,
     UnsupportedSqlError,
 )
+from icesql.frozen import Frozen
 from icesql.iceberg import types as t
+from icesql.iceberg.expressions.predicate import ALWAYS_TRUE, Leaf, Operation, Predicate, Term
+from icesql.iceberg.manifest.data_file import DataFile
+from icesql.iceberg.metadata.table_metadata import TableMetadata
 from icesql.iceberg.schema import Schema
+from icesql.modify.create import constant_of, constant_value
 from icesql.modify.evolution import Evolution
-from icesql.modify.modified import Modified
-from icesql.modify.partition_clause import as_defaults, partition_values
-from icesql.modify.rows.new_files import write_files
-from icesql.modify.services import StatementServices
-from icesql.modify.targets import column_named, find_target
+from icesql.modify.rows.commit import change_rows, row_target
+from icesql.modify.rows.new_files import NewRows, RowBatch, write_files
+from icesql.modify.services import Modified, StatementServices
+from icesql.modify.targets import column_named, find_target, read_of
 from icesql.sql.trees import exp
 from icesql.sql.writes.statements import Insert
+from icesql.storage.new_files import Uncommitted
 from icesql.write.assignment import constant_array, stored_array
-from icesql.write.values.misfit import Misfit
+from icesql.write.casts import Misfit
 from icesql.write.write_task import write_task, write_task_for
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from icesql.catalog.table import Table
-    from icesql.engine.result_reader import Result
+    from icesql.catalog.table import Catalog, Table
+    from icesql.engine.result import Result
+    from icesql.scan.plan import TableScan
+    from icesql.write.write_task import WriteTask
+
+
+# ------------------------------------------------------------------ PARTITION (p = 1, q)
+
+
+class FixedValue(Frozen):
+    """A column and its constant value in internal form."""
+
+    field: t.NestedField
+    value: Any
+
+
+def partition_values(
+    statement: Insert, metadata: TableMetadata, services: StatementServices
+) -> tuple[FixedValue, ...]:
+    """The constants of PARTITION, in its order.
+
+    Raises ProgrammingError for a column that is no identity partition field,
+    ColumnNotFoundError, and DataError for a value that the column cannot hold.
+    """
+    own = {each.source_id for each in metadata.spec.fields if each.transform.lower() == "identity"}
+    found = []
+    for each in statement.partition:
+        field = column_named(each.name, metadata.schema, each.offset)
+        if field.field_id not in own:
+            raise ProgrammingError(
+                f'PARTITION names "{field.name}", by whose values {statement.table.text} is not '
+                "partitioned; INSERT INTO t REPLACE WHERE takes any condition"
+            )
+        if each.value is not None:
+            # Evaluated once, so that the new rows go to the partition whose rows are replaced.
+            constant, place = constant_of(each.value, services), (field.name, each.offset)
+            value = constant_value(place, field.type, constant, services, "value")
+            found.append(FixedValue(field, value))
+    return tuple(found)
+
+
+def as_defaults(task: WriteTask, values: Sequence[FixedValue]) -> WriteTask:
+    """A write task that gives the constants to every row, wherever the rows are written."""
+    fixed = {each.field.field_id: each.value for each in values}
+    if not fixed:
+        return task
+    old = task.assignment
+    fields = tuple(
+        replace(each, write_default=fixed[each.field_id]) if each.field_id in fixed else each
+        for each in old.schema.fields
+    )
+    sources = tuple(
+        None if each.field_id in fixed else source
+        for each, source in zip(old.schema.fields, old.sources, strict=True)
+    )
+    made = replace(old, schema=replace(old.schema, fields=fields), sources=sources)
+    return replace(task, assignment=made)
+
+
+# ------------------------------------------------------------------ rows added
+
 
 _TAKES_ANY: Final = "write.spark.accept-any-schema"
 
@@ -55,8 +128,6 @@ def insert(statement: Insert, services: StatementServices) -> Modified:
     DataError and TypeMismatchError for rows that do not, and what the query or the commit raises.
     """
     if statement.replaced is not None:
-        from icesql.modify.overwrite import replace_where
-
         return replace_where(statement, services)
     catalog, table, branch = find_target(statement.table, services)
     if statement.evolves or _takes_any(statement, table):
@@ -88,8 +159,6 @@ def insert(statement: Insert, services: StatementServices) -> Modified:
         else:
             written = write_files(result, as_defaults(task, values), services.query)
     if statement.overwrite:
-        from icesql.modify.overwrite import overwrite
-
         done = overwrite(
             statement, (catalog, table, branch), values, written.files, scans, services, change
         )
@@ -295,3 +364,129 @@ def _with_options(statement: Insert, options: tuple[tuple[str, str], ...]) -> In
     assert statement.copied is not None
     file = replace(statement.copied, options=options)
     return replace(statement, query=replace(statement.query, files=(file,)))
+
+
+# ------------------------------------------------------------------ OVERWRITE and REPLACE WHERE
+
+
+Target = tuple["Catalog", "Table", Branch]
+
+
+def overwrite(
+    statement: Insert,
+    target: Target,
+    values: Sequence[FixedValue],
+    files: Sequence[DataFile],
+    scans: Sequence[TableScan],
+    services: StatementServices,
+    schema: SchemaChange | None,
+) -> CommitResult:
+    """Commit the files of new rows in place of the rows that the statement replaces.
+
+    If the new rows were computed from the table's own, by ``scans``, the rows read must not have
+    changed since: additions would be lost, and deleted rows would reappear.
+    Raises UnsupportedSqlError for a file of an older partition spec that also holds rows to keep.
+    """
+    catalog, table, branch = target
+    metadata = table.metadata
+    start_id = start_of(metadata, branch)
+    head = None if start_id is None else metadata.snapshot(start_id)
+    read = read_of(scans, table, start_id)
+    with Uncommitted(table.storage) as new:
+        new.take(each.path for each in files)
+        dynamic = _is_dynamic(statement, metadata, services, bool(files))
+        wanted = reduce(lambda all, each: all & _is(each), values, ALWAYS_TRUE)
+        if not dynamic and values:
+            partly = matched_files(table, head, wanted, services.query).partly
+            if partly:
+                raise UnsupportedSqlError(
+                    f"INSERT OVERWRITE of a partition where {partly[0]}, written by an older "
+                    "partitioning, may hold rows of others, too",
+                    hint="INSERT INTO t REPLACE WHERE does it row by row",
+                    offset=statement.table.offset,
+                )
+        new.hand_over()
+    commit: Callable[..., CommitResult] = commit_replace_partitions
+    if not dynamic:
+        commit = partial(commit_delete_where, predicate=wanted)
+    return commit(
+        catalog,
+        table,
+        added=files,
+        start_id=start_id,
+        read=read,
+        branch=branch,
+        schema=schema,
+        query=services.query,
+    )
+
+
+def _is_dynamic(
+    statement: Insert, metadata: TableMetadata, services: StatementServices, has_rows: bool
+) -> bool:
+    """As in Spark: static if PARTITION gives all values, or for a table without partitions.
+
+    A table without partitions counts as one partition, which stays unchanged if there are no new
+    rows.
+    """
+    if services.query.settings.partition_overwrite_mode != "dynamic":
+        return False
+    live = [each for each in metadata.spec.fields if each.transform.lower() != "void"]
+    fixed = [each for each in statement.partition if each.value is not None]
+    if not live:
+        return not has_rows
+    return len(fixed) < len(live)
+
+
+def _is(given: FixedValue) -> Predicate:
+    term = Term(given.field.field_id, given.field.name)
+    if given.value is None:
+        return Leaf(Operation.IS_NULL, term)
+    if given.value != given.value:
+        return Leaf(Operation.IS_NAN, term)
+    return Leaf(Operation.EQ, term, given.value)
+
+
+# ------------------------------------------------------------------ REPLACE WHERE
+
+
+def replace_where(statement: Insert, services: StatementServices) -> Modified:
+    """Remove the rows that satisfy the condition and add those of the query, in one commit.
+
+    Raises DataError for a new row that does not satisfy the condition; then nothing is changed.
+    """
+    replaced = statement.replaced
+    assert replaced is not None
+    catalog, _, branch = find_target(statement.table, services)
+    with replaced.sources.placing():
+        gone, scans = services.run(replaced)
+    with closing(gone):
+        with statement.query.sources.placing():
+            coming, sources = services.run(statement.query)
+        with closing(coming):
+            target = row_target(catalog, scans[0], command="delete", branch=branch, alone=False)
+            if len(scans) == 1 and read_of(sources, target.table, target.start_id) is None:
+                target = replace(target, row_filter=scans[0].row_filter)
+            reader = coming.arrow_reader()
+            names = [each.name for each in coming.columns[:-1]]
+            places = column_sources(statement, target.metadata.schema, names)
+            new = NewRows(places, schema=reader.schema.remove(len(names)))
+            done = change_rows(target, _both(gone, reader), services, new=new, once=False)
+    return done.modified(done.written.rows)
+
+
+def _both(gone: Result, reader: pa.RecordBatchReader) -> Iterator[RowBatch]:
+    for batch in gone.arrow_reader():
+        yield RowBatch(batch.column(0), batch.column(1))
+    seen = 0
+    for batch in reader:
+        last = batch.num_columns - 1
+        fits = pc.fill_null(batch.column(last), False)
+        if fits.false_count:
+            row = seen + fits.index(False).as_py() + 1
+            raise DataError(
+                f"row {row} does not satisfy the condition of REPLACE WHERE: it would come again "
+                "each time; put the same condition into the query, or widen it"
+            )
+        seen += batch.num_rows
+        yield RowBatch(rows=batch.remove_column(last))

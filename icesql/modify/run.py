@@ -1,21 +1,118 @@
-"""Run one statement that changes tables."""
+"""Runs one statement that changes tables; begins, commits and rolls back transactions."""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Final
+
+from msgspec.structs import replace
+
 from icesql.access import Access
 from icesql.context import Progress
-from icesql.errors import AccessDeniedError, CommitConflictError, TableNotFoundError
-from icesql.modify.modified import Modified, check_present
-from icesql.modify.services import StatementServices
+from icesql.errors import (
+    AccessDeniedError,
+    CommitConflictError,
+    OperationalError,
+    ProgrammingError,
+    TableNotFoundError,
+    UnsupportedSqlError,
+)
+from icesql.modify.services import PENDING, Modified, StatementServices, check_present
 from icesql.modify.targets import as_staged, find_named
-from icesql.modify.transactions import as_pending, check_statement
 from icesql.sql.statement import Write
+from icesql.sql.writes import alter_table
 from icesql.sql.writes import statements as w
-from icesql.sql.writes import views
-from icesql.sql.writes.alter import layout
-from icesql.sql.writes.alter import refs as r
-from icesql.sql.writes.merge.statement import Merge
-from icesql.sql.writes.procedures.call import CallProcedure
+from icesql.sql.writes.create import AlterStoredView, CreateStoredView, DropStoredView
+from icesql.sql.writes.merge_statement import Merge
+from icesql.sql.writes.procedure_calls import CallProcedure
+
+if TYPE_CHECKING:
+    from icesql.context import QueryContext
+    from icesql.modify.services import ChangedState
+
+
+# ------------------------------------------------------------------ transactions
+
+
+# Statements that change one table in one commit, by the names of their classes.
+_ALLOWED: Final = frozenset({
+    "Insert", "Delete", "Update", "Merge", "AlterColumns", "SetProperties", "ChangeLayout",
+    "SetIdentifierFields", "CreateRef", "DropRef", "FastForward",
+})  # fmt: skip
+
+
+def control(verb: str, state: ChangedState, query: QueryContext) -> Modified:
+    """Run BEGIN, COMMIT or ROLLBACK.
+
+    Raises ProgrammingError for BEGIN if a transaction is open, and OperationalError for COMMIT if a
+    statement failed; then the transaction is rolled back.
+    """
+    if verb != "begin":
+        if state.transaction is None:
+            return Modified(note="no transaction is open; nothing was done")
+        is_failed = state.transaction.is_failed
+        done = end(state, query, apply=verb == "commit" and not is_failed)
+        if verb == "commit" and is_failed:
+            raise OperationalError(
+                "a statement of the transaction failed, so it was rolled back; run it again"
+            )
+        return done
+    if state.transaction is not None:
+        raise ProgrammingError("a transaction is open already; COMMIT or ROLLBACK ends it")
+    begin(state)
+    return Modified()
+
+
+def begin(state: ChangedState) -> None:
+    """Begin a transaction; from now on only this connection sees its changes."""
+    from icesql.commit.transaction import Transaction
+
+    state.transaction = Transaction()
+
+
+def end(state: ChangedState, query: QueryContext, *, apply: bool) -> Modified:
+    """Commit or discard the changes; the transaction is closed in any case."""
+    transaction, state.transaction = state.transaction, None
+    if transaction is None:
+        return Modified()
+    if apply:
+        table = transaction.commit(query)
+        return Modified(note="" if table is not None else "the transaction changed nothing")
+    transaction.rollback()
+    return Modified()
+
+
+def as_pending(done: Modified, state: ChangedState) -> Modified:
+    """The outcome of a statement, marked as not committed if a transaction is open.
+
+    Its snapshot has no permanent id: ROLLBACK discards it.
+    """
+    is_nothing = done.rows is not None and done.snapshot_id is None and not done.evolved
+    if state.transaction is None or is_nothing:
+        return done
+    note = f"{PENDING}: COMMIT applies it, ROLLBACK forgets it"
+    notes = "; ".join(filter(None, (done.note, note)))
+    return replace(done, pending=True, note=notes)
+
+
+def begin_by_itself(state: ChangedState) -> None:
+    """Begin a transaction if the connection does not autocommit and none is open."""
+    if state.transaction is None and not state.autocommit:
+        begin(state)
+
+
+def check_statement(statement: Write, state: ChangedState) -> None:
+    """Check a statement before it runs. UnsupportedSqlError if no transaction can contain it."""
+    allowed = type(statement).__name__ in _ALLOWED
+    if allowed:
+        begin_by_itself(state)
+    elif state.transaction is not None:
+        raise UnsupportedSqlError(
+            "a statement in a transaction that does more than change one table",
+            hint="COMMIT or ROLLBACK first",
+        )
+
+
+# ------------------------------------------------------------------ statements
 
 
 def modify(statement: Write, services: StatementServices) -> Modified:
@@ -23,7 +120,7 @@ def modify(statement: Write, services: StatementServices) -> Modified:
     if isinstance(statement, w.IfExists):
         return _if_exists(statement, services)
     if isinstance(statement, CallProcedure) and statement.explain:
-        from icesql.modify.procedures.run import call
+        from icesql.modify.procedures.call import call
 
         return call(statement, services)  # it changes nothing
     check_writes(services.state.access)
@@ -81,7 +178,7 @@ def _again(statement: Write, services: StatementServices) -> Modified:
 def _done(statement: Write, services: StatementServices) -> Modified:
     match statement:
         case CallProcedure():
-            from icesql.modify.procedures.run import call
+            from icesql.modify.procedures.call import call
 
             return call(statement, services)
         case w.Insert():
@@ -101,47 +198,47 @@ def _done(statement: Write, services: StatementServices) -> Modified:
 
             return drop_namespace(statement, services)
         case w.DropTable():
-            from icesql.modify.definitions.tables import drop_table
+            from icesql.modify.alter_table import drop_table
 
             return drop_table(statement, services)
         case w.RenameTable():
-            from icesql.modify.definitions.tables import rename_table
+            from icesql.modify.alter_table import rename_table
 
             return rename_table(statement, services)
         case w.SetProperties():
-            from icesql.modify.definitions.tables import set_properties
+            from icesql.modify.alter_table import set_properties
 
             return set_properties(statement, services)
         case w.AlterColumns():
-            from icesql.modify.definitions.columns import alter_columns
+            from icesql.modify.alter_columns import alter_columns
 
             return alter_columns(statement, services)
         case w.Delete():
-            from icesql.modify.rows.delete import delete
+            from icesql.modify.rows.delete_update import delete
 
             return delete(statement, services)
-        case layout.ChangeLayout() | layout.SetIdentifierFields():
-            from icesql.modify.definitions.layout import change_layout
+        case alter_table.ChangeLayout() | alter_table.SetIdentifierFields():
+            from icesql.modify.alter_table import change_layout
 
             return change_layout(statement, services)
-        case views.CreateStoredView():
+        case CreateStoredView():
             from icesql.modify.views import create_view
 
             return create_view(statement, services)
-        case views.AlterStoredView():
+        case AlterStoredView():
             from icesql.modify.views import alter_view
 
             return alter_view(statement, services)
-        case views.DropStoredView():
+        case DropStoredView():
             from icesql.modify.views import drop_stored_view
 
             return drop_stored_view(statement, services)
-        case r.CreateRef() | r.DropRef() | r.FastForward():
-            from icesql.modify.definitions.refs import change_ref
+        case alter_table.CreateRef() | alter_table.DropRef() | alter_table.FastForward():
+            from icesql.modify.alter_table import change_ref
 
             return change_ref(statement, services)
         case w.Update():
-            from icesql.modify.rows.update import update
+            from icesql.modify.rows.delete_update import update
 
             return update(statement, services)
         case Merge():

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec.structs import replace
 
 from icesql.catalog.targets import new_place, table_to_change
-from icesql.commit.snapshots.branches import Branch, Staged
+from icesql.commit.branches import Branch, Staged
 from icesql.errors import (
     ColumnNotFoundError,
     ProgrammingError,
@@ -20,17 +20,16 @@ from icesql.errors import (
 )
 from icesql.iceberg.expressions.predicate import ALWAYS_TRUE, Predicate
 from icesql.iceberg.metadata.table_metadata import MAIN
-from icesql.modify.modified import Modified
-from icesql.modify.services import StatementServices
+from icesql.modify.services import Modified, StatementServices
 from icesql.sql.writes.statements import TableName
-from icesql.storage.new_file import check_writable
+from icesql.storage.new_files import check_writable
 
 if TYPE_CHECKING:
     from icesql.catalog.table import Catalog, Identifier, Table
     from icesql.config import Settings
     from icesql.iceberg.schema import Schema
     from icesql.iceberg.types import NestedField
-    from icesql.scan.table_scan import TableScan
+    from icesql.scan.plan import TableScan
     from icesql.sql.statement import Query, TableReference
 
 _BRANCH: Final = "branch_"

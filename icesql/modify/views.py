@@ -7,25 +7,22 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
-from icesql.catalog.targets import new_place
-from icesql.catalog.view import with_views
-from icesql.catalog.writes.views import refused, view_changes
-from icesql.commit.snapshots.branches import engine_summary
+from icesql.catalog.table import with_views
+from icesql.catalog.targets import new_place, refused, view_changes
+from icesql.commit.branches import engine_summary
 from icesql.errors import CatalogError, ProgrammingError, UnsupportedSqlError
-from icesql.iceberg.evolution.fresh_ids import with_fresh_ids
-from icesql.iceberg.metadata.view_changes import NewView
+from icesql.iceberg.evolution.schema_changes import with_fresh_ids
+from icesql.iceberg.metadata.views import NewView
 from icesql.iceberg.schema import Schema
-from icesql.modify.modified import Modified
-from icesql.modify.result_types import result_fields
-from icesql.modify.services import StatementServices
+from icesql.modify.column_types import result_fields
+from icesql.modify.services import Modified, StatementServices
 from icesql.modify.targets import properties_to_unset, renamed_place
 from icesql.query.views.expansion import reads_variables
+from icesql.sql.writes.create import AlterStoredView, CreateStoredView, DropStoredView
 from icesql.sql.writes.statements import TableName
-from icesql.sql.writes.views import AlterStoredView, CreateStoredView, DropStoredView
 
 if TYPE_CHECKING:
-    from icesql.catalog.table import Catalog, Identifier
-    from icesql.catalog.view import StoredView
+    from icesql.catalog.table import Catalog, Identifier, StoredView
 
 # The property in which Spark looks up the query's column names, if the view renames them.
 _QUERY_COLUMNS: Final = "spark.query-column-names"

@@ -1,7 +1,12 @@
-"""Bind a query: tables become scans at a snapshot, with columns, filters and limit pushed in."""
+"""Bind a query: tables become scans at a snapshot, with columns, filters and limit pushed in.
+
+Local files that it reads are found and checked here, too.
+"""
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
@@ -9,8 +14,8 @@ from msgspec.structs import replace
 from icesql.errors import found_at
 from icesql.query.bound import BoundQuery, FileScan
 from icesql.query.columns import bind_columns, name_nested_queries
-from icesql.query.constants.current_time import stop_clock
 from icesql.query.constants.session_values import put_session_literals, put_session_values
+from icesql.query.constants.volatile import stop_clock
 from icesql.query.dialects.translate import translate
 from icesql.query.metadata_scan import Found, load, metadata_scan
 from icesql.query.names import select_scopes, type_lists
@@ -20,9 +25,10 @@ from icesql.query.snapshot_selection import (
     by_schema,
     select_snapshot,
 )
-from icesql.scan.table_scan import TableScan
+from icesql.scan.plan import TableScan
 from icesql.sql.positions import unsupported
 from icesql.sql.time_travel import AsOf, BranchAt, VersionText
+from icesql.storage.roots import Roots
 
 if TYPE_CHECKING:
     from icesql.catalog.search_path import SearchPath
@@ -31,7 +37,7 @@ if TYPE_CHECKING:
     from icesql.query.bound import KeyEdge
     from icesql.query.session_state import SessionState
     from icesql.query.snapshot_selection import SelectedSnapshot
-    from icesql.sql.statement import Query, TableReference
+    from icesql.sql.statement import FileReference, Query, TableReference
     from icesql.sql.time_travel import TimeTravel
 
 
@@ -82,7 +88,7 @@ def bind(
         translate(tree, schemas, statement.translated, zone, statement.temporary)
     edits = stop_clock(tree, query)
     if query.once is not None:
-        from icesql.query.volatile import volatile_parts
+        from icesql.query.constants.volatile import volatile_parts
 
         query.once.update(volatile_parts(tree), filter(None, [statement.only_text]))
     if statement.user_text is not None:
@@ -100,14 +106,12 @@ def bind(
     projected = bind_columns(tree, scopes, filtered, edits)
     files: tuple[FileScan, ...] = ()
     if statement.files:
-        from icesql.query.files import bind_files
-
         files = bind_files(statement.files, session.access.files, query)
     edges: tuple[KeyEdge, ...] = ()
     if spark is not None:
         projected = spark.checked(projected)
     elif len(scans) > 1 and query.settings.prune and query.settings.run_time_filters:
-        from icesql.query.run_time.edges import key_edges
+        from icesql.query.run_time_filters import key_edges
 
         edges = key_edges(scopes, filtered)
     if statement.about:
@@ -160,7 +164,7 @@ def _scan(
 ) -> tuple[TableScan, SelectedSnapshot]:
     """The scan of a reference at its snapshot; a scan without a table for a statement in FROM."""
     if found is None:
-        from icesql.query.show_rows.scan import shown_scan
+        from icesql.query.information_schema import shown_scan
 
         scan = shown_scan(reference, session, query)
         return scan, select_snapshot(scan.table, None, query)
@@ -173,7 +177,7 @@ def _scan(
             what = f"WITH {reference.schema.upper()} SCHEMA on this table"
             raise unsupported(what, reference.offset, "it has columns of its own")
         if reference.changes is not None:
-            from icesql.query.travel.change_scan import change_scan
+            from icesql.query.changes import change_scan
 
             scan, selected = change_scan(table, reference.changes, query)
         else:
@@ -226,3 +230,37 @@ def open_tables(
             found = by_reference[key] = replace(loaded, table=table)
         tables.append(found)
     return tables
+
+
+# ------------------------------------------------------------------ local files
+
+
+def bind_files(
+    references: Iterable[FileReference], allowed: bool | Roots, query: QueryContext
+) -> tuple[FileScan, ...]:
+    """Bind each reference to its files.
+
+    Raises AccessDeniedError, StorageError, QueryCancelledError, and UnsupportedSqlError if the
+    setting ``engine`` is not "local", because other engines do not read files.
+    """
+    from icesql.storage.roots import local_files
+
+    scans = []
+    for reference in references:
+        if query.settings.engine != "local":
+            raise unsupported(
+                f"{reference.function}() where engine = '{query.settings.engine}'",
+                reference.offset,
+                "files are read with engine = 'local'",
+            )
+        found = [
+            file for path in reference.paths for file in local_files(path, allowed, query.check)
+        ]
+        if isinstance(allowed, Roots):
+            folders = frozenset(real for _, real in allowed.local)
+        else:
+            folders = frozenset(os.path.dirname(file) for file in found)
+        scans.append(
+            FileScan(reference.name, reference.function, tuple(found), reference.options, folders)
+        )
+    return tuple(scans)

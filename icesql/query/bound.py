@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from icesql.errors import Error
     from icesql.query.snapshot_selection import SelectedSnapshot
     from icesql.query.spark_text import BoundSparkText
-    from icesql.scan.table_scan import TableScan
+    from icesql.scan.plan import TableScan
+    from icesql.sql.edited_text import UserText
     from icesql.sql.statement import TableReference
-    from icesql.sql.user_text import UserText
 
 
 class PushedConjunct(Frozen):

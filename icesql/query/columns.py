@@ -18,8 +18,7 @@ from msgspec.structs import replace
 from sqlglot import exp
 
 from icesql.errors import ColumnNotFoundError, UnsupportedSqlError, similar_names
-from icesql.iceberg.metadata_columns import METADATA_COLUMNS, partition_column
-from icesql.iceberg.schema import Schema
+from icesql.iceberg.schema import METADATA_COLUMNS, Schema, partition_column
 from icesql.iceberg.types import NestedField
 from icesql.query.names import (
     PARTITION,
@@ -30,14 +29,14 @@ from icesql.query.names import (
     meaning_of,
     scan_index,
 )
-from icesql.query.pushdown.select_keys import EXISTS_PARTS, has_only
+from icesql.query.pushdown.select_forms import EXISTS_PARTS, has_only
 from icesql.quoting import quoted
+from icesql.sql.edited_text import NAME, SQL, Edit
 from icesql.sql.positions import offset_of, unsupported
 from icesql.sql.statement import TableReference
-from icesql.sql.user_text import NAME, SQL, Edit
 
 if TYPE_CHECKING:
-    from icesql.scan.table_scan import TableScan
+    from icesql.scan.plan import TableScan
 
 # Names for columns computed by a nested query without an alias.
 #
@@ -418,7 +417,7 @@ def _clash(construct: str, exposed: _Exposed, node: exp.Expr) -> UnsupportedSqlE
 
 def united_partition_column(scan: TableScan) -> NestedField | None:
     """``_partition`` of a scan's table; None for a table that was never partitioned."""
-    from icesql.iceberg.metadata.partition_type import united_partition_type
+    from icesql.iceberg.metadata.table_metadata import united_partition_type
 
     united = united_partition_type(scan.table.metadata)
     return partition_column(united) if united.fields else None

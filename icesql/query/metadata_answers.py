@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from icesql.catalog.search_path import SearchPath
     from icesql.context import QueryContext
     from icesql.query.bound import BoundQuery
-    from icesql.scan.table_scan import TableScan
+    from icesql.scan.plan import TableScan
     from icesql.sql.parser.row_count import RowCount
 
 
@@ -45,8 +45,8 @@ def answer_row_count(
     Raises the other errors of ``names.load`` and of planning.
     """
     from icesql.query.snapshot_selection import select_snapshot
+    from icesql.scan.plan import TableScan
     from icesql.scan.pruning.metadata_count import count_rows
-    from icesql.scan.table_scan import TableScan
 
     if query.settings.verify == "full" or query.settings.snapshot_pinned:
         return None
@@ -63,7 +63,7 @@ def answer_row_count(
 
 def _counts(bound: BoundQuery) -> tuple[str, ...]:
     """The output names if every output counts the rows of one unfiltered scan, else none."""
-    from icesql.scan.pruning.counted import Counted
+    from icesql.scan.pruning.metadata_count import Counted
 
     if len(bound.scans) != 1 or bound.tree.args.get("where") is not None:
         return ()

@@ -20,7 +20,7 @@ from icesql.scan.metadata_tables.schemas import (
     SUFFIXES,
     metadata_schema,
 )
-from icesql.scan.table_scan import TableScan
+from icesql.scan.plan import TableScan
 from icesql.sql.positions import unsupported
 from icesql.sql.table_name import name_parts
 from icesql.sql.time_travel import AsOf, SnapshotId, TimeTravel, VersionText

@@ -17,8 +17,7 @@ from msgspec.structs import replace
 from icesql.errors import AmbiguousColumnError
 from icesql.frozen import Frozen
 from icesql.iceberg import types as t
-from icesql.iceberg.metadata_columns import METADATA_COLUMNS
-from icesql.iceberg.schema import Schema, fields_named
+from icesql.iceberg.schema import METADATA_COLUMNS, Schema, fields_named
 from icesql.iceberg.types import NestedField, StructType
 from icesql.query.constants.constant import Constant, Kind
 from icesql.sql.parser.literal_list import LiteralList, held
@@ -26,7 +25,7 @@ from icesql.sql.positions import offset_of
 from icesql.sql.trees import exp
 
 if TYPE_CHECKING:
-    from icesql.scan.table_scan import TableScan
+    from icesql.scan.plan import TableScan
 
 _SCAN = re.compile(r"__scan_(\d+)")
 PARTITION = "_partition"

@@ -24,20 +24,19 @@ from icesql.query.bound import BoundQuery
 from icesql.query.constants.constant import Constant, Kind
 from icesql.query.names import SelectScope, column_of, resolver, select_scopes
 from icesql.query.pushdown.comparison import all_of, compare_constant
-from icesql.query.pushdown.computed.expression import FLIPPED
-from icesql.query.pushdown.computed.reading import expression_of
-from icesql.query.pushdown.implied import implied_by
+from icesql.query.pushdown.computed.expression import FLIPPED, expression_of
+from icesql.query.pushdown.predicate import implied_by
 from icesql.query.pushdown.push_down import conjuncts, wants_extremes
-from icesql.query.pushdown.select_keys import COMPARED
+from icesql.query.pushdown.select_forms import COMPARED
+from icesql.sql.edited_text import VALUE, UserText
 from icesql.sql.parameters import literal, write_literal
-from icesql.sql.user_text import VALUE, UserText
 
 if TYPE_CHECKING:
     from icesql.catalog.search_path import SearchPath
     from icesql.catalog.table import Table
     from icesql.config import Settings
     from icesql.context import QueryContext
-    from icesql.scan.table_scan import TableScan
+    from icesql.scan.plan import TableScan
     from icesql.sql.statement import Query
 
 _LARGEST_TREE: Final = 1_000

@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from icesql.catalog.search_path import SearchPath
     from icesql.config import Settings
     from icesql.query.views.temporary import Temporary
-    from icesql.sql.constant import Constant
-    from icesql.sql.macros.macro import Macros
+    from icesql.sql.cursor import Constant
+    from icesql.sql.macro import Macros
 
 
 class SessionState(Protocol):

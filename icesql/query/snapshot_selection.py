@@ -84,7 +84,7 @@ def by_schema(table: Table, selected: SelectedSnapshot, wanted: str) -> Selected
 def at_instant(travel: TimeTravel | None, query: QueryContext) -> TimeTravel | None:
     """``travel`` with its time, if it has one, folded to an instant. Raises SqlSyntaxError."""
     if isinstance(travel, AtTime):
-        from icesql.query.travel.instant import fold_instant
+        from icesql.query.time_travel import fold_instant
 
         return AsOf(fold_instant(travel, query), travel.text)
     if isinstance(travel, BranchAt):
@@ -214,7 +214,7 @@ class _Selection(Struct):
 
     def _branch_at(self, travel: BranchAt) -> SelectedSnapshot:
         """The last commit of a branch at or before a time."""
-        from icesql.scan.incremental import ancestors
+        from icesql.scan.changes import ancestors
         from icesql.sql.positions import unsupported
 
         at = travel.time
@@ -249,7 +249,7 @@ class _Selection(Struct):
                 named = MAIN if back[1].upper() == "HEAD" else back[1]
                 return self._back(Back(int(back[2] or 1), named))
             if may_be_time:
-                from icesql.query.constants.time_units import time_of_digits
+                from icesql.query.constants.times import time_of_digits
 
                 at = time_of_digits(text, self.query)
                 if at is not None:

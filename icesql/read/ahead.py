@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from icesql.context import QueryContext
-from icesql.scan.tasks.task import FileScanTask, ScanContext, distinct_deletes
+from icesql.scan.tasks import FileScanTask, ScanContext, distinct_deletes
 
 if TYPE_CHECKING:
     from icesql.iceberg.manifest.data_file import DataFile

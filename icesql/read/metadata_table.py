@@ -12,15 +12,19 @@ from icesql.context import QueryContext
 from icesql.errors import UnsupportedTableError
 from icesql.iceberg import types as t
 from icesql.iceberg.manifest.data_file import DataFile
-from icesql.iceberg.metadata_columns import DELETE_FILE_PATH, DELETE_POS
-from icesql.iceberg.schema import Schema
-from icesql.read.columns.arrow_schema import arrow_schema, arrow_type
-from icesql.read.columns.values import column_of, one_value, repeated
-from icesql.read.deletes.positions import stored_columns
+from icesql.iceberg.schema import DELETE_FILE_PATH, DELETE_POS, Schema
+from icesql.read.columns.arrow_schema import (
+    arrow_schema,
+    arrow_type,
+    column_of,
+    one_value,
+    repeated,
+)
+from icesql.read.deletes.scan_deletes import stored_columns
 from icesql.scan.deletes.vectors import read_vector
 from icesql.scan.metadata_tables.rows import MetadataRows, PositionDeleteFile
 from icesql.scan.metadata_tables.schemas import stored_row
-from icesql.scan.tasks.task import ScanContext
+from icesql.scan.tasks import ScanContext
 from icesql.storage.credentials import redact_urls
 
 # Source: Iceberg spec, "Reserved Field IDs".

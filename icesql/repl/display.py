@@ -16,10 +16,16 @@ from msgspec import Struct, field
 
 from icesql.dbapi.cursor import result_types
 from icesql.frozen import Frozen
-from icesql.repl.layouts import Style
-from icesql.repl.render import ROWS_MEASURED, Counted, is_document, table_room, write_rows
+from icesql.repl.render import (
+    ROWS_MEASURED,
+    Counted,
+    Style,
+    as_written,
+    is_document,
+    table_room,
+    write_rows,
+)
 from icesql.repl.results import show
-from icesql.repl.single_floats import as_written
 from icesql.repl.terminal import Output, coloured, draws_lines
 
 if TYPE_CHECKING:

@@ -10,10 +10,9 @@ from typing import Final, TextIO
 
 from icesql.context import COMMITTING, NOT_COMMITTED, Progress
 from icesql.errors import Error
-from icesql.repl.layouts import shortened
-from icesql.repl.render import seconds_text
+from icesql.repl.render import seconds_text, shortened
 from icesql.repl.terminal import spelled_out, styled
-from icesql.scan.report_text import bytes_text
+from icesql.scan.report import bytes_text
 
 # The message for a stopped statement: its progress, and its remaining effects.
 

@@ -1,29 +1,117 @@
-"""Lay rows out for people, as a table or in markdown, written as the rows arrive.
+"""Lay out rows and values for people: a table, markdown, one column a line (``\\x``), HTML.
 
-In: column names and an iterable of DB-API rows. Out: text on a stream. Imports nothing slow,
-because ``icesql -c`` uses it too.
+In: column names and an iterable of DB-API rows. Out: text on a stream, written as the rows arrive.
+Imports nothing slow, because ``icesql -c`` uses it too.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
 from decimal import Decimal
 from itertools import chain, islice
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from icesql.repl.layouts import (
-    DIM,
-    PLAIN,
-    Style,
-    display_width,
-    printable,
-    shortened,
-    text_of,
-    write_expanded,
-    write_html,
-)
+from icesql.engine.values import json_of as json_of
+from icesql.engine.values import text_of as whole_text
+from icesql.errors import display_width as display_width
+from icesql.errors import printable as printable
+from icesql.frozen import Frozen
+from icesql.iceberg.bounds import shortest_single
 from icesql.repl.terminal import Writer, styled
+
+if TYPE_CHECKING:
+    from icesql.engine.result_schema import ResultType
+
+
+# ------------------------------------------------------------------ one column a line, and HTML
+
+
+DIM, PLAIN = "\x1b[2m", "\x1b[0m"
+
+
+class Style(Frozen):
+    """The layout of rows; ``width`` is the terminal's in cells, None = never cut."""
+
+    width: int | None = None
+    colour: bool = False
+
+
+def text_of(value: Any) -> str:
+    """One value as text for people; a time without digits and minutes that are zero."""
+    if type(value) is not datetime:
+        return whole_text(value)
+    exact = "auto" if value.microsecond % 1000 or not value.microsecond else "milliseconds"
+    text = value.isoformat(" ", exact)
+    return text.removesuffix(":00") if value.tzinfo is not None else text
+
+
+def shortened(text: str, width: int) -> str:
+    """The text in at most ``width`` cells, with … at its end where it is cut."""
+    if display_width(text) <= width:
+        return text
+    kept, used = [], 1
+    for character in text:
+        used += display_width(character)
+        if used > width:
+            break
+        kept.append(character)
+    return "".join(kept) + "…"
+
+
+def write_expanded(
+    out: Writer, columns: Sequence[str], rows: Iterable[Sequence[Any]], style: Style
+) -> None:
+    """Each row as a block of ``column | value`` lines; lines are cut only at the screen's width."""
+    write = styled(out)
+    names = [printable(column) for column in columns]
+    size = max(map(display_width, names), default=0)
+    if style.width is not None and size > style.width // 2:
+        size = style.width // 2
+        names = [shortened(name, size) for name in names]
+    count = 0
+    for count, row in enumerate(rows, 1):
+        rule = f"-[ row {count:,} ]"
+        write(rule + "-" * max(size + 3 - len(rule), 3) + "\n")
+        for name, value in zip(names, row, strict=True):
+            text = printable(text_of(value))
+            if style.colour and value is None:
+                text = f"{DIM}{text}{PLAIN}"
+            write(f"{name}{' ' * (size - display_width(name))} | {text}\n")
+    if not count:
+        write("(no rows)\n")
+
+
+def write_html(
+    out: Writer, columns: Sequence[str], rows: Iterable[Sequence[Any]], style: Style
+) -> None:
+    """One ``<table>``; NULL is an empty cell of class ``null``, numbers have class ``number``."""
+    out.write("<table>\n<thead><tr>")
+    out.write("".join(f"<th>{_escaped(column)}</th>" for column in columns))
+    out.write("</tr></thead>\n<tbody>\n")
+    for row in rows:
+        out.write("<tr>" + "".join(map(_html_cell, row)) + "</tr>\n")
+    out.write("</tbody>\n</table>\n")
+
+
+def _html_cell(value: Any) -> str:
+    if value is None:
+        return '<td class="null"></td>'
+    text = _escaped(text_of(value))
+    if isinstance(value, bool) or not hasattr(value, "__neg__") or hasattr(value, "days"):
+        return f"<td>{text}</td>"
+    return f'<td class="number">{text}</td>'
+
+
+def _escaped(text: str) -> str:
+    import html  # it holds a large table, and few results are pages
+
+    return html.escape(printable(text))
+
+
+# ------------------------------------------------------------------ names of columns
+
 
 # Names of columns above narrow values: on up to three lines, broken where a word ends.
 
@@ -297,3 +385,54 @@ def row_line(count: int, seconds: float | None) -> str:
 def seconds_text(seconds: float) -> str:
     """A duration in a readable unit: ``12 ms``, ``1.25 s``."""
     return f"{seconds * 1000:.0f} ms" if seconds < 1 else f"{seconds:.2f} s"
+
+
+# ------------------------------------------------------------------ FLOAT values
+# A row has Python's floats, which are doubles. Each value of a FLOAT column becomes the double
+# whose shortest text is the shortest text of the float: 0.1, not 0.10000000149011612.
+
+
+def as_written(
+    rows: Iterable[Sequence[Any]], types: Sequence[ResultType]
+) -> Iterable[Sequence[Any]]:
+    """``rows`` of columns of these types, FLOAT values inside of others included."""
+    change = [(at, each) for at, each in enumerate(types) if _has_float(each)]
+    return _changed(rows, change) if change else rows
+
+
+def _changed(
+    rows: Iterable[Sequence[Any]], change: Sequence[tuple[int, ResultType]]
+) -> Iterable[Sequence[Any]]:
+    for row in rows:
+        cells = list(row)
+        for at, declared in change:
+            cells[at] = _written(cells[at], declared)
+        yield cells
+
+
+def _has_float(declared: ResultType) -> bool:
+    return declared.kind == "float" or any(_has_float(child) for _, child in declared.children)
+
+
+def _written(value: Any, declared: ResultType) -> Any:
+    if value is None:
+        return None
+    if declared.kind == "float":
+        return shortest_single(value)
+    inner = [child for _, child in declared.children]
+    match declared.kind:
+        case "list":
+            return [_written(each, inner[0]) for each in value]
+        case "map":
+            return [tuple(map(_written, pair, inner)) for pair in value]
+        case "tuple":
+            return tuple(map(_written, value, inner))
+        case "struct":
+            return dict(zip(value, map(_written, value.values(), inner), strict=True))
+        case "union" if isinstance(value, float):
+            # The member of the union that a value came from is no longer known.
+            if _has_float(declared) and not any(
+                child.kind == "double" or child.is_nested for child in inner
+            ):
+                return shortest_single(value)
+    return value

@@ -16,12 +16,10 @@ from icesql.dbapi.cursor import result_types, write_rows
 from icesql.engine.writing import write_texts
 from icesql.errors import ProgrammingError
 from icesql.file_format import compressed_by_ending, format_of_path, named_format
-from icesql.repl.layouts import Style
-from icesql.repl.render import DOCUMENT, LAYOUTS, is_document
+from icesql.repl.render import DOCUMENT, LAYOUTS, Style, as_written, is_document
 from icesql.repl.render import write_rows as layout_rows
-from icesql.repl.single_floats import as_written
 from icesql.repl.terminal import Output, Writer, coloured
-from icesql.storage.output_file import OutputFile
+from icesql.storage.new_files import OutputFile
 
 if TYPE_CHECKING:
     from icesql.dbapi.cursor import Cursor
@@ -162,7 +160,7 @@ class File:
 
 
 class _OutputSink:
-    """Standard output as a file of bytes. See ``engine.protocol.Sink``."""
+    """Standard output as a file of bytes. See ``engine.engines.Sink``."""
 
     def __init__(self, out: Output, began: Callable[[], None]) -> None:
         self.error: BaseException | None = None

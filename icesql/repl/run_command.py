@@ -1,4 +1,4 @@
-"""The backslash commands of the shell that do not run a statement of SQL."""
+"""Backslash commands of the shell that do not run a statement of SQL; ``icesql undo TABLE``."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import os
 import re
 import shlex
 import subprocess
+import sys
 import time
+from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,13 +19,78 @@ from icesql.manual.lookup import manual
 from icesql.manual.screen import laid_out
 from icesql.quoting import literal
 from icesql.repl.commands import Command, help_lines, statement_of
-from icesql.repl.history.travel import history_lines, travel
 from icesql.repl.results import TEXT_FORMATS, format_for
-from icesql.repl.undo import undo
-from icesql.scan.report_text import scan_lines
+from icesql.repl.table_history import history_lines, travel
+from icesql.scan.report import scan_lines
 
 if TYPE_CHECKING:
+    from icesql.dbapi.connection import Connection
     from icesql.repl.shell import Shell
+    from icesql.session.outcome import Outcome
+
+
+# ------------------------------------------------------------------ undo
+
+
+def undo(
+    connection: Connection,
+    table: str,
+    say: Callable[[str], object],
+    *,
+    branch: str | None = None,
+    head: int | None = None,
+    agreed: bool = False,
+) -> bool:
+    """Set a branch, main without one, to the parent of its head; False if the user declines.
+
+    ``say`` is called with each line about the changes that are undone. ``head`` is the snapshot to
+    undo, None for any. With ``agreed`` no confirmation is needed. Raises CommitConflictError if the
+    branch is at another snapshot than ``head``, or than the one that was shown; ProgrammingError if
+    there is no terminal for the confirmation, and what CALL raises.
+    """
+    from msgspec.structs import replace
+
+    from icesql.context import QueryContext
+    from icesql.sql.writes.procedure_calls import CallProcedure
+
+    ref = (branch or "").replace('"', '""')
+    name = f'{table}."branch_{ref}"' if branch not in (None, "main") else table
+    session = connection._session
+
+    def run(call: CallProcedure) -> Outcome:
+        return session.execute(call, QueryContext.begin(connection.settings))
+
+    with session.without_secrets():
+        (call,) = session.parse("CALL system.rollback_to_snapshot(?, -1)", [name])
+        assert isinstance(call, CallProcedure)
+        look = run(replace(call, explain=True, head=head))
+        assert look.result is not None
+        found = next(int(row[2]) for row in look.result.fetch(None) if row[1] == "snapshot")
+        for note in look.notes:
+            for line in note.split("; "):
+                say(line)
+        if not agreed and not _agrees(found):
+            say("nothing was changed")
+            return False
+        run(replace(call, head=found))
+    say(f"done: {table} is as it was before snapshot {found}")
+    return True
+
+
+def _agrees(head: int) -> bool:
+    if sys.stdin is None or not sys.stdin.isatty():
+        raise ProgrammingError(
+            "nothing was changed: there is no terminal to ask on; --yes takes it back, with "
+            f"--snapshot {head} only while that is the last commit"
+        )
+    try:
+        return input("take it back? [y/N] ").strip().lower() in ("y", "yes")
+    except EOFError:
+        return False
+
+
+# ------------------------------------------------------------------ commands
+
 
 # Variables of the shell and of ``-v NAME=VALUE``: values of parameters, never text of SQL.
 
@@ -280,7 +347,7 @@ def _tell_history(shell: Shell, path: str | None) -> None:
         for text in texts[-100:]:
             shell.say(text)
         return
-    from icesql.storage.output_file import OutputFile
+    from icesql.storage.new_files import OutputFile
 
     with OutputFile(path) as file:
         file.write("".join(f"{text}\n" for text in texts).encode())

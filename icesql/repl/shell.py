@@ -29,20 +29,24 @@ from icesql.errors import (
     QueryCancelledError,
 )
 from icesql.repl.commands import in_words, parse_command
-from icesql.repl.completing.names import Names
-from icesql.repl.completing.prompt import SqlCompleter
-from icesql.repl.completing.source import ConnectionSource
+from icesql.repl.completion_names import ConnectionSource, Names
 from icesql.repl.display import Display
 from icesql.repl.preferences import ShellPreferences
 from icesql.repl.progress import ProgressLine, stopped_text
-from icesql.repl.prompt.kept import HistoryFile, holds_secret
-from icesql.repl.prompt.typed import inputs, is_complete, runs_by_empty_line
+from icesql.repl.prompt import (
+    HistoryFile,
+    SqlCompleter,
+    holds_secret,
+    inputs,
+    is_complete,
+    runs_by_empty_line,
+)
 from icesql.repl.render import row_line
 from icesql.repl.results import format_for, save
 from icesql.repl.run_command import run_command
 from icesql.repl.signals import unwind_between_callbacks
 from icesql.repl.terminal import Output, draws_lines, one_line, spelled_out, to_margin
-from icesql.scan.report_text import scan_line
+from icesql.scan.report import scan_line
 from icesql.storage.credentials import redact_urls
 
 if TYPE_CHECKING:
@@ -289,7 +293,7 @@ class Shell:
             self.say(scan_line(report))
 
     def _save(self, cursor: Cursor, path: str) -> int:
-        from icesql.storage.output_file import OutputFile
+        from icesql.storage.new_files import OutputFile
 
         with OutputFile(path) as file:
             return save(cursor, format_for(path, None), path, file)

@@ -20,7 +20,7 @@ from icesql.frozen import Frozen
 from icesql.storage.open import is_local
 
 if TYPE_CHECKING:
-    from icesql.iceberg.manifest.narrow_entries import NarrowEntries
+    from icesql.iceberg.manifest.filtered_manifest import NarrowEntries
     from icesql.storage.open import Storage
     from icesql.storage.stores.blocks import Shelf
 

@@ -45,7 +45,7 @@ _MOST_WANTED: Final = 32
 
 if TYPE_CHECKING:
     from icesql.iceberg.manifest.data_file import DataFile, FileContent
-    from icesql.iceberg.manifest.narrow_entries import NarrowEntries
+    from icesql.iceberg.manifest.filtered_manifest import NarrowEntries
     from icesql.scan.columns_on_disk import ColumnsOnDisk
     from icesql.storage.stores.pool import Request
 

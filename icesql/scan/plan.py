@@ -1,24 +1,27 @@
-"""ScanPlan: the files, tasks and report that planning a scan gives."""
+"""TableScan, which requests a scan of a table, and ScanPlan, which planning gives."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec import field
 from msgspec.structs import asdict, replace
 
+from icesql.catalog.table import Table
 from icesql.config import Settings
-from icesql.errors import ScanLimitError
+from icesql.errors import ProgrammingError, ScanLimitError
 from icesql.frozen import Frozen
+from icesql.iceberg.expressions.predicate import ALWAYS_TRUE, Predicate, keep_columns
 from icesql.iceberg.manifest.data_file import DataFile
 from icesql.iceberg.manifest.entries import ManifestEntries
+from icesql.iceberg.metadata.snapshot import Snapshot
 from icesql.iceberg.schema import Schema
 from icesql.iceberg.types import leaf_ids
 from icesql.scan.report import ScanCounts, ScanReport
-from icesql.scan.table_scan import TableScan
-from icesql.scan.tasks.task import (
+from icesql.scan.tasks import (
     CombinedScanTask,
     FileScanTask,
     ScanContext,
@@ -27,9 +30,72 @@ from icesql.scan.tasks.task import (
 )
 
 if TYPE_CHECKING:
-    from icesql.scan.changes import ChangePlan
+    from icesql.context import QueryContext
+    from icesql.scan.changes import ChangePlan, ChangeScan
     from icesql.scan.metadata_tables.rows import MetadataRows
-    from icesql.scan.tasks.packing import Packing
+    from icesql.scan.pruning.extremes import Extreme
+    from icesql.scan.pruning.file_conditions import FileCondition
+    from icesql.scan.pruning.metadata_count import Counted
+    from icesql.scan.tasks import Packing
+
+
+# ------------------------------------------------------------------ requests
+
+
+class TableScan(Frozen):
+    """One table at one snapshot, with what was pushed into it.
+
+    ``snapshot`` is None for a table without rows yet. ``schema`` is the schema to read by (that of
+    the snapshot, or the current one of a branch); ``projection`` the output columns: top-level
+    columns of ``schema``, and metadata columns by their reserved ids. ``row_filter`` names fields
+    of ``schema`` by id and is implied by the WHERE, which is evaluated again over the rows.
+    ``file_conditions`` are implied by the WHERE too, and rule out files that ``row_filter`` cannot.
+    ``limit`` may be set only if any rows of the scan will do, which an ORDER BY or a WHERE of any
+    kind rules out. ``ref`` is the branch or tag of the reference. With ``explain`` the plan records
+    why each file was skipped. ``metadata_table`` is the name of a metadata table to read instead of
+    the table's own rows. ``extremes`` are the only rows that matter, if any are set. ``counts`` has
+    one item for each output of the query if some of them count rows and the others are
+    ``extremes``. With either, ``left_out`` holds for every row for which the WHERE is not true.
+    ``values_only``: one of several equal rows is enough. ``rows_alike``: equal rows may be
+    represented by one row and their number. ``rows`` returns the rows of a statement in FROM that
+    is not a table; then ``metadata_table`` names what the statement shows. ``all_deletes``: a
+    remaining file has all its deletes, also of rows that the filter excludes. ``changes`` are read
+    instead of rows; ``schema`` then has the columns of a change, too. ``frame`` is the DataFrame of
+    Spark that is read, with the columns of ``schema`` in their order; ``rows`` then only refuses.
+    """
+
+    table: Table
+    snapshot: Snapshot | None
+    schema: Schema
+    projection: Schema
+    row_filter: Predicate = ALWAYS_TRUE
+    file_conditions: tuple[FileCondition, ...] = ()
+    limit: int | None = None
+    ref: str | None = None
+    explain: bool = False
+    metadata_table: str | None = None
+    extremes: tuple[Extreme, ...] = ()
+    counts: tuple[Counted | None, ...] = ()
+    left_out: Predicate = ALWAYS_TRUE
+    changes: ChangeScan | None = None
+    values_only: bool = False
+    rows_alike: bool = False
+    all_deletes: bool = False
+    rows: Callable[[TableScan, QueryContext], Iterable[tuple[Any, ...]]] | None = None
+    frame: Any = None
+
+    def trusted(self, predicate: Predicate) -> Predicate:
+        """``predicate`` without columns whose metrics may differ from the values read.
+
+        In a file without field ids a column that the name mapping leaves out reads as NULL,
+        whatever counts and bounds the manifest has for it.
+        """
+        mapping = self.table.metadata.name_mapping
+        return predicate if mapping is None else keep_columns(predicate, mapping.field_ids)
+
+
+# ------------------------------------------------------------------ plans
+
 
 # Limits on what a query may read: checked after planning, before any data is read.
 
@@ -200,7 +266,7 @@ class ScanPlan(Frozen, dict=True):
 
         Raises ProgrammingError for a property that is not a usable number.
         """
-        from icesql.scan.tasks.packing import Packing
+        from icesql.scan.tasks import Packing
 
         return Packing.choose(self.settings, self.scan.table.metadata.properties)
 
@@ -210,7 +276,7 @@ class ScanPlan(Frozen, dict=True):
 
         Their data files are without the metrics that only planning looks at.
         """
-        from icesql.scan.tasks.packing import pack_files
+        from icesql.scan.tasks import pack_files
 
         bare = (replace(task, data_file=without_metrics(task.data_file)) for task in self.files)
         return tuple(
@@ -279,7 +345,7 @@ def _stored_bytes(file: DataFile, field_ids: Sequence[int]) -> int:
 
 def projected_leaves(projection: Schema) -> tuple[int, ...]:
     """Ids of the stored columns below the projected ones; metadata columns are not stored."""
-    from icesql.iceberg.metadata_columns import METADATA_IDS
+    from icesql.iceberg.schema import METADATA_IDS
 
     stored = tuple(column for column in projection.fields if column.field_id not in METADATA_IDS)
     return leaf_ids(stored)
@@ -297,4 +363,39 @@ def scan_context(scan: TableScan) -> ScanContext:
         storage=scan.table.storage,
         format_version=metadata.format_version,
         name_mapping=metadata.name_mapping,
+    )
+
+
+# ------------------------------------------------------------------ repeated files
+# Data files that a table lists more than once: their rows come as often, as in other engines.
+#
+# ``add_files`` makes them with files that the table already has, if its check is switched off. A
+# change of some of their rows would have to distinguish the listings, which no delete can.
+
+
+def repeated_note(plan: ScanPlan) -> str:
+    """The note for a plan that reads such files."""
+    first, *more = plan.repeated
+    others = f" and {len(more)} more" if more else ""
+    table = plan.scan.table.name
+    return (
+        f"{table} lists {first}{others} more than once, and its rows come as often; "
+        f"{_mended(table)} gives each of them a place of its own"
+    )
+
+
+def refuse_repeated(files: Iterable[FileScanTask], table: str) -> None:
+    """Raise ProgrammingError for a change of rows in a file that is listed more than once."""
+    times = Counter(each.data_file.path for each in files)
+    for path, count in times.items():
+        if count > 1:
+            raise ProgrammingError(
+                f"{table} lists {path} {count} times, so that none of its rows can change alone; "
+                f"{_mended(table)} gives each of them a place of its own, then run this again"
+            )
+
+
+def _mended(table: str) -> str:
+    return (
+        f"CALL system.rewrite_data_files(table => '{table}', options => map('rewrite-all', 'true'))"
     )

@@ -21,11 +21,10 @@ from icesql.iceberg.manifest.data_file import DataFile, FileContent
 from icesql.iceberg.manifest.entries import FilterColumns, ManifestEntries
 from icesql.iceberg.manifest.manifest import ManifestContent, ManifestFile
 from icesql.scan.manifest_reader import ManifestReader, WantedOf
-from icesql.scan.plan import NeededFiles, ScanPlan, SkipRecord, Survivors, scan_context
+from icesql.scan.plan import NeededFiles, ScanPlan, SkipRecord, Survivors, TableScan, scan_context
 from icesql.scan.report import ScanCounts
 from icesql.scan.spec_scan import SpecScan, SpecScans
-from icesql.scan.table_scan import TableScan
-from icesql.scan.tasks.task import FileScanTask, content_bytes
+from icesql.scan.tasks import FileScanTask, content_bytes
 
 # Modules for pruning and deletes are imported on first use: most scans have neither.
 if TYPE_CHECKING:
@@ -76,7 +75,7 @@ def plan(scan: TableScan, query: QueryContext) -> ScanPlan:
     if scan.metadata_table is not None:
         return _plan_metadata(scan, query, started)
     if scan.table.planning is not None:
-        from icesql.scan.by_catalog.plan import plan_by_catalog
+        from icesql.scan.by_catalog import plan_by_catalog
 
         return plan_by_catalog(scan, scan.table.planning, scan.trusted(scan.row_filter), query)
     if scan.changes is not None:
@@ -115,7 +114,7 @@ def _needed_files(files: tuple[FileScanTask, ...], walk: _Walk) -> NeededFiles:
 
         needed = needed_for_extremes(files, walk)
     if (scan.values_only or scan.rows_alike) and not verifies:
-        from icesql.scan.constant_files import without_constant_files
+        from icesql.scan.extreme_files import without_constant_files
 
         found = without_constant_files(needed.files, walk, counted=not scan.values_only)
         needed = replace(found, counts=needed.counts, left_out=found.left_out + needed.left_out)
@@ -258,7 +257,7 @@ class _Walk:
         spec = self._specs.of(manifest)
         if spec.predicate is ALWAYS_TRUE:
             return True
-        from icesql.scan.pruning.manifest_evaluator import manifest_may_match
+        from icesql.scan.pruning.partition_evaluator import manifest_may_match
 
         if manifest_may_match(manifest, spec.predicate, spec.types_by_id):
             return True

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from icesql.engine.duckdb.types import duckdb_type
+from icesql.engine.duckdb_types import duckdb_type
 from icesql.engine.result_schema import unique_names
-from icesql.engine.spark.text.plan_check import declared_columns
+from icesql.engine.spark.own_text import declared_columns
 from icesql.errors import ProgrammingError, TableNotFoundError, UnsupportedSqlError
 from icesql.iceberg.schema import Schema
-from icesql.modify.result_types import result_fields
+from icesql.modify.column_types import result_fields
 from icesql.query.metadata_scan import load
 from icesql.query.views.temporary import SparkFrame
 

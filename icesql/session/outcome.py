@@ -1,12 +1,20 @@
-"""The state of a session between statements, and the outcome of one of them."""
+"""The state of a session between statements, and the outcome of one: its result, or an error."""
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from icesql.catalog.search_path import SearchPath
-from icesql.engine.static import StaticResult
+from icesql.engine.result import StaticResult
+from icesql.errors import (
+    TOO_MANY_FILES,
+    Error,
+    OperationalError,
+    ProgrammingError,
+    ScanLimitError,
+)
 from icesql.frozen import Frozen
 from icesql.query.views.temporary import Temporary
 
@@ -19,15 +27,15 @@ if TYPE_CHECKING:
     from icesql.catalog.table import Catalog
     from icesql.commit.transaction import Transaction
     from icesql.config import Settings
-    from icesql.engine.result_reader import Result
-    from icesql.modify.modified import Modified
+    from icesql.engine.result import Result
+    from icesql.modify.services import Modified
     from icesql.query.bound import BoundQuery
-    from icesql.scan.plan import ScanPlan
+    from icesql.scan.plan import ScanPlan, TableScan
     from icesql.scan.report import ScanReport
-    from icesql.scan.table_scan import TableScan
-    from icesql.sql.constant import Constant
-    from icesql.sql.macros.macro import Macros
+    from icesql.sql.cursor import Constant
+    from icesql.sql.macro import Macros
     from icesql.storage.cache import BoundedCache
+
 
 Parameters = Sequence[Any] | Mapping[str, Any] | None
 
@@ -107,3 +115,26 @@ class State:
         if self.transaction is not None:
             self.transaction.rollback()
         self.names.close()
+
+
+# ------------------------------------------------------------------ errors of other libraries
+
+
+_NO_MORE_FILES: Final = (errno.EMFILE, errno.ENFILE)
+
+
+def own_error(error: Exception) -> Error | None:
+    """icesql's error for another library's; None for its own and for those of caller's objects."""
+    if isinstance(error, Error):
+        return None
+    if isinstance(error, OSError) and error.errno in _NO_MORE_FILES:
+        return OperationalError(TOO_MANY_FILES)
+    if isinstance(error, MemoryError):
+        return ScanLimitError("out of memory: lower memory_limit or read fewer columns and rows")
+    if type(error).__module__.partition(".")[0] in ("duckdb", "_duckdb"):
+        from icesql.engine.duckdb.errors import translate
+
+        return translate(error, ())
+    from icesql.iceberg.metadata.json_fields import Malformed
+
+    return ProgrammingError(f"refused: {error}") if isinstance(error, Malformed) else None

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeAlias, cast
 from msgspec.structs import replace
 
 from icesql.engine.engines import EngineChoice, choose_engine
-from icesql.engine.static import StaticResult
+from icesql.engine.result import StaticResult
 from icesql.errors import (
     AccessDeniedError,
     CorruptFileError,
@@ -29,14 +29,14 @@ if TYPE_CHECKING:
 
     from icesql.context import QueryContext
     from icesql.engine.engines import Engines
-    from icesql.engine.result_reader import Result
+    from icesql.engine.result import Result
     from icesql.query.bound import BoundQuery, KeyEdge
     from icesql.query.views.temporary import TemporaryTable
-    from icesql.scan.plan import ScanPlan
-    from icesql.scan.table_scan import TableScan
+    from icesql.scan.plan import ScanPlan, TableScan
     from icesql.session.outcome import State
     from icesql.session.prepared import PreparedStatement
     from icesql.sql.statement import Explain, Query, Shown, Statement
+
 
 # Plan the scans of a bound query, within the limits.
 
@@ -59,7 +59,7 @@ def plans_to_read(
     check_limits(plans, query.settings, [each.source for each in edges])
     notes: tuple[str, ...] = ()
     if any(each.repeated for each in plans):
-        from icesql.scan.repeated_files import repeated_note
+        from icesql.scan.plan import repeated_note
 
         notes = tuple(repeated_note(each) for each in plans if each.repeated)
     if query.settings.verify == "full":
@@ -73,7 +73,7 @@ def edges_of(bound: BoundQuery, plans: Sequence[ScanPlan]) -> tuple[KeyEdge, ...
     """The edges whose source scans are read first, so that their keys limit other scans."""
     if not bound.edges:
         return ()
-    from icesql.engine.run_time.narrowing import expected
+    from icesql.engine.run_time_filters import expected
 
     return expected(bound, plans)
 
@@ -84,7 +84,7 @@ def narrowed(
     """The plans after small scans were read and their keys have limited the others."""
     if not edges:
         return plans
-    from icesql.engine.run_time.narrowing import narrowed as narrow
+    from icesql.engine.run_time_filters import narrowed as narrow
     from icesql.scan.plan import check_limits
 
     found = [*narrow(edges, plans, query)]
@@ -234,8 +234,6 @@ class Pipeline:
             statement = cast("Query", self.parse(text.sql, text.parameters)[0])
         names_a_store = any(name.startswith(_OF_STORES) for name in self.state.names.given)
         if names_a_store and query.settings.engine != "spark":
-            from icesql.session.preload import load_modules
-
             query.meanwhile = load_modules
         # If another thread drops prepared statements meanwhile, this one goes to the old object.
         statements = self.prepared
@@ -270,7 +268,7 @@ class Pipeline:
         without a list.
         """
         if statement.only_text and query.settings.engine != "spark":
-            from icesql.sql.show_statements.in_from import UNREAD
+            from icesql.sql.show import UNREAD
 
             if UNREAD in statement.text:
                 return self._bind_pivots(statement, query)
@@ -294,7 +292,7 @@ class Pipeline:
 
     def _bind_pivots(self, statement: Query, query: QueryContext) -> tuple[Query, BoundQuery]:
         """Like ``bind``, with the values of each PIVOT, read from the same versions of tables."""
-        from icesql.query.pivot_values import with_pivot_values
+        from icesql.query.first_queries import with_pivot_values
 
         def first_rows(probe: Query, most: int) -> list[tuple[Any, ...]]:
             with closing(self.run(probe, query).rows) as result:
@@ -361,7 +359,7 @@ class Pipeline:
         else:
             result = self.engines.named(choice.name).execute(bound, plans, query)
         if any(each.counted for each in plans):
-            from icesql.engine.static import CountedResult
+            from icesql.engine.result import CountedResult
 
             result = CountedResult(result, plans[0].counted)
         return Outcome(result, tuple(plans), notes, bound, bound.scans)
@@ -394,7 +392,7 @@ class Pipeline:
 
         if not queries_versions(statement):
             return statement
-        from icesql.query.travel.queried_versions import with_answers
+        from icesql.query.first_queries import with_answers
 
         def two_rows(sql: str) -> list[tuple[Any, ...]]:
             with placing(sql):
@@ -410,7 +408,7 @@ class Pipeline:
 
         ``stored``: also with the views of catalogs, and with those of the user's SparkSession.
         """
-        from icesql.query.views.create import with_temporary
+        from icesql.query.views.statements import with_temporary
 
         find = others = None
         if stored:
@@ -440,8 +438,8 @@ class Pipeline:
         self, shown: Shown | Query, query: QueryContext, *, for_explain: bool, stored: bool
     ) -> TemporaryTable | None:
         """The rows of a statement in FROM; None if it is answered without an engine."""
-        from icesql.engine.temporary import keep_rows
-        from icesql.query.views.create import named
+        from icesql.engine.result import keep_rows
+        from icesql.query.views.statements import named
         from icesql.query.views.temporary import TemporaryTable
         from icesql.sql import statement as kinds
 
@@ -468,9 +466,8 @@ class Pipeline:
 
             return StaticResult(*list_procedures(statement.like)), ()
         if self.state.temporary:
-            from icesql.query.views.create import named
-            from icesql.query.views.describe_view import shown
             from icesql.query.views.expansion import whole
+            from icesql.query.views.statements import named, shown
             from icesql.query.views.temporary import TemporaryTable
 
             temporary = named(statement, self.state.temporary)
@@ -491,7 +488,7 @@ class Pipeline:
             view = query.wait_for(lambda: self.state.names.open_view(parts))
             if view is None:
                 raise
-            from icesql.query.views.describe_view import shown_stored
+            from icesql.query.views.statements import shown_stored
 
             rows = shown_stored(statement, view[0], self.dialect)
             return StaticResult(columns_of(statement), rows), ()
@@ -506,3 +503,18 @@ def _is_for_spark(statement: Query, query: QueryContext) -> bool:
     if statement.spark is None or statement.about or query.settings.engine == "local":
         return False
     return query.settings.engine == "spark" or statement.refused is not None
+
+
+# ------------------------------------------------------------------ modules loaded early
+
+
+def load_modules() -> None:
+    """Preload modules that most queries of an object store need after the metadata."""
+    import icesql.engine.duckdb.store_files
+    import icesql.query.prepared_query
+    import icesql.query.pushdown.predicate
+    import icesql.scan.pruning.metrics_evaluator
+    import icesql.storage.stores.files
+    import icesql.storage.stores.pool
+
+    icesql.engine.duckdb.store_files.load_library()

@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from icesql.engine.duckdb.prepared_run import PreparedRun
     from icesql.query.bound import BoundQuery
     from icesql.query.prepared_query import PreparedQuery
-    from icesql.scan.plan import ScanPlan
-    from icesql.scan.table_scan import TableScan
+    from icesql.scan.plan import ScanPlan, TableScan
     from icesql.sql.statement import Query
 
 _MOST_TEXTS: Final = 256

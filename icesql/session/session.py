@@ -20,7 +20,7 @@ from icesql.session.prepared import QueryText
 from icesql.sql.parser.row_count import RowCount
 from icesql.stack import with_deep_stack
 from icesql.storage.cache import Blocks, BoundedCache
-from icesql.storage.clean_errors import clean, spell_out
+from icesql.storage.credentials import clean, spell_out
 
 if TYPE_CHECKING:
     from icesql.catalog.table import Catalog

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec.structs import replace
 
 from icesql.config import check_folder
-from icesql.engine.static import StaticResult
+from icesql.engine.result import StaticResult
 from icesql.errors import AccessDeniedError, NotSupportedError, ProgrammingError, nearest, placing
 from icesql.session.outcome import Outcome, Parameters
 from icesql.session.pipeline import edges_of, limit_notes, narrowed
@@ -19,9 +19,19 @@ from icesql.sql import statement as kinds
 from icesql.sql.parser.row_count import RowCount
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from icesql.context import QueryContext
+    from icesql.engine.result import Result
+    from icesql.engine.result_schema import ResultColumn
+    from icesql.modify.services import ChangedState, Narrow, Scans
+    from icesql.query.bound import BoundQuery
     from icesql.query.views.temporary import TemporaryTable
+    from icesql.scan.plan import ScanPlan
+    from icesql.session.pipeline import Pipeline
     from icesql.session.session import Session
+    from icesql.sql.statement import Query
+
 
 # Called with a session, a statement of its kind, and the context of the statement.
 Handler = Callable[["Session", Any, "QueryContext"], Outcome]
@@ -65,8 +75,7 @@ def explain(session: Session, statement: kinds.Explain, query: QueryContext) -> 
         else:
             result = explained(bound, plans, query, statement, choice, edges, measured)
         if statement.write is not None:
-            from icesql.modify.merge.evolution import definitions_of
-            from icesql.session.services import Services
+            from icesql.modify.merge.merge import definitions_of
 
             ddl = definitions_of(statement.write, Services(session.pipeline, query))
             result = StaticResult(
@@ -84,7 +93,7 @@ def show(session: Session, statement: kinds.Shown, query: QueryContext) -> Outco
 def copy(session: Session, statement: kinds.Copy, query: QueryContext) -> Outcome:
     """COPY … TO: write the rows of a query to a file."""
     from icesql.engine.writing import write
-    from icesql.storage.output_file import OutputFile
+    from icesql.storage.new_files import OutputFile
 
     allowed = session.state.access.copy_to
     with OutputFile(statement.path, overwrite=statement.overwrite, allowed=allowed) as file:
@@ -99,13 +108,12 @@ def copy(session: Session, statement: kinds.Copy, query: QueryContext) -> Outcom
 def change_table(session: Session, statement: kinds.Write, query: QueryContext) -> Outcome:
     """A statement that changes tables; the result is one row with counts if it changes rows."""
     if session.state.temporary:
-        from icesql.query.views.create import drop_of
+        from icesql.query.views.statements import drop_of
 
         dropped = drop_of(statement, session.state.temporary)
         if dropped is not None:
             return create_temporary(session, dropped, query)
     from icesql.modify.run import modify
-    from icesql.session.services import Services
 
     return Outcome.of_change(modify(statement, Services(session.pipeline, query)))
 
@@ -115,10 +123,8 @@ def insert_many(
 ) -> Outcome:
     """One INSERT with several sets of values: all rows in one commit."""
     from icesql.modify.insert import insert_many as insert
-    from icesql.modify.modified import check_present
-    from icesql.modify.run import check_writes
-    from icesql.modify.transactions import as_pending, begin_by_itself
-    from icesql.session.services import Services
+    from icesql.modify.run import as_pending, begin_by_itself, check_writes
+    from icesql.modify.services import check_present
     from icesql.sql.parse import first_tokens
     from icesql.sql.writes.statements import Insert
 
@@ -144,15 +150,15 @@ def control_transaction(
     session: Session, statement: kinds.TransactionControl, query: QueryContext
 ) -> Outcome:
     """BEGIN, COMMIT and ROLLBACK."""
-    from icesql.modify.transactions import control
+    from icesql.modify.run import control
 
     return Outcome.of_change(control(statement.verb, session.state, query))
 
 
 def create_temporary(session: Session, statement: kinds.Created, query: QueryContext) -> Outcome:
     """CREATE or DROP of a temporary view or table; DROP VIEW also for a view of a catalog."""
+    from icesql.sql.writes.create import DropStoredView
     from icesql.sql.writes.statements import TableName
-    from icesql.sql.writes.views import DropStoredView
 
     state, pipeline = session.state, session.pipeline
     if isinstance(statement, kinds.Drop) and statement.kind == "VIEW":
@@ -160,7 +166,7 @@ def create_temporary(session: Session, statement: kinds.Created, query: QueryCon
         is_temporary = state.temporary.find(name.parts) is not None
         if not is_temporary and state.names.catalog and state.names.open_view(name.parts):
             return change_table(session, DropStoredView(name, statement.if_exists), query)
-    from icesql.query.views.create import create
+    from icesql.query.views.statements import create
     from icesql.query.views.temporary import TemporaryTable
 
     def describe(read: kinds.Query) -> list[str]:
@@ -170,7 +176,7 @@ def create_temporary(session: Session, statement: kinds.Created, query: QueryCon
         return [name for name, _ in pipeline.columns_of(read, query)]
 
     def materialize(table: kinds.CreateTemporary) -> TemporaryTable:
-        from icesql.engine.temporary import keep_rows
+        from icesql.engine.result import keep_rows
 
         result, limit = pipeline.run(table.query, query).rows, query.settings.memory_limit
         columns, data = keep_rows(
@@ -192,7 +198,7 @@ def change_macros(
     session: Session, statement: kinds.MacroStatement, query: QueryContext
 ) -> Outcome:
     """CREATE and DROP MACRO."""
-    from icesql.sql.macros.macro import changed
+    from icesql.sql.macro import changed
 
     session.state.macros = changed(session.state.macros, statement)
     session.pipeline.drop_prepared()
@@ -331,3 +337,74 @@ HANDLERS: Final[Mapping[type, Handler]] = {
     kinds.Execute: execute_prepared,
     kinds.Deallocate: deallocate,
 }
+
+
+# ------------------------------------------------------------------ services for changes
+
+
+# The clauses of a query that consists only of a condition.
+_OF_CONDITION: Final = frozenset({"expressions", "from_", "where"})
+
+
+class Services:
+    """``modify.services.StatementServices`` for one statement."""
+
+    def __init__(self, pipeline: Pipeline, query: QueryContext) -> None:
+        self._pipeline, self.query = pipeline, query
+        self.state: ChangedState = pipeline.state
+        self.dialect, self.engines = pipeline.dialect or "", pipeline.engines
+
+    def run(self, read: Query) -> tuple[Result, Scans]:
+        """The rows of a query, and its scans, in the order of its text."""
+        outcome = self._pipeline.run(read, self.query)
+        return outcome.rows, outcome.scans
+
+    def run_here(
+        self, read: Query, tables: Mapping[str, TemporaryTable], narrow: Narrow
+    ) -> tuple[Result, Scans]:
+        """The same on the local engine, with additional tables by name in lower case."""
+        statement, bound, query = self._here(read, tables, narrow)
+        outcome = self._pipeline.run_bound(statement, bound, query)
+        return outcome.rows, outcome.scans
+
+    def plan_here(
+        self, read: Query, tables: Mapping[str, TemporaryTable], narrow: Narrow
+    ) -> tuple[BoundQuery, tuple[ScanPlan, ...]]:
+        """The query that ``run_here`` would run, and its plans. Runs nothing."""
+        statement, bound, query = self._here(read, tables, narrow)
+        with statement.placing():
+            return bound, self._pipeline.plan(bound, query)
+
+    def columns_of(self, read: Query) -> tuple[ResultColumn, ...]:
+        """The result columns of a query, from metadata of its tables: no file is opened."""
+        statement, bound = self._pipeline.bind(replace(read, for_explain=True), self.query)
+        bound = replace(bound, scans=tuple(replace(each, limit=0) for each in bound.scans))
+        with closing(self._pipeline.run_bound(statement, bound, self.query).rows) as result:
+            return result.columns
+
+    def scans_of(self, read: Query) -> Scans:
+        """The scans of a query. Runs nothing."""
+        return self._pipeline.bind(read, self.query)[1].scans
+
+    def scans_of_condition(self, text: str) -> Scans:
+        """The scans of ``SELECT … FROM … WHERE …``. Runs nothing.
+
+        Raises ProgrammingError for a text with anything more than that.
+        """
+        from icesql.query.pushdown.select_forms import has_only
+        from icesql.sql.statement import Query
+
+        read = self._pipeline.parse(text)
+        match read:
+            case [Query(tree=tree) as condition] if has_only(tree, _OF_CONDITION):
+                return self.scans_of(condition)
+        raise ProgrammingError("it is more than a condition")
+
+    def _here(
+        self, read: Query, tables: Mapping[str, TemporaryTable], narrow: Narrow
+    ) -> tuple[Query, BoundQuery, QueryContext]:
+        # Only the local engine reads tables in memory, also with ``auto``.
+        settings = replace(self.query.settings, engine="local")
+        query = replace(self.query, tables={**self.query.tables, **tables}, settings=settings)
+        statement, bound = self._pipeline.bind(read, query)
+        return statement, replace(bound, scans=narrow(bound.scans)), query

@@ -1,4 +1,4 @@
-"""Allow lists over sqlglot's tree; everything else is refused by name and position.
+"""Allow lists: what a query may contain; everything else is refused by name and position.
 
 sqlglot parses far more than SELECT, and DuckDB runs anything that names a file, a setting or a
 function that reads the machine. Statements, sources and clauses are allow lists; scalar functions
@@ -7,26 +7,96 @@ are refused if they access anything outside the query.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from icesql.context import check_reading
 from icesql.errors import nearest
 from icesql.frozen import Frozen
-from icesql.sql.engine_functions import (
-    SCHEMAS,
-    is_file_function,
-    is_known,
-    known_names,
-    refusal,
-)
-from icesql.sql.function_table import SPARK, function_names
+from icesql.sql.grammar import SPARK, function_names, words_by_head
 from icesql.sql.keywords import FILES_HINT, word_map, word_set
 from icesql.sql.positions import of_files, syntax_error, unsupported
 from icesql.sql.trees import exp
 
 if TYPE_CHECKING:
     from icesql.sql.positions import Place
+
+
+# ------------------------------------------------------------------ functions of the engine
+# By the name that the engine resolves. ``check_function`` looks up each function in the user's
+# tree, and the engine every call in the text that it is about to run, whatever the call's origin.
+
+
+# Schemas and databases of the engine's functions: after any other name, a function is a method.
+SCHEMAS: Final = word_set("main system temp memory pg_catalog information_schema")
+
+_ALLOWED: Final = frozenset({"safe", "volatile"})
+_REASONS: Final = {
+    "leaks": "it shows what is inside the engine, not what is in a table",
+    "system": "a query reads its tables and nothing else of the machine",
+    "internal": "it is for the engine's own plans",
+    "files": "this connection reads tables only; its owner allows files with connect(files=…)",
+}
+_UNKNOWN: Final = "DuckDB has no such function, or icesql does not classify it yet"
+
+
+@functools.cache
+def _table() -> tuple[dict[tuple[str, str], str], frozenset[str]]:
+    found: dict[tuple[str, str], str] = {}
+    planned: set[str] = set()
+    for head, name in words_by_head("engine_functions.txt"):
+        kind, name_class, *marks = head.split()
+        found[kind, name] = name_class
+        if marks:
+            planned.add(name)
+    return found, frozenset(planned)
+
+
+def classes() -> dict[tuple[str, str], str]:
+    """Return the checked-in table: (kind, name in lower case) → class; its head explains them."""
+    return _table()[0]
+
+
+def planned_functions() -> frozenset[str]:
+    """Return the functions that the engine may evaluate while a query is planned."""
+    return _table()[1]
+
+
+def refusal(name: str, *, table: bool = False) -> str | None:
+    """Return why a query may not call a function; None if it may.
+
+    ``name`` is the bare name, without quotes and schema; ``table`` is True for a call in FROM.
+    """
+    known = _class_of(name, table=table)
+    return None if known in _ALLOWED else _REASONS.get(known or "", _UNKNOWN)
+
+
+def is_known(name: str) -> bool:
+    """True if the table has a function or a word of that name."""
+    return _class_of(name, table=False) is not None
+
+
+def is_file_function(name: str) -> bool:
+    """True if a table function reads the files named by its arguments, and nothing else."""
+    return classes().get(("table", name.lower())) == "files"
+
+
+def known_names() -> list[str]:
+    """Return the names of all functions that an expression may call."""
+    return [
+        name for (kind, name), found in classes().items() if kind == "value" and found in _ALLOWED
+    ]
+
+
+def _class_of(name: str, *, table: bool) -> str | None:
+    kinds = ("table",) if table else ("value", "word", "table")
+    lowered = name.lower()
+    return next((classes()[kind, lowered] for kind in kinds if (kind, lowered) in classes()), None)
+
+
+# ------------------------------------------------------------------ trees
+
 
 WHOLE: Final = "a variant is a whole value here; in DuckDB's dialect CAST(v AS JSON) is its JSON"
 _TEXTS: Final = word_set("read_text read_blob glob sniff_csv read_duckdb")
@@ -174,7 +244,7 @@ def check_tree(tree: exp.Expr, accepts: Accepts) -> None:
             case exp.Func() if accepts.calls:
                 _check_call(node)
             case exp.DDL() | exp.DML() if not isinstance(node, exp.Query):
-                from icesql.sql.remedies import refusals
+                from icesql.sql.syntax_errors import refusals
 
                 raise unsupported(_statement_name(node), node, refusals("statements")["CREATE"])
 
@@ -192,7 +262,7 @@ def check_spark_functions(tree: exp.Expr) -> None:
         name = node.name.lower()
         if name in names or name in _TABLE_FUNCTIONS or name in SESSION_CALLS:
             continue
-        from icesql.sql.remedies import NO_ROW, SIMILAR, meaning
+        from icesql.sql.syntax_errors import NO_ROW, SIMILAR, meaning
 
         near = nearest(name, sorted(names), NO_ROW, SIMILAR)
         hint = WHOLE if name in _OF_VARIANTS else meaning(name, SPARK) or near
@@ -325,7 +395,7 @@ def check_function(name: str, at: Place) -> None:
     """Refuse a function that a query may not call. Raises UnsupportedSqlError with a hint."""
     reason = None if name.lower() in _TABLE_FUNCTIONS else refusal(name)
     if reason is not None:
-        from icesql.sql.remedies import SIMILAR, meaning
+        from icesql.sql.syntax_errors import SIMILAR, meaning
 
         hint = reason
         if not is_known(name):

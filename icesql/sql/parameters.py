@@ -16,11 +16,11 @@ from icesql import quoting
 from icesql.context import Variables
 from icesql.errors import DataError, ProgrammingError
 from icesql.interval import Interval
+from icesql.sql.edited_text import LIST, VALUE, Edit
 from icesql.sql.lexer import Span
 from icesql.sql.parser.literal_list import SHORTEST, base_value, hold, list_of
 from icesql.sql.positions import unsupported
 from icesql.sql.trees import exp
-from icesql.sql.user_text import LIST, VALUE, Edit
 
 _EPOCH: Final = dt.datetime(1970, 1, 1)
 _LARGEST: Final = (1 << 127) - 1

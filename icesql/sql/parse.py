@@ -24,7 +24,7 @@ from icesql.errors import (
     position,
     similar_names,
 )
-from icesql.sql.function_table import SPARK, TRANSLATED
+from icesql.sql.grammar import SPARK, TRANSLATED
 from icesql.sql.keywords import (
     CHANGES_ROWS,
     COMMAND_WORDS,
@@ -56,22 +56,24 @@ from icesql.sql.lexer import (
 from icesql.sql.parameters import Parameters
 from icesql.sql.parser.literal_list import Cut, take_lists, without_lists
 from icesql.sql.positions import of_files, syntax_error, unsupported
-from icesql.sql.show_statements.differences import (
+from icesql.sql.show import (
     COMPARED,
+    PREFIX,
     check_compared,
     compared_at,
     is_summary,
+    marked,
     read_as_from,
+    statements_in_from,
 )
-from icesql.sql.show_statements.in_from import PREFIX, marked, statements_in_from
 from icesql.sql.statement import Explain, MacroStatement, Query, Shown, Statement
 from icesql.stack import with_deep_stack
 
 if TYPE_CHECKING:
     from sqlglot import exp
 
-    from icesql.sql.macros.macro import Macros
-    from icesql.sql.sources import Sources
+    from icesql.sql.edited_text import Sources
+    from icesql.sql.macro import Macros
 
 Read = TypeVar("Read", bound=Statement)
 _NUMBERS_ARE_SECONDS = ("spark", "databricks")
@@ -111,7 +113,7 @@ def parse(
             except RecursionError:
                 raise too_deep(None) from None
             except (SqlSyntaxError, UnsupportedSqlError) as error:
-                from icesql.sql.remedies import add_remedy
+                from icesql.sql.syntax_errors import add_remedy
 
                 add_remedy(error, sql, own=reading(dialect).is_own)
                 raise
@@ -151,7 +153,7 @@ def _parse_all(
         sql = with_plain_blanks(sql)
     notes: dict[int, str] = {}
     if "/*+" in sql:
-        from icesql.sql.show_statements.advice import read_hints
+        from icesql.sql.other_spellings import read_hints
 
         sql, notes = read_hints(sql, reader.name)
     made, tokens = Parse(dialect, Parameters(parameters), files, macros).over(sql, parameters)
@@ -167,7 +169,7 @@ def _parse_all(
         statement = made.read(chunk)
         statements.append(statement)
         if isinstance(statement, MacroStatement):
-            from icesql.sql.macros.macro import changed
+            from icesql.sql.macro import changed
 
             # The following statements may call it; an error in it is raised before they run.
             with suppress(ProgrammingError):
@@ -222,7 +224,7 @@ def _first_word(tokens: Tokens) -> str:
     """Return the word that decides the kind of a statement; MERGE for WITH … MERGE."""
     first = tokens[0].word
     if first == "WITH" and any(token.word == "MERGE" for token in tokens):
-        from icesql.sql.writes.merge.read import merge_at
+        from icesql.sql.writes.merge_reading import merge_at
 
         return first if merge_at(tokens) is None else "MERGE"
     return first
@@ -244,8 +246,8 @@ def _explained(statement: Statement, at: Token) -> Statement:
 
     Raises UnsupportedSqlError for others.
     """
-    from icesql.sql.writes.merge.statement import Merge
-    from icesql.sql.writes.procedures.call import CallProcedure
+    from icesql.sql.writes.merge_statement import Merge
+    from icesql.sql.writes.procedure_calls import CallProcedure
     from icesql.sql.writes.statements import Insert
 
     match statement:
@@ -262,7 +264,7 @@ def _explained(statement: Statement, at: Token) -> Statement:
 
 def _refused(first: str, tokens: Tokens) -> UnsupportedSqlError:
     """Return the error for a statement of other systems, with what to write instead."""
-    from icesql.sql.remedies import refusals
+    from icesql.sql.syntax_errors import refusals
 
     second = tokens[1].word if len(tokens) > 1 else ""
     near = similar_names(second, _MADE, 1) if first in ("CREATE", "DROP", "ALTER") else ()
@@ -383,10 +385,10 @@ class Parse:
         """Parse a statement after replacing its calls of macros by their bodies."""
         word = tokens[0].word
         if word in ("CREATE", "DROP"):
-            from icesql.sql.macros.macro import is_macro_word
+            from icesql.sql.macro import is_macro_word
 
             if is_macro_word(tokens):
-                from icesql.sql.macros.create import read_macro
+                from icesql.sql.macro import read_macro
 
                 return read_macro(tokens, self)
         if word == "PREPARE":
@@ -396,7 +398,7 @@ class Parse:
             found = None
             words = {each.word for each in tokens}
             if not words.isdisjoint(_OTHER):
-                from icesql.sql.macros.other_spellings import other_spellings
+                from icesql.sql.other_spellings import other_spellings
 
                 found = other_spellings(self.sql, tokens)
             elif not words.isdisjoint(PIVOT_WORDS):
@@ -420,11 +422,11 @@ class Parse:
         found, macros = None, self.macros
         words = {token.text.lower() for token in tokens}
         if _OF_THE_CLOCK in words and self.reader.is_own:
-            from icesql.sql.macros.macro import AGO
+            from icesql.sql.macro import AGO
 
             macros = {_OF_THE_CLOCK: AGO, **macros}
         if not macros.keys().isdisjoint(words):
-            from icesql.sql.macros.expand import expand
+            from icesql.sql.macro_calls import expand
 
             found = expand(self.sql, tokens, macros, self, before)
         if found is None:
@@ -471,7 +473,7 @@ class Parse:
             written = self._written(tokens)
             if written is not None:
                 return written
-        from icesql.sql.remedies import refusals
+        from icesql.sql.syntax_errors import refusals
 
         if first in refusals("statements"):
             raise _refused(first, tokens)
@@ -482,7 +484,7 @@ class Parse:
     def _written(self, tokens: Tokens) -> Statement | None:
         """Read a statement that changes tables or creates temporary ones; None for others."""
         if tokens[0].word in ("CREATE", "DROP"):
-            from icesql.sql.created import is_temporary, read_created
+            from icesql.sql.session_objects import is_temporary, read_created
 
             if is_temporary(tokens):
                 return read_created(tokens, self)

@@ -12,9 +12,9 @@ from sqlglot.errors import ParseError
 
 from icesql.errors import Error, SqlSyntaxError, UnsupportedSqlError
 from icesql.sql.acceptance import Accepts, check_spark_functions, check_tree, has_only_text
-from icesql.sql.constant import read_constant
-from icesql.sql.files import take_files
-from icesql.sql.function_table import SPARK
+from icesql.sql.cursor import read_constant
+from icesql.sql.edited_text import LIST, Edit, UserText, nameless_columns
+from icesql.sql.grammar import SPARK
 from icesql.sql.lexer import (
     TEXT,
     Tokens,
@@ -31,10 +31,9 @@ from icesql.sql.parser.travel.clauses import MISPLACED, cut_travels
 from icesql.sql.positions import syntax_error, unsupported
 from icesql.sql.reading.engine_tree import ParsedText
 from icesql.sql.reading.statement import NotParsed, begins_query, engine_text, read_text
-from icesql.sql.references import take_references
-from icesql.sql.show_statements.in_from import PREFIX
+from icesql.sql.references import take_files, take_references
+from icesql.sql.show import PREFIX
 from icesql.sql.statement import Query
-from icesql.sql.user_text import LIST, Edit, UserText, nameless_columns
 from icesql.stack import with_deep_stack
 
 if TYPE_CHECKING:
@@ -107,7 +106,7 @@ def plain_query(parse: Parse, tokens: Tokens) -> Query:
 
 def _spark_text(parse: Parse, tokens: Tokens) -> Any:
     """Return the statement for the Spark engine, or the error that prevents running it there."""
-    from icesql.sql.spark_text.spark_text import spark_text
+    from icesql.sql.spark_sql import spark_text
 
     try:
         # sqlglot's own interpretation of Spark's functions, for binding and pruning.
@@ -192,10 +191,8 @@ def _engine_tree(parse: Parse, tokens: Tokens, accepts: Accepts) -> tuple[exp.Ex
 
 def _sqlglot_tree(parse: Parse, tokens: Tokens, *, hidden: bool = True) -> exp.Expr:
     """Return sqlglot's tree for a query in another dialect."""
-    from icesql.sql.parser.dialect import parse_operand, parse_tokens, subscript_base
-    from icesql.sql.parser.own_calls import show_calls
-    from icesql.sql.parser.pipes import in_steps
-    from icesql.sql.parser.token_rewriting import rewrite_tokens
+    from icesql.sql.other_spellings import in_steps, rewrite_tokens
+    from icesql.sql.parser.dialect import parse_operand, parse_tokens, show_calls, subscript_base
 
     sql, reader = parse.sql, parse.reader
     dialect = parse.translated if hidden else ""
@@ -238,7 +235,7 @@ def _sqlglot_tree(parse: Parse, tokens: Tokens, *, hidden: bool = True) -> exp.E
             bracket.set("offset", subscript_base(parse.reader))
     tree = _selected(tree)
     if parse.spark:
-        from icesql.sql.show_statements.advice import sort_once
+        from icesql.sql.other_spellings import sort_once
 
         sort_once(tree)
     return tree

@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from icesql.file_format import FileFormat
 from icesql.frozen import Frozen
+from icesql.sql.edited_text import UserText
 from icesql.sql.keywords import word_list
 from icesql.sql.table_name import Parts
 from icesql.sql.time_travel import Before, ByQuery, TimeTravel
-from icesql.sql.user_text import UserText
 
 if TYPE_CHECKING:
     from sqlglot import exp
 
     from icesql.errors import Error
-    from icesql.sql.change_range import ChangeRange
-    from icesql.sql.constant import Constant
-    from icesql.sql.spark_text.spark_text import SparkText
+    from icesql.sql.cursor import Constant
+    from icesql.sql.spark_sql import SparkText
+    from icesql.sql.time_travel import ChangeRange
 
 
 class Place(Frozen):
@@ -265,7 +265,7 @@ class TransactionControl(Write):
 
 
 class MacroStatement(Frozen):
-    """A statement that creates or drops macros; see ``sql.macros.macro``."""
+    """A statement that creates or drops macros; see ``sql.macro``."""
 
 
 Prepared = Prepare | Execute | Deallocate

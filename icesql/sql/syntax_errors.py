@@ -1,17 +1,30 @@
-"""Messages about an unexpected word: the word, a likely correction, the expected words."""
+"""Messages about unexpected words: a likely correction, what to write instead, what may follow."""
 
 from __future__ import annotations
 
+import functools
+import itertools
 import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
-from icesql.errors import SqlSyntaxError, UnsupportedSqlError, nearest, similar_names
+from icesql.errors import (
+    ColumnNotFoundError,
+    Error,
+    SqlSyntaxError,
+    TableNotFoundError,
+    UnsupportedSqlError,
+    nearest,
+    similar_names,
+)
+from icesql.sql.grammar import TRANSLATED, sections, table_rows
 from icesql.sql.keywords import (
     COMMAND_WORDS,
+    NO_COLUMN,
     PIVOT_WORDS,
     QUERY_WORDS,
     TABLE_WORDS,
+    word_set,
 )
 from icesql.sql.lexer import WORD, Token, Tokens, before, check_tokens, ends_clause
 from icesql.sql.parser.depth import too_many_terms
@@ -20,6 +33,77 @@ from icesql.sql.trees import exp
 
 if TYPE_CHECKING:
     from sqlglot.errors import ParseError
+
+
+# ------------------------------------------------------------------ reserved words
+# icesql's own dialect reads them as a column name only in double quotes.
+
+
+# Usually a mistake, not a column: these need a second occurrence that is not a column.
+_CLAUSES: Final = word_set("select from where as on and or not limit for")
+# Words before a column, except those that may also precede such a word as a clause.
+_BEFORE_COLUMNS: Final = word_set(", ( select where and or not by on")
+_MOST_TOKENS: Final = 500
+
+
+def check_name(name: str, offset: int | None, sql: str) -> None:
+    """Raise UnsupportedSqlError for a new column with a reserved word as its unquoted name."""
+    if offset is None or name.lower() not in NO_COLUMN or not sql[offset : offset + 1].isalpha():
+        return
+    raise UnsupportedSqlError(
+        f"{name} as the name of a column",
+        hint=f'it is a word of SQL, and queries need quotes for it: write "{name}", or rename it',
+        offset=offset,
+    )
+
+
+def advice_to_quote(error: SqlSyntaxError, sql: str) -> str:
+    """Return advice to quote a reserved word at or before an error, if the text then parses."""
+    from icesql.sql.lexer import reading, tokenize
+    from icesql.sql.parse import parses
+
+    assert error.offset is not None
+    try:
+        tokens = tokenize(sql, reading(None))
+    except Error:
+        return ""
+    if len(tokens) > _MOST_TOKENS:
+        return ""
+    bare = [
+        each
+        for each, after in zip(tokens, [*tokens[1:], None], strict=True)
+        if each.text.lower() in NO_COLUMN and sql[each.start : each.start + 1].isalpha()
+        # GROUP BY, not a column of this name.
+        if each.word != "BY" and (after is None or after.word != "BY")
+    ]
+    columns = [
+        each
+        for left, each in itertools.pairwise(tokens)
+        if each in bare and _is_column(left.text.lower(), each.text.lower())
+    ]
+    before = [each for each in tokens if each.start <= error.offset][-2:]
+    for token in reversed(before):
+        word = token.text.lower()
+        same = [each for each in bare if each.text.lower() == word]
+        if token not in columns or (word in _CLAUSES and len(same) < 2):
+            continue
+        for quoted in (same, [token], columns):
+            text = sql
+            for each in reversed(quoted):
+                start, end = each.start, each.start + len(each.text)
+                text = f'{text[:start]}"{text[start:end]}"{text[end:]}'
+            if parses(text):
+                return f'a column of the name {token.text}, a word of SQL, is "{token.text}"'
+    return ""
+
+
+def _is_column(left: str, word: str) -> bool:
+    """True if a reserved word is at a place for a column; a misplaced clause seldom is."""
+    return word not in _CLAUSES or (word != "select" and left in _BEFORE_COLUMNS)
+
+
+# ------------------------------------------------------------------ unexpected words
+
 
 _BEGINNINGS: Final = ("SELECT", "WITH", "EXPLAIN", "SHOW", "SET")
 _TRAVEL: Final = ("FOR VERSION AS OF", "FOR TIMESTAMP AS OF")
@@ -47,7 +131,6 @@ def no_statement(tokens: Tokens) -> SqlSyntaxError | UnsupportedSqlError:
     first, word = tokens[0], tokens[0].text.upper()
     if word in _SHELL_WORDS:
         return syntax_error(f'"{first.text}" is no SQL statement; {_SHELL_WORDS[word]}', first)
-    from icesql.sql.remedies import refusals
 
     words = [*QUERY_WORDS[:-1], *TABLE_WORDS, *COMMAND_WORDS, *refusals("statements")]
     hint = nearest(word, words)
@@ -137,7 +220,7 @@ def _refused_clause(token: Token | None, index: int, tokens: Tokens) -> Unsuppor
 
 
 def _unlisted(column: Token) -> UnsupportedSqlError:
-    from icesql.sql.show_statements.in_from import LISTED
+    from icesql.sql.show import LISTED
 
     return unsupported("PIVOT without a list of values", column, LISTED)
 
@@ -261,3 +344,113 @@ def _misspelt_keyword(tokens: Tokens, offset: int, sql: str) -> SqlSyntaxError |
     if not name_may_follow:
         return syntax_error(f'unexpected "{word.text}"; did you mean {near[0]}?', word)
     return syntax_error(f'"{word.text}" is taken for a name; did you mean {near[0]}?', word)
+
+
+# ------------------------------------------------------------------ remedies
+# For words and functions of other systems. Meaning comes before spelling: ``nvl`` is ``coalesce``,
+# not the most similar name, ``ntile``.
+
+
+# The hints for a function that a dialect lacks.
+SIMILAR: Final = "did you mean {}()?"
+NO_ROW: Final = "it is not in the table of its functions"
+# Longer remedies help less than the name of the dialect that has the function.
+_SHORT: Final = 60
+_SYSTEMS: Final = ("spark", "snowflake", "trino")
+
+
+def meaning(name: str, dialect: str = "") -> str:
+    """Return the hint for a function that ``dialect`` lacks and other systems have; "" for none.
+
+    ``dialect`` is one of function_table's TRANSLATED, "" for icesql's own.
+    """
+    name = name.lower()
+    text = _sections()["functions"].get(name, "")
+    if dialect:
+        same = _forms(dialect)
+        found = next((same[each] for each in (text, *_texts(name)) if each in same), "")
+        return f"did you mean {found}()?" if found and found != name else ""
+    short = (each for each in _texts(name) if len(each) <= _SHORT and "error(" not in each)
+    text = text or next(short, "")
+    if text:
+        return f"write {text}"
+    has = next((each for each in _SYSTEMS if name in {row.name for row in table_rows(each)}), "")
+    return f"{has.capitalize()} has it: --dialect {has}, connect(dialect='{has}')" if has else ""
+
+
+def _texts(name: str) -> list[str]:
+    """Return remedies from the tables of other systems, with the arguments named a, b, c."""
+    return [
+        _lettered(row.text)
+        for each in _SYSTEMS
+        for row in table_rows(each)
+        if row.name == name and row.sign != "@"
+    ]
+
+
+@functools.cache
+def _forms(dialect: str) -> dict[str, str]:
+    """Return the functions of a dialect by their equivalents in DuckDB's spelling."""
+    rows = table_rows(dialect) if dialect in TRANSLATED else ()
+    return {_lettered(row.text): row.name for row in reversed(rows) if row.sign != "@"}
+
+
+def _lettered(text: str) -> str:
+    return re.sub(r"\$(\d)", lambda found: "abcdefghi"[int(found[1]) - 1], text)
+
+
+@functools.cache
+def _sections() -> dict[str, dict[str, str]]:
+    found: dict[str, dict[str, str]] = {}
+    for section, rows in sections("remedies.txt").items():
+        parts = (f"{row} ".partition(" = ") for row in rows)
+        found[section] = {words: remedy.rstrip() for words, _, remedy in parts}
+    return found
+
+
+def refusals(section: str) -> dict[str, str]:
+    """Return what there is instead of each word of the section "statements" or "created"."""
+    rows = _sections()[section].items()
+    return {word: instead for words, instead in rows for word in words.split("|")}
+
+
+def add_remedy(error: Error, sql: str, *, own: bool) -> None:
+    """Add to an error what to write instead of the words at its offset, if a remedy is known.
+
+    ``own``: the statement is in icesql's own dialect.
+    """
+    offset = getattr(error, "offset", None)
+    if not isinstance(offset, int) or 'write "' in getattr(error, "hint", ""):
+        return
+    if own and isinstance(error, UnsupportedSqlError):
+        called = re.fullmatch(r"the function (\w+)\(\)", error.construct)
+        if called and (means := meaning(called[1])):
+            _say(error, means)
+            return
+    for section in ("any", "own") if own else ("any",):
+        for words, remedy in _sections()[section].items():
+            for found in _pattern(words).finditer(sql, max(offset - 200, 0), offset + 200):
+                if found.start() <= offset <= found.end():
+                    _say(error, found.expand(remedy))
+                    return
+    if own and isinstance(error, SqlSyntaxError) and (advice := advice_to_quote(error, sql)):
+        _say(error, advice)
+
+
+@functools.cache
+def _pattern(words: str) -> re.Pattern[str]:
+    text = words.replace(" ", r"\s+").replace(r"\s+?", r"\s*")
+    return re.compile(rf"(?<![\w.]){text}" if words[0].isalpha() else text, re.IGNORECASE)
+
+
+def _say(error: Error, remedy: str) -> None:
+    match error:
+        case SqlSyntaxError():
+            error.problem, error.expected = f"{error.problem.partition('; ')[0]}; {remedy}", ()
+        case UnsupportedSqlError():
+            error.hint = remedy
+        case TableNotFoundError() | ColumnNotFoundError():
+            error.similar, error.hint = (), remedy
+        case _:
+            return
+    error.args = (error._message(),)

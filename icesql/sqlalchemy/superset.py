@@ -153,7 +153,7 @@ class IcesqlEngineSpec(BaseEngineSpec):
     @classmethod
     def query_cost_formatter(cls, raw_cost: list[dict[str, Any]]) -> list[dict[str, str]]:
         """The estimate as texts."""
-        from icesql.scan.report_text import bytes_text
+        from icesql.scan.report import bytes_text
 
         return [
             {

@@ -8,12 +8,10 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 from icesql.errors import NotSupportedError, StorageError
-from icesql.storage.clean_errors import without_secrets
-from icesql.storage.credentials import names_password, redact
+from icesql.storage.credentials import names_password, redact, without_secrets
 from icesql.storage.open import VANISHED, check_size, one_store, split_path
-from icesql.storage.stores.azure import account_of
 from icesql.storage.stores.client import Body
-from icesql.storage.stores.options import check_signing, first, flag, virtual_addressing
+from icesql.storage.stores.options import account_of, check_signing, first, flag, virtual_addressing
 
 _S3_REASON: Final = re.compile(
     r"HTTP status (\d+)\).*?Unable to parse ExceptionName: (\w+) Message: (.*)", re.DOTALL

@@ -16,7 +16,7 @@ from icesql.storage.credentials import masked
 if TYPE_CHECKING:
     from icesql.storage.remote import RemoteFiles
     from icesql.storage.roots import Roots
-    from icesql.storage.stores.lease import Lease
+    from icesql.storage.stores.principal import Lease
     from icesql.storage.stores.signed import Signer
 
 # Limits on the bytes of metadata files; references to a file record its approximate length.

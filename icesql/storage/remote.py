@@ -9,11 +9,9 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final, TypeVar, cast
 
 from icesql.errors import CatalogError, Error, StorageError
 from icesql.storage.arrow_files import ArrowFiles, check_address
-from icesql.storage.clean_errors import without_secrets
-from icesql.storage.credentials import redact
+from icesql.storage.credentials import redact, without_secrets
 from icesql.storage.open import check_size, is_telling, one_store, split_path
-from icesql.storage.stores.client import Body, StoreClient, shared_client
-from icesql.storage.stores.failures import RefusedError
+from icesql.storage.stores.client import Body, RefusedError, StoreClient, shared_client
 from icesql.storage.stores.options import is_plain_key
 from icesql.storage.stores.principal import identity, properties_at
 
@@ -24,7 +22,7 @@ if TYPE_CHECKING:
     from icesql.storage.cache import Blocks
     from icesql.storage.stores.blocks import Shelf
     from icesql.storage.stores.files import StoredFile
-    from icesql.storage.stores.lease import Lease
+    from icesql.storage.stores.principal import Lease
     from icesql.storage.stores.signed import Signer
 
 T = TypeVar("T")
@@ -166,8 +164,7 @@ class RemoteFiles:
 
         The first request fetches a small file whole, of others the end, where footers are.
         """
-        from icesql.storage.stores.files import OtherLength, StoredFile
-        from icesql.storage.stores.stream import StoredStream
+        from icesql.storage.stores.files import OtherLength, StoredFile, StoredStream
 
         file = self._ahead.pop((uri, length), None)
         if file is None:

@@ -17,13 +17,12 @@ from typing import TYPE_CHECKING, Final, Generic, Protocol, TypeVar
 from msgspec.structs import replace
 
 from icesql.context import QueryContext
-from icesql.engine.threads.side_threads import SideThreads
+from icesql.engine.side_threads import SideThreads
 from icesql.frozen import Frozen
 from icesql.iceberg.metadata.table_metadata import TableMetadata
-from icesql.storage.new_file import NewFile
+from icesql.storage.new_files import NewFile, Uncommitted
 from icesql.storage.open import Storage
-from icesql.storage.uncommitted import Uncommitted
-from icesql.write.locations import data_locations
+from icesql.write.options import data_locations
 from icesql.write.written import Types, Written, decode_written, encode_written, types_of
 
 if TYPE_CHECKING:
@@ -85,7 +84,7 @@ Runner = Callable[[Work[AnyTask]], Results[AnyTask]]
 
 def run_here(work: Work[AnyTask]) -> Results[AnyTask]:
     """Run tasks in threads, each of which uses several to read and to encode at once."""
-    from icesql.engine.duckdb.tasks.rows import one_engine
+    from icesql.engine.duckdb.task_rows import one_engine
 
     query, waiting = work.query, iter(work.tasks(1))
     first = next(waiting, None)

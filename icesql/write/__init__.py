@@ -36,7 +36,7 @@ The content of a data file, and of one by DuckDB's COPY with FIELD_IDS, where "=
 - Every column chunk has its NULL count and least and greatest value (a geometry none), a column
   index and an offset index (pages of at most 20,000 rows), and a Bloom filter if a property
   requires one. COPY writes no page indexes, and Bloom filters by its own choice.
-- Columns have dictionaries unless their first rows hardly repeat (``parquet.dictionaries``).
+- Columns have dictionaries unless their first rows hardly repeat (``parquet_file``).
 - Bounds at zero are -0.0 below and 0.0 above; COPY writes whichever occurred. Text is cut
   at 16 code points and binary at 16 bytes, the upper ones increased, or as a property says. NaN is
   counted for floats and doubles, in structs too, and is in no bound.

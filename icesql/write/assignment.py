@@ -19,18 +19,21 @@ from icesql.errors import DataError, IntegrityError, TypeMismatchError
 from icesql.frozen import Frozen
 from icesql.iceberg import types as t
 from icesql.iceberg.schema import Schema
-from icesql.read.columns.values import one_value, repeated
+from icesql.read.columns.arrow_schema import one_value, repeated
+from icesql.write.binary_values import geometry_array, variant_array
 from icesql.write.casts import (
+    Misfit,
     cast_values,
     list_elements,
     list_lengths,
     map_pairs,
+    null_array,
+    of_rows,
     plain_array,
+    refuse_infinity,
+    without_nulls,
 )
 from icesql.write.parquet_schema import parquet_schema, stored_fields, written_type
-from icesql.write.values.geometry import geometry_array
-from icesql.write.values.misfit import Misfit, null_array, of_rows, refuse_infinity, without_nulls
-from icesql.write.values.variants import variant_array
 
 # A column that repeats one value of the table: the default of a column without a value.
 

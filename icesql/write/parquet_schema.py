@@ -13,12 +13,11 @@ from msgspec.structs import replace
 from icesql.errors import UnsupportedTableError
 from icesql.frozen import Frozen
 from icesql.iceberg import types as t
-from icesql.iceberg.avro_name import avro_name
+from icesql.iceberg.avro.schema import avro_name
 from icesql.iceberg.metadata.table_metadata import TableMetadata
-from icesql.iceberg.metadata_columns import LINEAGE
-from icesql.iceberg.schema import Schema
+from icesql.iceberg.schema import LINEAGE, Schema
 from icesql.read.columns.arrow_schema import FIELD_ID, VARIANT_BYTES, arrow_type
-from icesql.read.formats.decode_errors import VARIANT_RELEASE
+from icesql.read.formats.reader import VARIANT_RELEASE
 
 
 def stored_fields(fields: tuple[t.NestedField, ...]) -> tuple[t.NestedField, ...]:

@@ -22,21 +22,31 @@ from icesql.iceberg.partitioning import PartitionSpec, partition_types
 from icesql.iceberg.schema import Schema
 from icesql.iceberg.transforms import parse_transform
 from icesql.scan.deletes.delete_index import partition_key
-from icesql.storage.new_file import check_writable
+from icesql.storage.new_files import check_writable
 from icesql.storage.open import Storage
 from icesql.write.assignment import Assignment
-from icesql.write.locations import DataLocations, data_locations, partition_path
-from icesql.write.metrics_config import MetricsMode, metrics_modes
-from icesql.write.options import WriteOptions, check_table, write_options
-from icesql.write.parallel_writers import ParallelWriters, Rows
-from icesql.write.parquet.dictionaries import PlainColumns
-from icesql.write.parquet.rolling_files import Encoders, RollingFiles
-from icesql.write.parquet_file import FileShape, WrittenFile
+from icesql.write.metrics import MetricsMode, metrics_modes
+from icesql.write.options import (
+    DataLocations,
+    WriteOptions,
+    check_table,
+    data_locations,
+    partition_path,
+    write_options,
+)
+from icesql.write.ordering import (
+    Clusters,
+    Piece,
+    SortKey,
+    divide,
+    partition_columns,
+    sort_keys,
+    sorted_rows,
+)
+from icesql.write.parquet_file import FileShape, PlainColumns, WrittenFile
 from icesql.write.parquet_schema import parquet_schema
-from icesql.write.partition.clustering import Clusters, Piece, divide, partition_columns
-from icesql.write.partition.sorting import SortKey, sort_keys, sorted_rows
-from icesql.write.row_origins import FIELDS, EncodedOrigins, OriginsInOrder, with_origins
-from icesql.write.written import Written
+from icesql.write.rolling_files import Encoders, ParallelWriters, RollingFiles, Rows
+from icesql.write.written import FIELDS, EncodedOrigins, OriginsInOrder, Written, with_origins
 
 # The distribution of a statement's rows over tasks: ``write.distribution-mode``.
 

@@ -18,8 +18,8 @@ def icesql(metadata: str, disk: str = "", kept: bool = False) -> Callable[[str, 
     from icesql.config import Settings
     from icesql.context import QueryContext
     from icesql.iceberg.expressions.predicate import ALWAYS_TRUE, Leaf, Operation, Predicate, Term
+    from icesql.scan.plan import TableScan
     from icesql.scan.planner import plan
-    from icesql.scan.table_scan import TableScan
     from icesql.storage.cache import Blocks, BoundedCache
 
     cache = BoundedCache() if kept else None

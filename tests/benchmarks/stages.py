@@ -26,7 +26,7 @@ from tests.tables import read_table
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from icesql.scan.tasks.task import FileScanTask
+    from icesql.scan.tasks import FileScanTask
 
 SCHEMA: Final = "part INT, payload BINARY"
 MEMORY: Final = 512 << 20
@@ -83,7 +83,7 @@ class Work(Struct, frozen=True):
             def _run(self, query: Any, cursor: Any, streams: list[Any]) -> Iterator[Any]:
                 from icesql.engine.duckdb.described import register
                 from icesql.engine.duckdb.relations.footer import FooterCache
-                from icesql.engine.duckdb.tasks.task_relation import task_relation
+                from icesql.engine.duckdb.task_rows import task_relation
 
                 ((name, task),) = self.tables
                 relation = task_relation(cursor, 0, task, query, streams, FooterCache())
@@ -295,7 +295,7 @@ class Stages:
         return [bytes(row.payload) for row in self._frame(stage, sent, frames).collect()]
 
     def _over(self, stage: Stage, sent: Any, table: str, plan: Any) -> Work:
-        from icesql.scan.tasks.task import CombinedScanTask
+        from icesql.scan.tasks import CombinedScanTask
 
         return replace(self._work(stage, sent), tables=(table, CombinedScanTask((), plan.context)))
 

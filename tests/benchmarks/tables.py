@@ -214,7 +214,7 @@ def large(cache: Path, files: int, columns: int) -> Path:
 
     def make(folder: Path) -> None:
         from icesql.catalog.directory import DirectoryCatalog
-        from icesql.commit.append import commit_append
+        from icesql.commit.rows import commit_append
 
         listed = ", ".join(f"{name} {kind}" for name, kind in zip(names, kinds, strict=True))
         with connected(folder) as connection:

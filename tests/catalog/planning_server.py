@@ -8,14 +8,14 @@ from typing import Any
 
 from icesql.catalog.table import Table, table_from_metadata
 from icesql.context import QueryContext
-from icesql.iceberg.expressions.json_form import parse_predicate, value_json
 from icesql.iceberg.expressions.predicate import ALWAYS_TRUE
 from icesql.iceberg.manifest.data_file import DataFile, FileContent
+from icesql.iceberg.rest_json import parse_predicate, value_json
 from icesql.iceberg.schema import Schema
 from icesql.iceberg.types import BinaryType, FixedType
+from icesql.scan.plan import TableScan
 from icesql.scan.planner import plan
 from icesql.scan.spec_scan import SpecScan
-from icesql.scan.table_scan import TableScan
 from tests.catalog.rest_server import Server
 
 _CONTENTS = {

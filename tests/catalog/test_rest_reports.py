@@ -11,7 +11,7 @@ import pytest
 
 import icesql
 from icesql.catalog.rest.answers import Refusal
-from icesql.catalog.rest.reports import ScanReports
+from icesql.catalog.rest.scans import ScanReports
 from icesql.errors import CatalogError
 from tests.catalog.rest_server import ORDERS, Server, rest
 from tests.sessions import answer, fetched

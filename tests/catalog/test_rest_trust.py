@@ -12,7 +12,7 @@ import pytest
 
 import icesql
 from icesql.catalog.rest import client as rest_client
-from icesql.catalog.rest.origins import is_same_server
+from icesql.catalog.rest.auth import is_same_server
 from icesql.errors import AccessDeniedError, CatalogError
 from tests.catalog.rest_server import ORDERS, Server, rest
 from tests.rows import rows_of

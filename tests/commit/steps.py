@@ -67,10 +67,10 @@ from msgspec.structs import replace
 from icesql import errors
 from icesql.catalog.table import Table
 from icesql.commit import refs
-from icesql.commit.append import commit_append
-from icesql.commit.change import change_table
-from icesql.commit.delete_where import commit_delete_where
+from icesql.commit.file_changes import change_table
 from icesql.commit.rows import (
+    commit_append,
+    commit_delete_where,
     commit_overwrite,
     commit_replace_partitions,
     commit_rewrite,

@@ -15,11 +15,11 @@ from icesql.catalog.table import Table
 from icesql.commit.create import create_table, stage_table
 from icesql.context import QueryContext
 from icesql.iceberg import types as t
+from icesql.iceberg.evolution.spec_changes import PartitionRequest
 from icesql.iceberg.manifest.data_file import DataFile, FileContent
 from icesql.iceberg.manifest.entries import ManifestEntries
 from icesql.iceberg.manifest.manifest import ManifestFile
 from icesql.iceberg.metadata.snapshot import Snapshot
-from icesql.iceberg.new_spec import PartitionRequest
 from icesql.iceberg.schema import Schema
 from icesql.scan.manifest_reader import ManifestReader
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from icesql.catalog.writes.change import Conflict, Done, Unknown
-from icesql.commit.append import commit_append
+from icesql.commit.rows import commit_append
 from icesql.context import QueryContext
 from icesql.errors import CatalogError, CommitConflictError, CommitStateUnknownError
 from tests.commit.tables import (

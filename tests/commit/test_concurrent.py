@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from icesql.commit.append import commit_append
+from icesql.commit.rows import commit_append
 from tests.commit.tables import CATALOGS, create, fake, files_on_disk, manifests, told
 
 WRITERS, COMMITS = 4, 5

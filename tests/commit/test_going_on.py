@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from icesql.catalog.writes.change import Conflict
-from icesql.commit.append import commit_append
-from icesql.commit.retries import RetryPolicy
+from icesql.commit.attempts import RetryPolicy
+from icesql.commit.rows import commit_append
 from icesql.context import COMMITTING, NOT_COMMITTED, Progress, QueryContext
 from icesql.errors import CommitConflictError, QueryCancelledError
 from tests.commit.tables import CATALOGS, FAST, create, fake, files_on_disk, live, written

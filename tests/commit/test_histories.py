@@ -7,8 +7,7 @@ import random
 
 import pytest
 
-from icesql.commit.append import commit_append
-from icesql.commit.rows import commit_overwrite, commit_rewrite, commit_row_delta
+from icesql.commit.rows import commit_append, commit_overwrite, commit_rewrite, commit_row_delta
 from icesql.iceberg.manifest.data_file import FileContent
 from icesql.iceberg.manifest.manifest import ManifestContent
 from tests.commit.tables import create, directory, entries, fake, fake_deletes, head, manifests

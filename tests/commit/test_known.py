@@ -18,8 +18,8 @@ from icesql import errors
 from icesql.catalog.directory import DirectoryCatalog
 from icesql.catalog.pyiceberg import PyIcebergCatalog
 from icesql.catalog.writes import directory, sqlite
-from icesql.commit.append import commit_append
 from icesql.commit.create import create_table, stage_table
+from icesql.commit.rows import commit_append
 from icesql.commit.transaction import Transaction
 from icesql.context import QueryContext
 from icesql.iceberg.manifest.data_file import DataFile

@@ -10,8 +10,7 @@ from msgspec.structs import replace
 import icesql.commit.manifests.store as store
 import icesql.commit.snapshot_operation as operation
 from icesql.catalog.table import Table
-from icesql.commit.append import commit_append
-from icesql.commit.rows import commit_overwrite
+from icesql.commit.rows import commit_append, commit_overwrite
 from icesql.errors import InternalError
 from tests.commit.steps import files_of
 from tests.commit.tables import CATALOGS, create, fake, files_on_disk, told

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 
-from icesql.commit.manifests.filtering import may_hold
+from icesql.commit.manifests.existing import may_hold
 from icesql.iceberg import types as t
 from icesql.iceberg.manifest.manifest import FieldSummary
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from icesql.commit.append import commit_append
-from icesql.commit.change import change_table
+from icesql.commit.branches import Staged
+from icesql.commit.file_changes import change_table
 from icesql.commit.refs import cherry_pick
-from icesql.commit.snapshots.branches import Staged
+from icesql.commit.rows import commit_append
 from icesql.errors import CommitConflictError
 from icesql.iceberg import types as t
 from icesql.iceberg.metadata.changes import updates as u

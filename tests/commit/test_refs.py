@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from icesql.commit.append import commit_append
-from icesql.commit.change import change_table
+from icesql.commit.file_changes import change_table
 from icesql.commit.refs import (
     cherry_pick,
     drop_ref,
     rollback_to_timestamp,
 )  # fmt: skip
+from icesql.commit.rows import commit_append
 from icesql.errors import CatalogError, ProgrammingError, SnapshotNotFoundError
 from icesql.maintain.expire import expire_snapshots
 from tests.commit.tables import Overtaken, create, directory, fake, head, live, written

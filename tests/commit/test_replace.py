@@ -6,20 +6,19 @@ from pathlib import Path
 
 import pytest
 
-from icesql.commit.append import commit_append
-from icesql.commit.change import change_table
-from icesql.commit.purge import drop_table
-from icesql.commit.replace import replace_table, stage_replacement
+from icesql.commit.create import replace_table, stage_replacement
+from icesql.commit.deletion import drop_table
+from icesql.commit.file_changes import change_table
+from icesql.commit.rows import commit_append
 from icesql.context import QueryContext
 from icesql.errors import CommitConflictError, ProgrammingError
 from icesql.iceberg import types as t
-from icesql.iceberg.evolution.schema_changes import NewColumn, add_column
-from icesql.iceberg.metadata.changes.columns import schema_updates
+from icesql.iceberg.evolution.schema_changes import NewColumn, add_column, schema_updates
+from icesql.iceberg.evolution.spec_changes import PartitionRequest
 from icesql.iceberg.metadata.changes.updates import AddPartitionSpec, SetDefaultSpec
-from icesql.iceberg.new_spec import PartitionRequest
 from icesql.iceberg.partitioning import PartitionSpec
 from icesql.iceberg.schema import Schema
-from icesql.maintain.statistics.partitions import compute_partition_statistics
+from icesql.maintain.statistics_files import compute_partition_statistics
 from tests.commit.tables import CATALOGS, create, fake, head, live, sqlite, written
 
 OTHER = Schema(

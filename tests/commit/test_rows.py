@@ -7,9 +7,7 @@ from pathlib import Path
 import pytest
 
 import icesql.commit.snapshot_operation as operation
-from icesql.commit.append import commit_append
-from icesql.commit.delete_where import matched_files
-from icesql.commit.rows import commit_overwrite
+from icesql.commit.rows import commit_append, commit_overwrite, matched_files
 from icesql.context import QueryContext
 from icesql.errors import CommitConflictError
 from icesql.storage.open import local_spellings

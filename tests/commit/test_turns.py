@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from icesql.commit.append import commit_append
-from icesql.commit.turns import Turn, _held
+from icesql.commit.attempts import Turn, _held
+from icesql.commit.rows import commit_append
 from icesql.context import QueryContext
 from icesql.errors import QueryCancelledError
 from tests.commit.tables import CATALOGS, create, fake, live
@@ -103,7 +103,7 @@ def test_a_turn_ends_with_its_process(catalog, temporary: Path) -> None:
 
 
 def test_a_commit_waits_for_a_while_and_goes_on(catalog, monkeypatch) -> None:
-    monkeypatch.setattr("icesql.commit.turns._MOST_SECONDS", 0.2)
+    monkeypatch.setattr("icesql.commit.attempts._MOST_SECONDS", 0.2)
     table = create(catalog)
     ready, done = threading.Event(), threading.Event()
 

@@ -23,7 +23,7 @@ def no_waits(monkeypatch) -> None:
     monkeypatch.setattr("icesql.commit.attempts._STATUS_WAIT_SECONDS", 0.0)
     monkeypatch.setattr("icesql.catalog.rest.changes._WAIT_SECONDS", 0.0)
     monkeypatch.setattr("icesql.catalog.rest.client._FIRST_WAIT", 0.0)
-    monkeypatch.setattr("icesql.commit.retries.RetryPolicy.wait_seconds", lambda *_: 0.0)
+    monkeypatch.setattr("icesql.commit.attempts.RetryPolicy.wait_seconds", lambda *_: 0.0)
 
 
 @pytest.fixture

@@ -14,10 +14,9 @@ from icesql.catalog.open import open_table
 from icesql.config import Settings
 from icesql.context import QueryContext
 from icesql.errors import StorageError, UnsupportedTableError
-from icesql.scan.plan import ScanPlan
+from icesql.scan.plan import ScanPlan, TableScan
 from icesql.scan.planner import plan
 from icesql.scan.pruning.metadata_count import count_rows
-from icesql.scan.table_scan import TableScan
 
 SMALL_SPLITS = Settings(split_target_size=1000, split_lookback=2, split_open_file_cost=10)
 

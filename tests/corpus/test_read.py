@@ -16,8 +16,8 @@ from icesql.iceberg.metadata.snapshot import Snapshot
 from icesql.iceberg.schema import Schema
 from icesql.read.columns.arrow_schema import arrow_schema
 from icesql.read.task import read_task
+from icesql.scan.plan import TableScan
 from icesql.scan.planner import plan
-from icesql.scan.table_scan import TableScan
 
 COUNTS = ("SELECT COUNT(*) FROM t", "SELECT * FROM t", "SELECT count(*) FROM t")
 

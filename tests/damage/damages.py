@@ -51,8 +51,8 @@ def files_of(metadata):
     from icesql.catalog.open import open_table
     from icesql.context import QueryContext
     from icesql.iceberg.manifest.manifest import snapshot_manifests
+    from icesql.scan.plan import TableScan
     from icesql.scan.planner import plan
-    from icesql.scan.table_scan import TableScan
 
     table = open_table(str(metadata))
     snapshot = table.metadata.current_snapshot

@@ -47,7 +47,7 @@ def source(table: TableWriter | str, **options: Any) -> Any:
 
 def planned(table: TableWriter | str, **options: Any) -> Any:
     """The plan of a read that was just loaded."""
-    from icesql.datasource.batch_read import BatchPlanning
+    from icesql.datasource.read import BatchPlanning
 
     return BatchPlanning(loaded(table, **options))
 
@@ -83,7 +83,7 @@ class Query:
         self.restart()
 
     def restart(self, **options: Any) -> Query:
-        from icesql.datasource.stream_read import StreamPlanning
+        from icesql.datasource.read import StreamPlanning
 
         self.options |= options
         self.planning = StreamPlanning(loaded(self.table, **self.options))

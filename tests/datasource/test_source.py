@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from icesql.datasource.last_line import ReadError
+from icesql.datasource.read import ReadError
 from icesql.datasource.source import _planner, _rows, register
 from icesql.errors import ProgrammingError
 from tests.spark.conftest import FIELDS as ALL_FIELDS

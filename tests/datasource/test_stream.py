@@ -206,7 +206,7 @@ def test_columns_stay_as_they_were_when_the_stream_was_loaded(
 
 
 def test_limits_that_spark_would_not_keep_are_refused(query: Any, table: TableWriter) -> None:
-    from icesql.datasource.stream_read import StreamPlanning
+    from icesql.datasource.read import StreamPlanning
     from icesql.datasource.table import ReadRequest
 
     options = {"path": table.folder, "streaming-max-rows-per-micro-batch": "5"}
@@ -216,7 +216,7 @@ def test_limits_that_spark_would_not_keep_are_refused(query: Any, table: TableWr
 
 def test_before_spark_4_2_the_newest_snapshot_ends_a_batch(query: Any, table: TableWriter) -> None:
     """There ``latestOffset`` is told neither the start nor limits."""
-    from icesql.datasource.stream_read import Limits
+    from icesql.datasource.read import Limits
 
     for start, expected in (("earliest", [1, 2, 3, 4, 5]), ("latest", [5]), ("1001", [4, 5])):
         stream, found, added = query(stream_from=start), [], 0

@@ -106,7 +106,7 @@ def test_a_name_with_a_comma_stands_in_backticks(tmp_path: Path) -> None:
 
 
 def test_the_partition_column_is_there(warehouse: Path) -> None:
-    from icesql.datasource.batch_read import BatchPlanning
+    from icesql.datasource.read import BatchPlanning
     from icesql.datasource.table import ReadRequest
 
     options = {"path": "shop.orders", "columns": "_partition, id"}
@@ -120,7 +120,7 @@ def test_columns_are_those_of_load_whatever_becomes_of_the_table(table: TableWri
     required = [{**FIELDS[0], "name": "y"}]
     table.set_fields(required)
     table.commit([table.data_file([{"y": 5}])])
-    from icesql.datasource.batch_read import BatchPlanning
+    from icesql.datasource.read import BatchPlanning
 
     found = sorted((row["x"], row["s"]) for row in values(BatchPlanning(kept)))
     assert found[-2:] == [(4, "row 4"), (5, None)]
@@ -129,7 +129,7 @@ def test_columns_are_those_of_load_whatever_becomes_of_the_table(table: TableWri
 def test_another_table_of_that_name_is_not_read_by_its_columns(table: TableWriter) -> None:
     import json
 
-    from icesql.datasource.batch_read import BatchPlanning
+    from icesql.datasource.read import BatchPlanning
 
     kept = loaded(table)
     path = Path(table.write_metadata())

@@ -12,7 +12,7 @@ import pytest
 
 import icesql
 from icesql.datasource import write
-from icesql.datasource.last_line import ReadError
+from icesql.datasource.read import ReadError
 from icesql.engine.spark.worker import pack
 from tests.spark.conftest import needs
 

@@ -12,8 +12,7 @@ import pytest
 
 import icesql
 from icesql.health.finding import CatalogDiagnosis
-from icesql.repl.layouts import Style
-from icesql.repl.render import write_rows
+from icesql.repl.render import Style, write_rows
 
 df = pa.table({"a": [1]})
 

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 import icesql
-from icesql.dbt import catalog
-from icesql.dbt.names import begins_transaction, is_wider
+from icesql.dbt import statements
+from icesql.dbt.statements import begins_transaction, is_wider
 from icesql.quoting import literal, quoted
 
 
@@ -59,41 +59,41 @@ ORDERS = Relation("marts", "orders")
 def test_relations_of_a_namespace_are_listed_with_their_kinds(con: icesql.Connection) -> None:
     run(con, "CREATE VIEW marts.v AS SELECT * FROM marts.orders; CREATE SCHEMA other")
     run(con, "CREATE TABLE other.t AS SELECT 1 AS id")
-    found = catalog.tables_and_views(lambda sql: run(con, sql), Relation("marts", ""))
+    found = statements.tables_and_views(lambda sql: run(con, sql), Relation("marts", ""))
     assert sorted(found) == [("orders", "table"), ("v", "view")]
 
 
 def test_docs_have_columns_comments_and_counts(con: icesql.Connection) -> None:
     run(con, "COMMENT ON TABLE marts.orders IS 'all'; COMMENT ON COLUMN marts.orders.id IS 'key'")
-    rows = catalog._rows_of(lambda sql: run(con, sql), ORDERS)
+    rows = statements._rows_of(lambda sql: run(con, sql), ORDERS)
     assert [row["column_name"] for row in rows] == ["id", "region"]
     assert (rows[0]["table_comment"], rows[0]["column_comment"]) == ("all", "key")
     assert (rows[0]["stats:num_rows:value"], rows[0]["stats:num_rows:include"]) == (1, True)
-    assert catalog._rows_of(lambda sql: run(con, sql), Relation("marts", "gone")) == []
+    assert statements._rows_of(lambda sql: run(con, sql), Relation("marts", "gone")) == []
 
 
 def test_a_table_is_as_fresh_as_its_snapshot(con: icesql.Connection) -> None:
     (committed,) = run(con, "SHOW SNAPSHOTS EXTENDED marts.orders")
-    modified, now = catalog.last_modified(lambda sql: run(con, sql), ORDERS)
+    modified, now = statements.last_modified(lambda sql: run(con, sql), ORDERS)
     assert modified == committed[0]
     assert modified < now
     run(con, "CREATE TABLE marts.empty (id BIGINT)")
     empty = Relation("marts", "empty")
-    assert catalog.last_modified(lambda sql: run(con, sql), empty)[0] is None
+    assert statements.last_modified(lambda sql: run(con, sql), empty)[0] is None
 
 
 def test_comments_are_set_in_one_commit_where_they_differ(con: icesql.Connection) -> None:
     asked = {"ID": {"name": "ID", "description": "the customer's"}, "gone": {"description": "x"}}
-    script = catalog.changes_sql(lambda sql: run(con, sql), ORDERS, "it's all", asked)
+    script = statements.changes_sql(lambda sql: run(con, sql), ORDERS, "it's all", asked)
     assert script.count(";") == 3
     run(con, script)
     described = run(con, "DESCRIBE marts.orders")
     assert [row[5] for row in described] == ["the customer's", None]
-    assert catalog.changes_sql(lambda sql: run(con, sql), ORDERS, "it's all", asked) == ""
+    assert statements.changes_sql(lambda sql: run(con, sql), ORDERS, "it's all", asked) == ""
     run(con, "CREATE VIEW marts.v AS SELECT 1 AS id")
     view = Relation("marts", "v", is_view=True)
-    run(con, catalog.changes_sql(lambda sql: run(con, sql), view, "a view", asked))
-    assert catalog.comment_of(lambda sql: run(con, sql), view) == "a view"
+    run(con, statements.changes_sql(lambda sql: run(con, sql), view, "a view", asked))
+    assert statements.comment_of(lambda sql: run(con, sql), view) == "a view"
 
 
 class AgateColumn:
@@ -112,9 +112,9 @@ class AgateTable:
 
 
 def test_a_seed_is_one_commit_with_its_types(con: icesql.Connection) -> None:
-    select = catalog.select_of(con, AgateTable(), ("bigint", "varchar", "date"))  # type: ignore[arg-type]
+    select = statements.select_of(con, AgateTable(), ("bigint", "varchar", "date"))  # type: ignore[arg-type]
     run(con, f"CREATE OR REPLACE TABLE marts.names AS {select}")
-    catalog.forget(con)
+    statements.forget(con)
     cursor = con.execute("SELECT * FROM marts.names ORDER BY id")
     assert cursor.description is not None
     assert [each[0] for each in cursor.description] == ["id", "Name", "at"]
@@ -124,7 +124,7 @@ def test_a_seed_is_one_commit_with_its_types(con: icesql.Connection) -> None:
 
 
 def test_a_seed_with_a_wrong_value_leaves_what_was_there(con: icesql.Connection) -> None:
-    select = catalog.select_of(con, AgateTable(), ("bigint", "bigint", "date"))  # type: ignore[arg-type]
+    select = statements.select_of(con, AgateTable(), ("bigint", "bigint", "date"))  # type: ignore[arg-type]
     with pytest.raises(icesql.Error, match="O'Hara"):
         run(con, f"CREATE OR REPLACE TABLE marts.orders AS {select}")
     assert run(con, "SELECT * FROM marts.orders") == [(1, "eu")]

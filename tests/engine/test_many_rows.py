@@ -15,7 +15,7 @@ import pytest
 
 import icesql
 from icesql.engine import result_rows
-from icesql.engine.arrow.values import rows_of
+from icesql.engine.arrow_values import rows_of
 from icesql.engine.duckdb.engine import LocalResult
 from icesql.engine.result_schema import ResultColumn, ResultType
 

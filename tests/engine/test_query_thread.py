@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from icesql.context import QueryContext
-from icesql.engine.threads import query_thread
-from icesql.engine.threads.query_thread import MOST_IDLE, MemoryWatch, Threads, Worker
+from icesql.engine import query_thread
+from icesql.engine.query_thread import MOST_IDLE, MemoryWatch, Threads, Worker
 from icesql.errors import InterfaceError, QueryCancelledError
 
 

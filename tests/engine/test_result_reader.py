@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from icesql.engine.result_reader import Result
+from icesql.engine.result import Result
 from icesql.engine.result_schema import ResultColumn, ResultType
 from icesql.errors import DataError, InterfaceError, QueryCancelledError
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from icesql.context import QueryContext
-from icesql.engine.threads.side_threads import SideThreads
+from icesql.engine.side_threads import SideThreads
 from icesql.errors import QueryCancelledError
 
 

@@ -13,9 +13,8 @@ from msgspec.structs import replace
 
 from icesql.context import QueryContext
 from icesql.engine.result_schema import ResultColumn, ResultType
-from icesql.engine.spark.error_transport import decode_error, new_mark
 from icesql.engine.spark.task_memory import TaskMemory
-from icesql.engine.spark.worker import pack
+from icesql.engine.spark.worker import decode_error, new_mark, pack
 from icesql.engine.spark.writing import job as job_module
 from icesql.engine.spark.writing.frame import collect_written
 from icesql.engine.spark.writing.job import (
@@ -28,7 +27,7 @@ from icesql.engine.spark.writing.job import (
 )
 from icesql.errors import DataError, InternalError
 from icesql.iceberg import types as t
-from icesql.storage.uncommitted import Uncommitted
+from icesql.storage.new_files import Uncommitted
 from icesql.write.assignment import Assignment
 from icesql.write.write_task import WriteTask
 from icesql.write.written import Written, decode_written, encode_written

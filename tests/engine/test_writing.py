@@ -13,11 +13,11 @@ import pytest
 
 import icesql
 from icesql.dbapi.cursor import write_rows
-from icesql.engine.duckdb.copying.stream import copy_stream
-from icesql.engine.static import StaticResult
+from icesql.engine.duckdb.copy import copy_stream
+from icesql.engine.result import StaticResult
 from icesql.engine.writing import write
 from icesql.file_format import FileFormat, named_format
-from icesql.storage.output_file import OutputFile
+from icesql.storage.new_files import OutputFile
 from tests.tables import read_cases
 from tests.writer.fields import fields
 

@@ -13,16 +13,15 @@ import pytest
 
 import icesql
 from icesql.cli import main
-from icesql.commit.append import commit_append
 from icesql.commit.create import create_table, stage_table
+from icesql.commit.rows import commit_append
 from icesql.context import QueryContext
+from icesql.health import examinations
 from icesql.health import live_files as live_files_module
-from icesql.health import metadata as metadata_module
-from icesql.health.bounds import share_read
-from icesql.health.finding import Diagnosis, Finding
+from icesql.health.examinations import share_read
+from icesql.health.finding import Diagnosis, Finding, call, set_properties
 from icesql.health.live_files import live_files
 from icesql.health.policy import ACTIONS
-from icesql.health.statement import call, set_properties
 from icesql.iceberg import types as t
 from icesql.iceberg.schema import Schema
 from tests.commit.tables import fake
@@ -128,7 +127,7 @@ def test_advice_brings_what_it_promises(
     scene: Scene, sick: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if "large metadata" in scene.name:
-        monkeypatch.setattr(metadata_module, "_LARGE_METADATA", 1000)
+        monkeypatch.setattr(examinations, "_LARGE_METADATA", 1000)
     Patient(sick).play(scene)
 
 
@@ -141,7 +140,6 @@ def test_each_need_is_advised_as_maintenance_does_it() -> None:
 def test_young_snapshots_are_expired_by_a_constant_time(
     sick: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from icesql.health import metadata
     from icesql.health.facts import Performed, facts_of
     from icesql.health.policy import TablePolicy
 
@@ -151,8 +149,8 @@ def test_young_snapshots_are_expired_by_a_constant_time(
     facts = facts_of(
         ("ns", "t"), table, QueryContext(), lambda statement, keys: Performed(), TablePolicy(), 0
     )
-    monkeypatch.setattr(metadata, "_MANY_SNAPSHOTS", 3)
-    (finding,) = metadata.snapshots(facts)
+    monkeypatch.setattr(examinations, "_MANY_SNAPSHOTS", 3)
+    (finding,) = examinations.snapshots(facts)
     assert "older_than => TIMESTAMP '" in finding.statement  # Spark refuses now() - INTERVAL 1 DAY
     assert "+00:00', retain_last => 10)" in finding.statement
     sick.execute(f"EXPLAIN {finding.statement}")

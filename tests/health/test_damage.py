@@ -10,15 +10,14 @@ from msgspec.structs import replace
 
 import icesql
 from icesql.catalog.table import Table
-from icesql.commit.change import change_table
+from icesql.commit.branches import moved_ref, new_snapshot_id
+from icesql.commit.file_changes import change_table
 from icesql.commit.manifests.store import ManifestStore, OwnFiles
 from icesql.commit.rows import commit_row_delta
-from icesql.commit.snapshots.branches import moved_ref, new_snapshot_id
 from icesql.context import QueryContext
 from icesql.iceberg.manifest.data_file import DataFile, FileContent
 from icesql.iceberg.manifest.manifest import ManifestContent
-from icesql.iceberg.manifest.writing.list_writer import ListHeader
-from icesql.iceberg.manifest.writing.manifest_writer import added_entry, existing_entry
+from icesql.iceberg.manifest.writer import ListHeader, added_entry, existing_entry
 from icesql.iceberg.metadata.changes.updates import AddSnapshot, SetSnapshotRef
 from icesql.iceberg.metadata.snapshot import Snapshot
 from icesql.scan.manifest_reader import ManifestReader

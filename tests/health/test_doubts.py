@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import icesql
-from icesql.health import live_rows
+from icesql.health import live_files
 from icesql.maintain import live_rows as counting
 from tests.maintain.rewrite.tables import catalog_of, new_table, rows
 from tests.scenes import Scene, Stage, scenes
@@ -81,7 +81,7 @@ class Writer(Stage):
 
     def unread(self) -> None:
         """What is in doubt is too large to be read."""
-        self.patch.setattr(live_rows, "_MOST_BYTES", 0)
+        self.patch.setattr(live_files, "_MOST_BYTES", 0)
 
     def damage(self, *words: str) -> None:
         """The damage that the doctor names, with its weight; then a maintenance runs."""

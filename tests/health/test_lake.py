@@ -20,10 +20,8 @@ from icesql.errors import (
     StorageError,
     UnsupportedSqlError,
 )
-from icesql.health import lake as lake_module
-from icesql.health import of_table as of_table_module
-from icesql.health import run_history as history_module
-from icesql.health.run_report import MaintenanceReport, TableReport
+from icesql.health import runs, upkeep
+from icesql.health.runs import MaintenanceReport, TableReport
 from icesql.modify.procedures.system import rewrite_data_files as module
 from tests.health.lake import (
     DAMAGED,
@@ -297,7 +295,7 @@ def test_what_another_has_done_meanwhile_is_no_failure(
 def test_what_another_expires_meanwhile_is_no_damage(
     one: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = of_table_module.examine_history
+    real = upkeep.examine_history
 
     def late(parts: Any, table: Any, query: Any) -> Any:
         monkeypatch.undo()
@@ -307,7 +305,7 @@ def test_what_another_expires_meanwhile_is_no_damage(
         assert real(parts, table, query).findings
         return real(parts, table, query)
 
-    monkeypatch.setattr(of_table_module, "examine_history", late)
+    monkeypatch.setattr(upkeep, "examine_history", late)
     assert one.maintain("ns.t").tables[0].status == "nothing"
 
 
@@ -344,7 +342,7 @@ def test_a_failing_table_stops_no_other(lake: Path, monkeypatch: pytest.MonkeyPa
 def test_whatever_one_table_raises_the_next_is_maintained(
     lake: Path, monkeypatch: pytest.MonkeyPatch, where: str, error: type[Exception]
 ) -> None:
-    real, look = module.rewrite_data_files, of_table_module.examine_history
+    real, look = module.rewrite_data_files, upkeep.examine_history
 
     def plan(call: Any) -> Any:
         if call.table_name().parts[-1] == "small":
@@ -359,7 +357,7 @@ def test_whatever_one_table_raises_the_next_is_maintained(
     if where == "action":
         monkeypatch.setattr(module, "rewrite_data_files", replace(real, plan=plan))
     else:
-        monkeypatch.setattr(of_table_module, "examine_history", examine)
+        monkeypatch.setattr(upkeep, "examine_history", examine)
     with connect(lake) as con:
         done = con.maintain(["ns.small", "ns.upserts_v2"])
     assert [each.status for each in done.tables] == ["failed", "done"]
@@ -406,7 +404,7 @@ def test_windows_are_kept(one: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPa
     policy = tmp_path / "p.toml"
     policy.write_text('windows = ["Mon 22:00-06:00"]\n')
     moment = datetime(2026, 1, 5, 21, 59, tzinfo=UTC)  # a Monday
-    monkeypatch.setattr(lake_module, "_now", lambda: moment)
+    monkeypatch.setattr(upkeep, "_now", lambda: moment)
     assert one.maintain("ns.t", policy=policy).tables[0].status == "skipped"
     moment = datetime(2026, 1, 6, 5, 59, tzinfo=UTC)
     assert one.maintain("ns.t", policy=policy).tables[0].status == "done"
@@ -423,7 +421,7 @@ def test_a_history_of_long_ago_leaves_no_table_out(one: Any, tmp_path: Path) -> 
     old = first | {"begun": "2020-01-01T00:00:00+00:00"}
     history.write_text(json.dumps(old) + "\n" + json.dumps(rest[0]) + "\n")
     assert one.maintain("ns.t", history=history).earlier == ()
-    assert history_module._time("nonsense") is None
+    assert runs._time("nonsense") is None
 
 
 def test_a_table_that_takes_too_long_stops_no_other(lake: Path) -> None:

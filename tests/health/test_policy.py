@@ -8,12 +8,14 @@ from pathlib import Path
 import pytest
 
 from icesql.errors import ProgrammingError
-from icesql.health.durations import Budget, Window, parse_seconds
 from icesql.health.need import Instant, Need
 from icesql.health.policy import (
     DEFAULT_ACTIONS,
+    Budget,
     Policy,
     Rule,
+    Window,
+    parse_seconds,
     policy_of_texts,
     read_policy,
     with_actions,

@@ -22,10 +22,10 @@ from icesql.iceberg.expressions.render import render_predicate
 from icesql.iceberg.manifest.data_file import DataFile, FileContent
 from icesql.iceberg.partitioning import PartitionField, PartitionSpec
 from icesql.iceberg.schema import Schema
-from icesql.query.pushdown.complement import complement
-from icesql.query.pushdown.computed.reading import expression_of
-from icesql.scan.pruning.residual import ResidualEvaluator
-from icesql.scan.tasks.task import FileScanTask
+from icesql.query.pushdown.computed.expression import expression_of
+from icesql.query.pushdown.extremes import complement
+from icesql.scan.spec_scan import ResidualEvaluator
+from icesql.scan.tasks import FileScanTask
 from tests.columns import columns
 from tests.query.pushdown.translation import translate
 

@@ -70,7 +70,7 @@ def test_the_caret_stands_under_its_place(line: str, mark: str, shown: str, cell
 
 
 def test_a_secret_that_the_cut_would_halve_is_masked() -> None:
-    from icesql.storage.clean_errors import clean
+    from icesql.storage.credentials import clean
 
     sql = "SELECT * FORM iceberg_scan('s3://AKIDEXAMPLE:S3CRETvalue@bucket/table')"
     error = errors.SqlSyntaxError("unexpected", position=(1, 10), sql=sql)

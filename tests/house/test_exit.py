@@ -51,7 +51,7 @@ time.sleep(0.3)
     # DuckDB's module waits for running queries in an exit function of its own.
     "a query that runs when an earlier exit function is called": f"""
 import atexit, duckdb
-from icesql.engine.threads import query_thread
+from icesql.engine import query_thread
 atexit.register(lambda: query_thread._LIVE and print("still running"))
 def work():
     try:

@@ -7,8 +7,8 @@ import json
 import pytest
 
 from icesql.iceberg import types as t
-from icesql.iceberg.avro_name import avro_name
-from icesql.iceberg.bound_values import encode_bound, lower_text, upper_bytes, upper_text
+from icesql.iceberg.avro.schema import avro_name
+from icesql.iceberg.bounds import encode_bound, lower_text, upper_bytes, upper_text
 from tests.tables import read_table
 
 

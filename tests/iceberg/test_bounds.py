@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from icesql.iceberg import bound_values
-from icesql.iceberg.bounds import decode_bound
-from icesql.iceberg.decimals import scaled
+from icesql.iceberg import bounds
+from icesql.iceberg.bounds import decode_bound, scaled
 from icesql.iceberg.types import (
     INTEGER,
     UNKNOWN,
@@ -32,7 +31,7 @@ def test_vectors_decode_and_encode(kind: str, value: str, data: str) -> None:
     given = read_value(type_, value)
     assert decode_bound(type_, stored) == given
     assert encode_bound(type_, given) == stored
-    assert bound_values.encode_bound(type_, given) == stored
+    assert bounds.encode_bound(type_, given) == stored
 
 
 @pytest.mark.parametrize(("kind", "data", "value"), read_table(__file__, "read_bounds.tsv"))

@@ -9,9 +9,14 @@ import pytest
 from icesql import errors
 from icesql.errors import ProgrammingError, TypeMismatchError
 from icesql.iceberg import types as t
-from icesql.iceberg.evolution.fresh_ids import with_fresh_ids
-from icesql.iceberg.evolution.schema_rules import check_schema, least_format
-from icesql.iceberg.new_spec import PartitionRequest, SortRequest, new_sort_order, new_spec
+from icesql.iceberg.evolution.rules import check_schema, least_format
+from icesql.iceberg.evolution.schema_changes import with_fresh_ids
+from icesql.iceberg.evolution.spec_changes import (
+    PartitionRequest,
+    SortRequest,
+    new_sort_order,
+    new_spec,
+)
 from icesql.iceberg.schema import Schema
 from tests.iceberg.text_forms import columns
 from tests.tables import read_table
@@ -41,8 +46,8 @@ def test_pyiceberg_gives_the_same_ids() -> None:
     from pyiceberg.schema import Schema as Theirs
     from pyiceberg.schema import assign_fresh_schema_ids
 
-    from icesql.iceberg.metadata.json_writer import schema_json
     from icesql.iceberg.metadata.schema_json import parse_schema
+    from icesql.iceberg.metadata.writing import schema_json
 
     deep = t.StructType((F(11, "x", t.ListType(12, t.StructType((F(13, "z", t.UUID),)))),))
     given = Schema(

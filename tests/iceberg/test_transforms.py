@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from icesql.iceberg.bounds import minimal_twos_complement, scaled, unscaled
 from icesql.iceberg.calendar import civil_from_days, days_from_civil
-from icesql.iceberg.decimals import minimal_twos_complement, scaled, unscaled
 from icesql.iceberg.transforms import (
     Bucket,
     Identity,

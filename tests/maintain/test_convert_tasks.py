@@ -23,7 +23,7 @@ from icesql.maintain.deletes.run import convert
 from icesql.maintain.deletes.task import DeletesTask, divide, tasks_of
 from icesql.read.deletes.equality_keys import EqualityGroup
 from icesql.work.run import run_here, run_in_spark
-from icesql.write import position_deletes
+from icesql.write import deletes
 from tests.maintain.rewrite.tables import asked, catalog_of, everything, new_table, read, rows
 from tests.maintain.rewrite.test_meanwhile import execute, set_merge_on_read
 from tests.maintain.rewrite.test_on_spark import Workers
@@ -122,14 +122,14 @@ def test_a_task_that_fails_leaves_no_file(
 
 
 def test_one_file_of_many_that_fails_takes_the_others_with_it(tmp_path, monkeypatch) -> None:
-    real, begun = position_deletes.write_position_deletes, itertools.count()
+    real, begun = deletes.write_position_deletes, itertools.count()
 
     def failing(*given: Any, **named: Any) -> Any:
         if next(begun) == 2:  # of several threads exactly one
             raise OperationalError("the disk is full")
         return real(*given, **named)
 
-    monkeypatch.setattr(position_deletes, "write_position_deletes", failing)
+    monkeypatch.setattr(deletes, "write_position_deletes", failing)
     table = with_deletes(tmp_path, 2)
     catalog, old = catalog_of(table), files_below(table)
     with pytest.raises(OperationalError, match="full"):
@@ -348,9 +348,9 @@ def test_random_streams(tmp_path, version: int, seed: int, one_file_a_task: None
 
 @pytest.mark.parametrize("version", [2, 3])
 def test_many_rows_of_one_file(tmp_path, version: int, monkeypatch) -> None:
-    from icesql.write import position_deletes
+    from icesql.write import deletes
 
-    monkeypatch.setattr(position_deletes, "_ROWS_AT_ONCE", 7)
+    monkeypatch.setattr(deletes, "_ROWS_AT_ONCE", 7)
     monkeypatch.setattr(task, "_MOST_WAITING", 10)
     table = new_table(tmp_path, version)
     table.commit([table.data_file(rows(100 * each, 100)) for each in range(4)])

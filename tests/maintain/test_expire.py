@@ -8,21 +8,19 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from icesql.commit.append import commit_append
-from icesql.commit.change import change_table
-from icesql.commit.rows import commit_overwrite, commit_rewrite
+from icesql.commit.file_changes import change_table
+from icesql.commit.rows import commit_append, commit_overwrite, commit_rewrite
 from icesql.errors import ProgrammingError, SnapshotNotFoundError, StorageError
 from icesql.iceberg.metadata.changes.updates import (
     AddPartitionSpec,
     SetDefaultSpec,
     SetStatistics,
 )
-from icesql.iceberg.metadata.json_writer import metadata_bytes
 from icesql.iceberg.metadata.snapshot import SnapshotRef
 from icesql.iceberg.metadata.table_metadata import parse_metadata
+from icesql.iceberg.metadata.writing import metadata_bytes
 from icesql.iceberg.partitioning import PartitionSpec
-from icesql.maintain.expire import expire_snapshots
-from icesql.maintain.expiry_plan import plan_expiry
+from icesql.maintain.expire import expire_snapshots, plan_expiry
 from tests.commit.steps import files_of
 from tests.commit.tables import (
     CATALOGS,

@@ -17,9 +17,8 @@ import icesql
 from icesql import errors
 from icesql.context import QueryContext
 from icesql.maintain.referenced import Prefixes, Referenced
-from icesql.storage.listing import ListedFile, list_files
+from icesql.storage.many_files import ListedFile, list_files, remove_files, remove_listed
 from icesql.storage.open import Storage
-from icesql.storage.removal import remove_files, remove_listed
 from tests.tables import read_table
 
 

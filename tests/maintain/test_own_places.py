@@ -15,8 +15,7 @@ import icesql
 from icesql import errors
 from icesql.catalog.directory import DirectoryCatalog
 from icesql.catalog.sqlite import SqliteCatalog
-from icesql.commit.append import commit_append
-from icesql.commit.rows import commit_overwrite
+from icesql.commit.rows import commit_append, commit_overwrite
 from icesql.storage.roots import Roots
 from tests.commit.tables import fake
 from tests.tables import read_table

@@ -32,9 +32,9 @@ DUCKDB, SPARK, TRINO, SNOWFLAKE = "DuckDB", "Spark", "Trino", "Snowflake"
 
 def functions() -> str:
     """Every function of the four dialects, side by side, then the forms of each."""
-    from icesql.sql.engine_functions import classes
-    from icesql.sql.function_table import function_names, table_rows
-    from icesql.sql.function_table import functions as on_both
+    from icesql.sql.acceptance import classes
+    from icesql.sql.grammar import function_names, table_rows
+    from icesql.sql.grammar import functions as on_both
 
     named = {
         name
@@ -105,7 +105,7 @@ _ABOUT_FORMS: Final = {
 def settings() -> str:
     """Every setting with its values, its default, its variable and its other names."""
     from icesql import config
-    from icesql.query.show_rows.of_session import _DESCRIPTIONS
+    from icesql.query.show import _DESCRIPTIONS
 
     others: dict[str, list[str]] = {}
     for other, name in config._OTHER_NAMES.items():
@@ -453,7 +453,7 @@ def _table(head: list[str], rows: Iterable[list[str]]) -> str:
 
 def llms() -> str:
     """What a program that reads is told of the manual: each chapter with its summary."""
-    from icesql.manual.chapters import INDEX, chapters
+    from icesql.manual.lookup import INDEX, chapters
 
     lines = [
         "# icesql",

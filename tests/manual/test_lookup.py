@@ -9,8 +9,7 @@ import pytest
 
 from icesql import errors
 from icesql.errors import ProgrammingError
-from icesql.manual.chapters import INDEX, chapters, sections
-from icesql.manual.lookup import manual, search
+from icesql.manual.lookup import INDEX, chapters, manual, search, sections
 from icesql.manual.screen import laid_out
 from tests.tables import read_table
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from icesql.manual.chapters import chapters
+from icesql.manual.lookup import chapters
 from tests.processes import ran
 
 SCRIPT = Path(__file__).parents[2] / ".ci" / "site"

@@ -19,8 +19,8 @@ from mcp.client.client import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 
 import icesql
-from icesql.mcp.answers import LONGEST_VALUE, MOST_TEXT
 from icesql.mcp.server import build_server
+from icesql.mcp.tools import LONGEST_VALUE, MOST_TEXT
 from tests.tables import read_table
 
 TOOLS = {

@@ -10,9 +10,8 @@ import icesql
 from icesql import errors
 from icesql.modify.procedures import system
 from icesql.modify.procedures.procedure import find_procedure, procedure_names
-from icesql.repl.completing.names import Names
-from icesql.repl.completing.source import ConnectionSource
-from icesql.repl.completing.suggest import suggestions
+from icesql.repl.completion_names import ConnectionSource, Names
+from icesql.repl.suggestions import suggestions
 from tests.manual import reference
 
 

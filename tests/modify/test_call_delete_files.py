@@ -17,10 +17,10 @@ from icesql.commit.rows import commit_row_delta
 from icesql.context import QueryContext
 from icesql.maintain.deletes import run as room
 from icesql.maintain.deletes.plan import plan_delete_files, plan_deletes
-from icesql.maintain.rewrite.options import rewrite_options
+from icesql.maintain.rewrite.plan import rewrite_options
+from icesql.scan.plan import TableScan
 from icesql.scan.planner import plan
-from icesql.scan.table_scan import TableScan
-from icesql.write.position_deletes import write_position_deletes
+from icesql.write.deletes import write_position_deletes
 
 
 def filled(con: icesql.Connection, count: int = 6, **properties: str) -> None:

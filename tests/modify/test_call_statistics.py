@@ -14,7 +14,7 @@ import icesql
 from icesql import errors
 from icesql.catalog.directory import DirectoryCatalog
 from icesql.catalog.writes.change import Conflict
-from icesql.maintain.statistics.theta import ThetaSketch
+from icesql.maintain.statistics_files import ThetaSketch
 
 
 def call(con: icesql.Connection, more: str = "") -> list[dict[str, Any]]:

@@ -135,7 +135,7 @@ class Disk:
             found = open_file(file, mode, *more, **given)
             return Limited(self, found) if mode == "xb" else found
 
-        monkeypatch.setattr("icesql.storage.output_file.os.fdopen", limited)
+        monkeypatch.setattr("icesql.storage.new_files.os.fdopen", limited)
         monkeypatch.setattr("icesql.catalog.writes.directory.open", limited_open, raising=False)
 
 

@@ -10,8 +10,8 @@ import pytest
 
 import icesql
 from icesql.iceberg.manifest.manifest import decode_manifest_list
-from icesql.iceberg.metadata.json_writer import metadata_bytes
 from icesql.iceberg.metadata.table_metadata import metadata_document, parse_metadata
+from icesql.iceberg.metadata.writing import metadata_bytes
 from icesql.storage.open import Storage
 
 STATEMENTS = (

@@ -13,13 +13,12 @@ from msgspec.structs import replace
 
 import icesql
 from icesql.catalog.directory import DirectoryCatalog
-from icesql.commit.append import commit_append
-from icesql.commit.rows import commit_overwrite, commit_row_delta
+from icesql.commit.rows import commit_append, commit_overwrite, commit_row_delta
 from icesql.context import QueryContext
 from icesql.errors import CommitConflictError, ProgrammingError
+from icesql.scan.plan import TableScan
 from icesql.scan.planner import plan
-from icesql.scan.table_scan import TableScan
-from icesql.write.position_deletes import write_deletes
+from icesql.write.deletes import write_deletes
 from tests.writer.table import TableWriter
 
 MEND = "CALL system.rewrite_data_files(table => 's.t', options => map('rewrite-all', 'true'))"

@@ -36,7 +36,7 @@ def con(tmp_path) -> Any:
 
 def test_a_table_that_has_it_already_is_not_corrupt(con: Any, monkeypatch) -> None:
     with monkeypatch.context() as patched:
-        patched.setattr("icesql.modify.definitions.columns.check_mapped_names", lambda *_: None)
+        patched.setattr("icesql.modify.alter_columns.check_mapped_names", lambda *_: None)
         con.execute("ALTER TABLE s.t DROP COLUMN b")
         con.execute("ALTER TABLE s.t ADD COLUMN b INT")
     for text in ("SELECT b FROM s.t", COMPACTION, "DELETE FROM s.t WHERE b = 1"):

@@ -14,10 +14,10 @@ from icesql.modify.procedures.procedure import find_procedure, procedure_names
 from icesql.sql.parse import parse
 from icesql.sql.statement import TransactionControl, Write
 from icesql.sql.writes import (  # noqa: F401  (their classes are found below)
+    create,
     statements,
-    views,
 )
-from icesql.sql.writes.procedures.call import CallProcedure
+from icesql.sql.writes.procedure_calls import CallProcedure
 from tests.tables import read_lines
 
 ACCEPTED = Path(__file__).parents[2] / "grammar" / "accepted.sql"

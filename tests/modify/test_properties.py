@@ -6,7 +6,7 @@ from typing import Any
 
 import icesql
 from icesql.catalog.directory import DirectoryCatalog
-from icesql.commit.change import change_table
+from icesql.commit.file_changes import change_table
 from icesql.iceberg.metadata.changes import updates as u
 from tests.rows import rows_of
 

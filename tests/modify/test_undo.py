@@ -10,8 +10,8 @@ import pytest
 
 import icesql
 from icesql import errors
-from icesql.repl import undo as undo_module
-from icesql.repl.undo import undo
+from icesql.repl import run_command
+from icesql.repl.run_command import undo
 from tests.repl.in_terminal import spawned
 from tests.warm import icesql as command
 
@@ -95,7 +95,7 @@ def test_another_writer_between_the_look_and_the_rollback(
             other.execute("INSERT INTO s.t VALUES (5)")
         return True
 
-    monkeypatch.setattr(undo_module, "_agrees", agrees)
+    monkeypatch.setattr(run_command, "_agrees", agrees)
     with pytest.raises(errors.CommitConflictError, match="is not at snapshot"):
         undo(table, "s.t", print)
     assert ids(table) == [3, 4, 5]
@@ -104,7 +104,7 @@ def test_another_writer_between_the_look_and_the_rollback(
 def test_a_commit_between_the_load_and_the_swap_is_a_conflict(
     table: icesql.Connection, catalog: dict[str, Any], monkeypatch
 ) -> None:
-    from icesql.commit import change as module
+    from icesql.commit import file_changes as module
 
     change = module.change_table
 

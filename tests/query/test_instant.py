@@ -10,7 +10,7 @@ from icesql.config import Settings
 from icesql.context import QueryContext
 from icesql.engine.engines import Engines
 from icesql.errors import Error, SqlSyntaxError
-from icesql.query.travel.instant import fold_instant
+from icesql.query.time_travel import fold_instant
 from icesql.sql.parse import parse
 from icesql.sql.statement import Query
 from icesql.sql.time_travel import AtTime

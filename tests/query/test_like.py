@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from icesql.query.like import is_like
+from icesql.query.show_request import is_like
 
 TEXT = st.text("ab%_[]*?.\\", max_size=8)
 

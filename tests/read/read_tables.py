@@ -19,7 +19,7 @@ from icesql.iceberg.partitioning import PartitionSpec
 from icesql.iceberg.schema import Schema
 from icesql.iceberg.types import LONG, NestedField
 from icesql.read.task import read_task
-from icesql.scan.tasks.task import CombinedScanTask, FileScanTask, ScanContext
+from icesql.scan.tasks import CombinedScanTask, FileScanTask, ScanContext
 from icesql.storage.open import Storage
 from icesql.write.parquet_schema import parquet_schema
 from tests.columns import columns as columns_of

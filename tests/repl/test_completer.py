@@ -12,11 +12,9 @@ from prompt_toolkit.document import Document
 
 import icesql
 from icesql.errors import CatalogError
-from icesql.repl.completing.names import Known, Names
-from icesql.repl.completing.prompt import SqlCompleter
-from icesql.repl.completing.source import ConnectionSource
-from icesql.repl.completing.suggest import spelled, suggestions, word_at
-from icesql.repl.prompt.typed import inputs, is_complete, runs_by_empty_line
+from icesql.repl.completion_names import ConnectionSource, Known, Names
+from icesql.repl.prompt import SqlCompleter, inputs, is_complete, runs_by_empty_line
+from icesql.repl.suggestions import spelled, suggestions, word_at
 from tests.rows import rows_of
 from tests.waits import wait_until
 

@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 
 from icesql.repl.display import Display
-from icesql.repl.layouts import Style
-from icesql.repl.render import write_rows
+from icesql.repl.render import Style, write_rows
 
 
 class Screen(io.StringIO):

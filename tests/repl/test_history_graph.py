@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from icesql.repl.history.graph import Commit, Ref, age, history_graph
+from icesql.repl.table_history import Commit, Ref, age, history_graph
 
 NOW = datetime(2026, 1, 10, 12, tzinfo=UTC)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from prompt_toolkit.history import FileHistory
 
-from icesql.repl.prompt.kept import HistoryFile, holds_secret
+from icesql.repl.prompt import HistoryFile, holds_secret
 from tests.rows import rows_of
 
 
@@ -60,7 +60,7 @@ def test_shells_that_are_open_at_once_do_not_mix_their_statements(tmp_path: Path
 
 
 def test_of_a_long_file_the_end_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("icesql.repl.prompt.kept._MOST_BYTES", 300)
+    monkeypatch.setattr("icesql.repl.prompt._MOST_BYTES", 300)
     history = HistoryFile(tmp_path / "h")
     for number in range(50):
         history.append_string(f"SELECT {number},\n {number};")

@@ -7,9 +7,17 @@ from decimal import Decimal
 from typing import Any
 
 from icesql.engine.values import Timestamp
-from icesql.repl.layouts import Style, display_width, json_of, text_of
-from icesql.repl.render import ROWS_MEASURED, heading_lines, row_line, write_rows
-from icesql.scan.report_text import bytes_text
+from icesql.repl.render import (
+    ROWS_MEASURED,
+    Style,
+    display_width,
+    heading_lines,
+    json_of,
+    row_line,
+    text_of,
+    write_rows,
+)
+from icesql.scan.report import bytes_text
 from tests.rows import rows_of
 
 

@@ -17,7 +17,7 @@ from prompt_toolkit.input import DummyInput
 from prompt_toolkit.output import DummyOutput
 
 import icesql
-from icesql.repl.prompt.typed import is_complete
+from icesql.repl.prompt import is_complete
 from icesql.repl.shell import Shell
 from tests.repl.in_terminal import PROMPT, spawned, talk
 from tests.sessions import fetched

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 import icesql
 from icesql.dbapi.cursor import result_types
 from icesql.engine.result_schema import ResultType
-from icesql.repl.layouts import json_of, text_of
-from icesql.repl.single_floats import as_written
+from icesql.repl.render import as_written, json_of, text_of
 from tests.rows import rows_of
 
 FLOAT = ResultType("float")

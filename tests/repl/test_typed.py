@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from icesql.repl.prompt.typed import inputs, is_complete, runs_by_empty_line
+from icesql.repl.prompt import inputs, is_complete, runs_by_empty_line
 from tests.rows import rows_of
 from tests.tables import read_table
 

@@ -10,9 +10,8 @@ from icesql.catalog.open import open_table
 from icesql.catalog.table import Table
 from icesql.context import QueryContext
 from icesql.iceberg.expressions.predicate import ALWAYS_TRUE, Leaf, Operation, Predicate, Term
-from icesql.scan.plan import ScanPlan
+from icesql.scan.plan import ScanPlan, TableScan
 from icesql.scan.planner import plan
-from icesql.scan.table_scan import TableScan
 from tests.writer.manifests import write_manifest, write_manifest_list
 
 SEQUENCE_NUMBER = 1000

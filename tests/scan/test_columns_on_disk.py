@@ -11,8 +11,8 @@ import pytest
 from msgspec.structs import replace
 
 from icesql.config import Settings
-from icesql.iceberg.manifest import filtered_manifest, narrow_entries
-from icesql.iceberg.manifest.stored_columns import packed, unpacked
+from icesql.iceberg.manifest import filtered_manifest
+from icesql.iceberg.manifest.filtered_manifest import packed, unpacked
 from icesql.scan import columns_on_disk, planner
 from icesql.storage.cache import Blocks, BoundedCache
 from icesql.storage.open import Storage
@@ -26,7 +26,7 @@ def small(monkeypatch) -> None:
     monkeypatch.setattr(planner, "_MANY_ENTRIES", 0)
     monkeypatch.setattr(columns_on_disk, "_LEAST", 1)
     # Shapes of entries from other tests do not matter.
-    narrow_entries._shapes.cache_clear()
+    filtered_manifest._shapes.cache_clear()
 
 
 @pytest.fixture

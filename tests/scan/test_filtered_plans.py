@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from icesql.iceberg.expressions.predicate import Leaf, Operation, Predicate, Term
 from icesql.iceberg.manifest import filtered_manifest
-from icesql.iceberg.manifest.narrow_entries import NarrowEntries
+from icesql.iceberg.manifest.filtered_manifest import NarrowEntries
 from icesql.scan import planner
 from icesql.storage.cache import BoundedCache
 from icesql.storage.open import Storage

@@ -11,7 +11,7 @@ from icesql.catalog.table import Table
 from icesql.context import QueryContext
 from icesql.errors import CorruptFileError, SnapshotNotFoundError, UnsupportedTableError
 from icesql.iceberg.metadata.snapshot import Snapshot
-from icesql.scan.incremental import added_files, ancestors, operation_of, snapshots_after
+from icesql.scan.changes import added_files, ancestors, operation_of, snapshots_after
 from tests.writer.table import TableWriter
 
 FIELDS = [{"id": 1, "name": "x", "required": False, "type": "long"}]

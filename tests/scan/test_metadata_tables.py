@@ -12,12 +12,17 @@ from pyiceberg.catalog.sql import SqlCatalog
 
 import icesql
 from icesql.iceberg import types as t
-from icesql.iceberg.decimals import minimal_twos_complement
+from icesql.iceberg.bounds import minimal_twos_complement
 from icesql.iceberg.manifest.data_file import DataFile, FileContent
 from icesql.iceberg.schema import Schema
 from icesql.scan.manifest_reader import ManifestReader
-from icesql.scan.metadata_tables.readable_metrics import metrics_reader, metrics_type
-from icesql.scan.metadata_tables.schemas import OF_A_SNAPSHOT, OF_ALL_SNAPSHOTS, SUFFIXES
+from icesql.scan.metadata_tables.schemas import (
+    OF_A_SNAPSHOT,
+    OF_ALL_SNAPSHOTS,
+    SUFFIXES,
+    metrics_reader,
+    metrics_type,
+)
 
 
 def _inspect(warehouse: Path, name: str) -> pa.Table:

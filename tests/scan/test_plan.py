@@ -7,10 +7,9 @@ import pytest
 from icesql.config import Settings
 from icesql.context import QueryContext
 from icesql.errors import ProgrammingError
-from icesql.iceberg.metadata_columns import FILE, POS
-from icesql.iceberg.schema import Schema
+from icesql.iceberg.schema import FILE, POS, Schema
 from icesql.scan.plan import projected_leaves
-from icesql.scan.tasks.packing import TARGET_SIZE
+from icesql.scan.tasks import TARGET_SIZE
 from tests.scan.metadata_only import (
     MetadataOnly,
     column,

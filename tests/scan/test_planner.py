@@ -555,7 +555,7 @@ from icesql.catalog.open import open_table
 from icesql.context import QueryContext
 from icesql.iceberg.expressions.predicate import Leaf, Operation, Term
 from icesql.scan.planner import plan
-from icesql.scan.table_scan import TableScan
+from icesql.scan.plan import TableScan
 table = open_table(sys.argv[1])
 schema = table.metadata.schema
 row_filter = Leaf(Operation.EQ, Term(1, "id"), 5)

@@ -9,9 +9,8 @@ import duckdb
 import pytest
 
 import icesql
-from icesql.engine.duckdb.sql.call_sizes import calls_of
 from icesql.engine.duckdb.sql.checked import check_written
-from icesql.engine.duckdb.sql.size_guards import GUARDED, guard_calls
+from icesql.engine.duckdb.sql.size_guards import GUARDED, calls_of, guard_calls
 from icesql.errors import DataError, ScanLimitError, UnsupportedSqlError
 from tests import warm
 from tests.rows import rows_of

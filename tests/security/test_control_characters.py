@@ -177,8 +177,7 @@ def test_errors_plans_and_notes_of_the_connection_hold_none(place: Path, reader:
 
 def test_tools_of_agents_are_told_none(place: Path) -> None:
     import icesql
-    from icesql.mcp.answers import as_error
-    from icesql.mcp.tools import Tools
+    from icesql.mcp.tools import Tools, as_error
 
     table = f'n."t{EVIL}"'
     sql = f'SELECT "c{EVIL}" FROM {table} WHERE "c{EVIL}" = \'{EVIL}\''

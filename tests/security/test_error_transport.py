@@ -10,8 +10,14 @@ import pytest
 
 import icesql
 from icesql import errors
-from icesql.engine.spark.error_transport import CLASSES, decode_error, encode_error, new_mark
-from icesql.engine.spark.worker import run, worker_error
+from icesql.engine.spark.worker import (
+    CLASSES,
+    decode_error,
+    encode_error,
+    new_mark,
+    run,
+    worker_error,
+)
 from tests.rows import rows_of
 from tests.security.conftest import Canary
 

@@ -212,7 +212,7 @@ def test_nobody_but_the_command_reads_files_by_default(here: Path, tmp_path: Pat
 def test_a_file_that_is_replaced_after_it_was_found(
     what: str, sql: str, here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from icesql.query.files import bind_files
+    from icesql.query.bind import bind_files
 
     def replaced(*arguments: Any) -> Any:
         found = bind_files(*arguments)
@@ -231,7 +231,7 @@ def test_a_file_that_is_replaced_after_it_was_found(
     with icesql.connect(warehouse=here.parent / "wh", files=[here]) as connection:
         connection.execute("CREATE SCHEMA s")
         connection.execute("CREATE TABLE s.t (a BIGINT)")
-        monkeypatch.setattr("icesql.query.files.bind_files", replaced)
+        monkeypatch.setattr("icesql.query.bind.bind_files", replaced)
         try:
             rows = fetched(connection, sql.format("x.csv"))
         except DatabaseError:

@@ -14,7 +14,7 @@ import icesql
 from icesql.engine.duckdb.sql.checked import check_written
 from icesql.errors import DatabaseError, SqlSyntaxError, UnsupportedSqlError
 from icesql.query.dialects.trino_snowflake.translation import translate
-from icesql.sql.engine_functions import classes, refusal
+from icesql.sql.acceptance import classes, refusal
 from icesql.sql.parse import parse
 from icesql.sql.statement import Query
 from tests.rows import rows_of
@@ -167,10 +167,10 @@ def test_an_aggregate_that_is_named_by_a_text_is_asked_about(sql: str) -> None:
 def test_an_engine_with_a_new_function_refuses_it(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from icesql.sql import engine_functions
+    from icesql.sql import acceptance
 
     older = {key: found for key, found in classes().items() if key != ("value", "median")}
-    monkeypatch.setattr(engine_functions, "classes", lambda: older)
+    monkeypatch.setattr(acceptance, "classes", lambda: older)
     with pytest.raises(UnsupportedSqlError, match="median"):
         answer(f"SELECT {name}(x) FROM range(3) t(x)")
 

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 import icesql
+from icesql.engine import query_thread
+from icesql.engine.query_thread import MemoryWatch
 from icesql.engine.result_rows import ChunkSize
 from icesql.engine.result_schema import ResultType
-from icesql.engine.threads import query_thread
-from icesql.engine.threads.query_thread import MemoryWatch
 from icesql.errors import ScanLimitError
 from tests import warm
 from tests.rows import rows_of

@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 
 import icesql
+from icesql.catalog.configuration import names_code
 from icesql.catalog.open import open_catalog
-from icesql.catalog.properties import names_code
 from icesql.catalog.pyiceberg import PyIcebergCatalog
 from icesql.catalog.rest.server import configured
 from icesql.catalog.rest.storage_properties import StorageCredential, storage_properties
-from icesql.commit.change import change_table
+from icesql.commit.file_changes import change_table
 from icesql.errors import NotSupportedError
 from icesql.iceberg.metadata.changes import updates as u
 from tests.catalog.writes.swaps import database

@@ -112,7 +112,7 @@ def test_no_descriptors_are_no_damage(free: int, folder: Path) -> None:
 
 
 def test_what_translates_errors_is_there_before_any() -> None:
-    fresh_python("import sys, icesql; icesql.connect(); sys.modules['icesql.session.foreign']")
+    fresh_python("import sys, icesql; icesql.connect(); sys.modules['icesql.session.outcome']")
 
 
 @rows_of(__file__, "files_of_a_service.tsv", "sql")

@@ -11,8 +11,8 @@ from typing import Any, Final
 import pytest
 
 import icesql
-from icesql.engine.duckdb import messages
-from icesql.engine.duckdb.relations import by_name, grouping
+from icesql.engine.duckdb import errors
+from icesql.engine.duckdb.relations import grouping
 from icesql.sql import lexer
 from icesql.sql.grammar import columns
 from icesql.sql.parser import literal_list
@@ -29,7 +29,7 @@ OF_LOCALS: Final[dict[tuple[str, str], tuple[str, ...]]] = (
         for module, source, sample in read_table(__file__, "patterns_of_locals.tsv")
     }
     | {
-        ("icesql.query.dialects.spark.casts", f"constants[{key}]"): tuple(
+        ("icesql.query.dialects.spark.calls", f"constants[{key}]"): tuple(
             dict(columns("spark_casts.txt", "constants")).values()
         )
         for key in ("'timestamp_ntz'", "to.kind")
@@ -44,11 +44,11 @@ OF_LOCALS: Final[dict[tuple[str, str], tuple[str, ...]]] = (
             rf"\A(?:{each})\Z"
             for each in grouping._STORED_AS.values()  # by fullmatch
         ),
-        ("icesql.engine.duckdb.relations.by_name", "_SAME.get(type(kind), '.*')"): tuple(
-            rf"\A(?:{each})\Z" for each in by_name._SAME.values()
+        ("icesql.engine.duckdb.relations.grouping", "_SAME.get(type(kind), '.*')"): tuple(
+            rf"\A(?:{each})\Z" for each in grouping._SAME.values()
         ),
-        ("icesql.engine.duckdb.messages", "message"): tuple(
-            message for message, *_ in messages._MISTAKES
+        ("icesql.engine.duckdb.errors", "message"): tuple(
+            message for message, *_ in errors._MISTAKES
         ),
         ("icesql.sql.parser.literal_list", "_lists(text)"): tuple(
             map(literal_list._lists, ("x", "é"))
@@ -60,8 +60,8 @@ OF_LOCALS: Final[dict[tuple[str, str], tuple[str, ...]]] = (
 )
 # By their functions, where the text of the argument is long: of names, quotes and words of ours.
 _MODULES_WITH_LOCALS: Final = frozenset(
-    {"icesql.installation", "icesql.manual.lookup", "icesql.query.dialects.spark.intervals"}
-    | {"icesql.sql.spark_text.spark_text", "icesql.health.policy"}
+    {"icesql.installation", "icesql.manual.lookup", "icesql.query.dialects.spark.operators"}
+    | {"icesql.sql.spark_sql", "icesql.health.policy"}
 )
 
 

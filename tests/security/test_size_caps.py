@@ -13,7 +13,7 @@ from icesql.catalog.current_metadata import find_current_metadata, read_metadata
 from icesql.errors import CorruptFileError, ScanLimitError
 from icesql.iceberg.avro.container import read_avro_file
 from icesql.iceberg.avro.values import encode_varint
-from icesql.iceberg.puffin.container import read_puffin_footer
+from icesql.iceberg.puffin import read_puffin_footer
 from icesql.storage.open import Storage, most_of_manifest
 from tests import warm
 from tests.catalog.tables import metadata

@@ -16,7 +16,7 @@ SECRET = "hush-hush-4711"
 PROGRAM = """
     import pathlib, sys
     import icesql
-    from icesql.datasource import batch_read, source, stream_read
+    from icesql.datasource import read, source
     from icesql.engine.spark import scans, worker
     from tests.writer.table import TableWriter
 
@@ -27,7 +27,7 @@ PROGRAM = """
         blobs.append(packed(value))
         return blobs[-1]
 
-    scans.pack = batch_read.pack = stream_read.pack = worker.pack = pack
+    scans.pack = read.pack = worker.pack = pack
     fields = [{"id": 1, "name": "x", "required": False, "type": "long"}]
     wrong = []
     for name in ("good", "bad"):

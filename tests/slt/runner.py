@@ -49,8 +49,7 @@ import pytest
 from icesql.dbapi.cursor import result_types
 from icesql.errors import Error
 from icesql.interval import Interval
-from icesql.repl.layouts import text_of
-from icesql.repl.single_floats import as_written
+from icesql.repl.render import as_written, text_of
 
 KINDS: dict[str, tuple[type, ...]] = {
     "T": (str,),

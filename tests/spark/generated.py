@@ -14,7 +14,7 @@ from typing import Final
 import sqlglot
 from sqlglot import exp
 
-from icesql.sql.function_table import functions
+from icesql.sql.grammar import functions
 from tests.campaigns.grammar import Grammar
 
 _AGGREGATE_NODES: Final = (exp.AggFunc, exp.Window, exp.Unnest, exp.Explode, exp.Grouping)

@@ -10,9 +10,9 @@ import pyarrow as pa
 import pytest
 
 import icesql
-from icesql.engine.spark import scans, user_sessions
+from icesql.engine.spark import scans, sessions
 from icesql.engine.spark.releases import frame_of_rows
-from icesql.engine.spark.session.sessions import SparkSessions
+from icesql.engine.spark.sessions import SparkSessions
 from tests.spark.conftest import NUMBERS
 from tests.writer.table import TableWriter
 
@@ -101,7 +101,7 @@ def test_a_whole_side_is_sent_once(
         sent.extend(map(len, rows.column(0).to_pylist()))
         return frame_of_rows(given, rows, schema)
 
-    monkeypatch.setattr(user_sessions, "frame_of_rows", counted)
+    monkeypatch.setattr(sessions, "frame_of_rows", counted)
     with icesql.connect(engine="spark", spark=session) as con:
         con.execute("SET split_target_size = '1kb'")
         con.register_table("t", sixteen)

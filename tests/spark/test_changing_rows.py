@@ -12,7 +12,7 @@ import pytest
 import icesql
 from icesql.engine.spark.types import declared_batch
 from icesql.engine.spark.writing import frame, task_runs
-from icesql.modify.tasks import broadcast, division, run
+from icesql.modify.tasks import broadcast, run
 from tests.spark.conftest import here, lake
 from tests.spark.test_compaction import killed_where_armed
 
@@ -53,7 +53,7 @@ def test_the_tables_become_the_same(
 ) -> None:
     """Rows are found by tasks that each read all of the other tables, or by Spark's joins."""
     if joins == "Spark":
-        monkeypatch.setattr(division, "_MOST_WHOLE_BYTES", 0)
+        monkeypatch.setattr(run, "_MOST_WHOLE_BYTES", 0)
     modes = ", ".join(f"'write.{each}.mode' = '{mode}'" for each in ("delete", "update", "merge"))
     found: dict[str, list[Any]] = {}
     for engine in ("local", "spark"):
@@ -171,7 +171,7 @@ def test_a_worker_that_is_killed_loses_nothing_and_doubles_nothing(
 def test_a_killed_worker_that_writes_what_spark_joined_doubles_nothing(
     connect: Any, tmp_path: Path, armed: Path, monkeypatch: pytest.MonkeyPatch, sql: str, mode: str
 ) -> None:
-    monkeypatch.setattr(division, "_MOST_WHOLE_BYTES", 0)
+    monkeypatch.setattr(run, "_MOST_WHOLE_BYTES", 0)
     with joined(connect, tmp_path / "w", mode) as con:
         monkeypatch.setattr(frame, "by_name", killed_where_armed(armed))
         assert con.execute(sql).rowcount == 10
@@ -201,7 +201,7 @@ def test_a_killed_worker_that_writes_what_spark_joined_doubles_nothing(
 def test_what_fails_after_spark_joined_leaves_the_table_and_no_file(
     connect: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sql: str, error: Any, told: str
 ) -> None:
-    monkeypatch.setattr(division, "_MOST_WHOLE_BYTES", 0)
+    monkeypatch.setattr(run, "_MOST_WHOLE_BYTES", 0)
     with joined(connect, tmp_path / "w") as con:
         before = on_disk(tmp_path / "w")
         with pytest.raises(error, match=told):
@@ -213,7 +213,7 @@ def test_what_fails_after_spark_joined_leaves_the_table_and_no_file(
 def test_a_table_of_many_files_is_written_on_the_driver(
     connect: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(division, "_MOST_WHOLE_BYTES", 0)
+    monkeypatch.setattr(run, "_MOST_WHOLE_BYTES", 0)
     monkeypatch.setattr(run, "_MOST_FILES", 0)
     with joined(connect, tmp_path / "w") as con:
         assert con.execute("DELETE FROM s.t WHERE id IN (SELECT id FROM s.u)").rowcount == 10
@@ -293,7 +293,7 @@ def test_what_lost_to_another_writer_is_planned_again(
 ) -> None:
     """As locally: with the time of the first attempt, and without its files."""
     if joins == "Spark":
-        monkeypatch.setattr(division, "_MOST_WHOLE_BYTES", 0)
+        monkeypatch.setattr(run, "_MOST_WHOLE_BYTES", 0)
     from icesql.commit import attempts
 
     own, begun = attempts._until_known, list[datetime]()

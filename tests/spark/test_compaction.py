@@ -12,8 +12,8 @@ import pytest
 
 import icesql
 from icesql.context import QueryContext
-from icesql.engine.spark.by_name import by_name
 from icesql.engine.spark.engine import SparkEngine
+from icesql.engine.spark.worker import by_name
 from icesql.engine.spark.writing import task_runs
 from icesql.maintain.deletes.plan import plan_conversion
 from icesql.maintain.deletes.run import convert

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 import icesql
-from icesql.repl.layouts import text_of
-from icesql.sql.function_table import functions
+from icesql.repl.render import text_of
+from icesql.sql.grammar import functions
 from tests.spark.comparison import both, same
 from tests.spark.conftest import is_of_newer_release
 from tests.spark.statements import EXPRESSIONS, QUERIES

@@ -228,7 +228,7 @@ def test_no_view_is_left_behind(spark: Any, numbers: TableWriter) -> None:
 
 def test_missing_java_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("pyspark")
-    from icesql.engine.spark.session.required import require_java
+    from icesql.engine.spark.start_up import require_java
 
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setenv("PATH", "/nowhere")
@@ -239,7 +239,7 @@ def test_missing_java_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> N
 def test_missing_pyspark_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     import sys
 
-    from icesql.engine.spark.session.required import require_pyspark
+    from icesql.engine.spark.start_up import require_pyspark
 
     monkeypatch.setitem(sys.modules, "pyspark", None)
     with pytest.raises(icesql.MissingExtraError, match=r"\.\[spark\]"):

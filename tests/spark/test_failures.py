@@ -14,10 +14,10 @@ import pytest
 
 import icesql
 from icesql.context import QueryContext
-from icesql.engine.spark.error_transport import new_mark
 from icesql.engine.spark.errors import is_gone, translate
 from icesql.engine.spark.progress import SparkJobs
 from icesql.engine.spark.scans import TASKS, Scans
+from icesql.engine.spark.worker import new_mark
 from tests.spark.conftest import NUMBERS
 from tests.spark.processes import run
 from tests.writer.table import TableWriter
@@ -294,13 +294,13 @@ SECRETS = """
     import sys
     from msgspec.structs import replace
     import icesql
-    from icesql.engine.spark.error_transport import new_mark
+    from icesql.engine.spark.worker import new_mark
     from icesql.engine.spark.errors import translate
     from icesql.engine.spark.releases import table_of
     from icesql.engine.spark.scans import job_frame
     from icesql.engine.spark.types import spark_schema
     from icesql.engine.spark.worker import ScanJob
-    from icesql.scan.tasks.task import CombinedScanTask
+    from icesql.scan.tasks import CombinedScanTask
     from icesql.storage.open import Storage
     secret = sys.argv[2]
     with icesql.connect() as local:

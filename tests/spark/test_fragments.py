@@ -12,12 +12,11 @@ from sqlglot import exp, parse_one
 from sqlglot.optimizer.annotate_types import annotate_types
 from sqlglot.optimizer.qualify import qualify
 
-from icesql.engine.duckdb.sql.splice import renamed_sql
+from icesql.engine.duckdb.sql.composed import renamed_sql
 from icesql.engine.result_schema import ResultColumn, declare
 from icesql.engine.spark.fragments.choice import FragmentChoice
-from icesql.engine.spark.fragments.cut import cut_fragments
+from icesql.engine.spark.fragments.cut import cut_fragments, filtered
 from icesql.engine.spark.fragments.fragment import Division, Fragment
-from icesql.engine.spark.fragments.row_fragments import filtered
 from icesql.engine.spark.scans import FRAGMENTS, WHOLE, Scans
 from icesql.engine.spark.sql.dialect import spelled_sql, write_added
 from tests.spark.comparison import both

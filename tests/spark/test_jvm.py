@@ -92,7 +92,7 @@ def test_a_folder_of_configuration_allows_no_archive_and_has_its_own_logs(
 def test_what_spark_defaults_set_is_not_set_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from icesql.engine.spark.session.started import _defaults
+    from icesql.engine.spark.start_up import _defaults
 
     (tmp_path / "spark-defaults.conf").write_text("spark.driver.extraJavaOptions -Dx=1\n")
     monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))

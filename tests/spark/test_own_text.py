@@ -10,7 +10,7 @@ import pytest
 
 import icesql
 from icesql.engine.spark.releases import table_of
-from icesql.sql.spark_text.functions import classes
+from icesql.sql.spark_sql import classes
 from tests.writer.fields import fields
 from tests.writer.table import TableWriter
 
@@ -154,7 +154,7 @@ def test_tables_and_views_of_the_session_are_out_of_reach(spark_sql: Any, judge:
         # Spark treats a name as a table that sqlglot treated as a CTE.
         result = spark_sql.execute("SELECT i FROM t")._result
         session = result._open.scans._session
-        from icesql.engine.spark.text.plan_check import check_plan
+        from icesql.engine.spark.own_text import check_plan
 
         for name in ("global_temp.own_text_secret", "own_text_table"):
             with pytest.raises(icesql.UnsupportedSqlError):
@@ -230,7 +230,7 @@ def test_no_mutation_of_a_text_reads_what_was_not_placed(judge: Any) -> None:
 
     from icesql.query.spark_text import spark_statement
     from icesql.sql.parse import parse
-    from icesql.sql.spark_text.spark_text import SparkText
+    from icesql.sql.spark_sql import SparkText
     from icesql.sql.statement import Query
 
     parser = judge._jsparkSession.sessionState().sqlParser()

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 import icesql
 from icesql.context import QueryContext
-from icesql.engine.spark import batches, incremental_collect, progress
+from icesql.engine.spark import batches, progress
 from icesql.engine.spark.progress import SparkJobs
 from icesql.engine.spark.scans import Scans
 from tests.spark.conftest import needs
@@ -29,7 +29,6 @@ def tasks(spark: Any, sixteen: str, monkeypatch: pytest.MonkeyPatch) -> icesql.C
     """A connection where each file is a task, and every wave counts as a big one."""
     monkeypatch.setattr(Scans, "ways", frozenset())
     monkeypatch.setattr(batches, "WAVE_BYTES", 1)
-    monkeypatch.setattr(incremental_collect, "WAVE_BYTES", 1)
     spark.register_table("t", sixteen)
     spark.execute("SET split_target_size = 1")
     return spark  # type: ignore[no-any-return]
@@ -182,18 +181,18 @@ def test_no_wave_runs_a_shuffle_again(spark: Any, tmp_path: Path) -> None:
 def test_a_wave_too_big_for_the_driver_is_halved(
     tasks: icesql.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(incremental_collect, "WAVE_BYTES", 1 << 30)
+    monkeypatch.setattr(batches, "WAVE_BYTES", 1 << 30)
     from py4j.protocol import Py4JError
 
-    run, sizes = incremental_collect.Waves._run, list[int]()
+    run, sizes = batches.Waves._run, list[int]()
 
-    def refusing(self: incremental_collect.Waves, partitions: range) -> Any:
+    def refusing(self: batches.Waves, partitions: range) -> Any:
         sizes.append(len(partitions))
         if len(partitions) > 3:
             raise Py4JError("results are bigger than spark.driver.maxResultSize")
         return run(self, partitions)
 
-    monkeypatch.setattr(incremental_collect.Waves, "_run", refusing)
+    monkeypatch.setattr(batches.Waves, "_run", refusing)
     rows = tasks.execute("SELECT x FROM t").fetchall()
     assert rows == [(x,) for x in range(FILES * ROWS)]
     assert max(sizes) == FILES
@@ -205,7 +204,7 @@ def test_without_the_private_methods_the_rows_are_the_same(
     def missing(session: Any) -> Any:
         raise AttributeError("this PySpark has no such method")
 
-    monkeypatch.setattr(incremental_collect._Jvm, "of", missing)
+    monkeypatch.setattr(batches._Jvm, "of", missing)
     assert tasks.execute("SELECT x FROM t").fetchall() == [(x,) for x in range(FILES * ROWS)]
 
 
@@ -235,16 +234,16 @@ def test_the_private_methods_of_pyspark_4_1_give_the_same_rows(
 def test_rows_lost_on_the_way_are_an_error(
     tasks: icesql.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    message, calls = incremental_collect._Wave._message, list[int]()
+    message, calls = batches._Wave._message, list[int]()
 
-    def cut(self: incremental_collect._Wave) -> bytes | None:
+    def cut(self: batches._Wave) -> bytes | None:
         calls.append(1)
         if len(calls) > 3:
             self._file = open("/dev/null", "rb")  # noqa: SIM115 - closed by the wave
             self._file.read = lambda count: b"\0\0"  # type: ignore[method-assign]
         return message(self)
 
-    monkeypatch.setattr(incremental_collect._Wave, "_message", cut)
+    monkeypatch.setattr(batches._Wave, "_message", cut)
     with pytest.raises(icesql.OperationalError):
         tasks.execute("SELECT x FROM t").fetchall()
 

@@ -15,8 +15,7 @@ from icesql.config import Settings
 from icesql.engine.spark.tasks import SparkTasks, most_at_once
 from icesql.iceberg.manifest.data_file import DataFile, FileContent
 from icesql.scan.plan import ScanPlan
-from icesql.scan.tasks.packing import OPEN_FILE_COST, TARGET_SIZE
-from icesql.scan.tasks.task import FileScanTask
+from icesql.scan.tasks import OPEN_FILE_COST, TARGET_SIZE, FileScanTask
 from tests.scan.metadata_only import MetadataOnly, data_file, planned
 
 

@@ -12,7 +12,7 @@ import pytest
 
 import icesql
 from icesql.engine.spark.engine import SparkResult
-from icesql.engine.spark.session.required import without_warnings
+from icesql.engine.spark.start_up import without_warnings
 from tests.spark.conftest import here, lake, needs
 from tests.tables import read_table
 

@@ -12,9 +12,9 @@ import pytest
 
 import icesql
 from icesql import errors
-from icesql.engine.spark.by_name import by_name
 from icesql.engine.spark.engine import SparkResult
-from icesql.engine.spark.session.required import PINNED
+from icesql.engine.spark.start_up import PINNED
+from icesql.engine.spark.worker import by_name
 from icesql.engine.spark.writing import frame
 from tests.spark.conftest import here, lake
 

@@ -15,7 +15,7 @@ import pytest
 import icesql
 from icesql.context import QueryContext
 from icesql.errors import DataError, ProgrammingError
-from icesql.query.travel.instant import fold_instant
+from icesql.query.time_travel import fold_instant
 from icesql.sql.parse import parse
 from icesql.sql.statement import Query
 from icesql.sql.time_travel import AtTime, SnapshotId, VersionText

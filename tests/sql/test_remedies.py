@@ -12,11 +12,11 @@ from sqlglot.dialects.duckdb import DuckDB
 
 import icesql
 from icesql.errors import Error
-from icesql.sql.engine_functions import is_known
+from icesql.sql.acceptance import is_known
 from icesql.sql.grammar import folder
 from icesql.sql.keywords import NO_COLUMN
 from icesql.sql.parse import parse
-from icesql.sql.remedies import _sections, meaning
+from icesql.sql.syntax_errors import _sections, meaning
 from tests.tables import read_table
 
 MISTAKES = read_table(__file__, "remedies.tsv")

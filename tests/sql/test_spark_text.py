@@ -11,7 +11,7 @@ import icesql
 from icesql.interval import Interval
 from icesql.query.spark_text import spark_statement
 from icesql.sql.parse import parse
-from icesql.sql.spark_text.spark_text import SparkText, spark_tokens
+from icesql.sql.spark_sql import SparkText, spark_tokens
 from icesql.sql.statement import Query
 from tests.tables import read_cases, read_table
 

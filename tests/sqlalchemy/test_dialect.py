@@ -38,7 +38,7 @@ from sqlalchemy.engine import make_url
 import icesql
 from icesql.sqlalchemy.compiler import as_of, with_version
 from icesql.sqlalchemy.dialect import IcesqlDialect
-from icesql.sqlalchemy.types import IcebergType, type_of
+from icesql.sqlalchemy.reflected import IcebergType, type_of
 from tests.tables import read_table
 
 # Done by the entry point if icesql is installed.

@@ -11,8 +11,7 @@ from urllib.parse import quote, quote_plus
 import pytest
 
 from icesql.errors import CatalogError
-from icesql.storage.clean_errors import without_secrets
-from icesql.storage.credentials import masked, redact
+from icesql.storage.credentials import masked, redact, without_secrets
 from tests.rows import rows_of
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from icesql.errors import AccessDeniedError, OperationalError, UnsupportedTableError
-from icesql.storage.new_file import NewFile, check_writable, remove_file
+from icesql.storage.new_files import NewFile, check_writable, remove_file
 from icesql.storage.open import Reroot, Storage
 from icesql.storage.roots import Roots
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from icesql.errors import AccessDeniedError, OperationalError
-from icesql.storage.output_file import OutputFile
+from icesql.storage.new_files import OutputFile
 from icesql.storage.roots import Roots
 from tests import warm
 
@@ -100,7 +100,7 @@ def test_a_full_disk_is_named_and_leaves_nothing(tmp_path: Path) -> None:
     program = (
         "import resource, signal, sys\n"
         "from icesql.errors import OperationalError\n"
-        "from icesql.storage.output_file import OutputFile\n"
+        "from icesql.storage.new_files import OutputFile\n"
         "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
         # The limit holds for the child's own output too, which is far shorter than this.
         "resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))\n"

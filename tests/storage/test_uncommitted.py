@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from icesql.errors import CommitStateUnknownError, InternalError
+from icesql.storage.new_files import Uncommitted
 from icesql.storage.open import Storage
-from icesql.storage.uncommitted import Uncommitted
 
 
 def made(folder: Path, *names: str) -> list[str]:

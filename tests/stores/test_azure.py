@@ -10,7 +10,7 @@ import pytest
 
 import icesql
 from icesql.errors import NotSupportedError, StorageError
-from icesql.storage.stores.azure import azure_store
+from icesql.storage.stores.options import azure_store
 from tests.catalog import real_servers
 from tests.rows import rows_of
 from tests.sessions import answer, fetched

@@ -8,7 +8,7 @@ import pytest
 
 import icesql
 from icesql import cli
-from icesql.catalog.properties import of_storage
+from icesql.catalog.configuration import of_storage
 from icesql.errors import StorageError
 from tests.sessions import answer, fetched
 from tests.stores.server import Store

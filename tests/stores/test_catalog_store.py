@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import icesql
-from icesql.catalog.properties import of_store, with_given
+from icesql.catalog.configuration import of_store, with_given
 from icesql.errors import AccessDeniedError, UnsupportedSqlError
 from tests.rows import rows_of
 from tests.sessions import fetched

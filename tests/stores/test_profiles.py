@@ -13,7 +13,7 @@ import pytest
 from icesql.errors import StorageError
 from icesql.storage.cache import BoundedCache
 from icesql.storage.stores import options
-from icesql.storage.stores.failures import failure_of
+from icesql.storage.stores.client import failure_of
 from tests.sessions import answer
 from tests.stores.server import Store
 

@@ -30,10 +30,9 @@ from icesql.storage.cache import Blocks
 from icesql.storage.remote import RemoteFiles
 from icesql.storage.stores import files
 from icesql.storage.stores.blocks import Shelf
-from icesql.storage.stores.files import StoredFile
+from icesql.storage.stores.files import StoredFile, StoredStream
 from icesql.storage.stores.pool import Request as PoolRequest
 from icesql.storage.stores.pool import RequestPool
-from icesql.storage.stores.stream import StoredStream
 from tests import warm
 from tests.sessions import fetched
 from tests.stores.conftest import Connect
@@ -644,7 +643,7 @@ def test_what_is_loaded_meanwhile_may_fail(
     def fail(*_: object) -> None:
         raise OSError("nothing to load")
 
-    monkeypatch.setattr("icesql.session.preload.load_modules", fail)
+    monkeypatch.setattr("icesql.session.pipeline.load_modules", fail)
     monkeypatch.setattr("icesql.engine.duckdb.engine.LocalEngine.get_ready", fail)
     sql = "SELECT sum(id) FROM lake.small WHERE id >= 0"
     answers(connect(), bucket, sql)

@@ -16,8 +16,7 @@ import pytest
 
 from icesql.errors import StorageError
 from icesql.storage.stores import files
-from icesql.storage.stores.lease import expires_at
-from icesql.storage.stores.principal import VENDED, properties_at
+from icesql.storage.stores.principal import VENDED, expires_at, properties_at
 from tests.catalog.rest_server import Server, rest
 from tests.sessions import fetched
 from tests.stores.conftest import Connect, metadata_of

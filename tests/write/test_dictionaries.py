@@ -5,7 +5,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import icesql
-from icesql.write.parquet.dictionaries import PlainColumns, leaf_paths, unrepeated_columns
+from icesql.write.parquet_file import PlainColumns, leaf_paths, unrepeated_columns
 
 
 def test_columns_that_hardly_repeat_get_no_dictionary():

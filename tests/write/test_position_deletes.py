@@ -14,7 +14,7 @@ from icesql.iceberg.metadata.table_metadata import TableMetadata
 from icesql.iceberg.partitioning import PartitionField, PartitionSpec
 from icesql.iceberg.schema import Schema
 from icesql.storage.open import Storage
-from icesql.write.position_deletes import write_position_deletes
+from icesql.write.deletes import write_position_deletes
 
 
 def test_a_delete_file(tmp_path) -> None:

@@ -25,8 +25,7 @@ from icesql.errors import DataError, OperationalError, QueryCancelledError, Unsu
 from icesql.iceberg import types as t
 from icesql.iceberg.bounds import decode_bound
 from icesql.iceberg.manifest.data_file import DataFile
-from icesql.iceberg.metadata.sort_order import SortField, SortOrder
-from icesql.iceberg.metadata.table_metadata import TableMetadata
+from icesql.iceberg.metadata.table_metadata import SortField, SortOrder, TableMetadata
 from icesql.iceberg.partitioning import PartitionField, PartitionSpec
 from icesql.iceberg.schema import Schema
 from icesql.storage.open import Storage

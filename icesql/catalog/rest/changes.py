@@ -12,8 +12,14 @@ from typing import Any, Final, NoReturn
 
 from icesql.catalog.rest.answers import Answer, NoAnswer, Refusal
 from icesql.catalog.rest.server import RestServer
-from icesql.catalog.writes.change import Conflict, Done, Swap, TableChange, Unknown
-from icesql.catalog.writes.new_places import requested_location
+from icesql.catalog.writes.change import (
+    Conflict,
+    Done,
+    Swap,
+    TableChange,
+    Unknown,
+    requested_location,
+)
 from icesql.errors import (
     AccessDeniedError,
     CatalogError,
@@ -22,8 +28,8 @@ from icesql.errors import (
     TableNotFoundError,
 )
 from icesql.iceberg.metadata.changes import updates as u
-from icesql.iceberg.metadata.changes.requirements import requirement_json
-from icesql.iceberg.metadata.json_writer import schema_json, sort_order_json, spec_json
+from icesql.iceberg.metadata.changes.updates import requirement_json
+from icesql.iceberg.metadata.writing import schema_json, sort_order_json, spec_json
 
 # The server did not start the request.
 _TOO_MANY: Final = 429

@@ -15,11 +15,9 @@ from msgspec.structs import replace
 
 from icesql.catalog.client_errors import no_answer, short
 from icesql.catalog.rest.answers import Answer, NoAnswer, Refusal, Request
-from icesql.catalog.rest.auth import Auth, Bearer
-from icesql.catalog.rest.origins import block, redirected
+from icesql.catalog.rest.auth import Auth, Bearer, block, redirected
 from icesql.errors import CatalogError
-from icesql.storage.clean_errors import without_secrets
-from icesql.storage.credentials import redact
+from icesql.storage.credentials import redact, without_secrets
 from icesql.storage.stores.client import connections, log_request, proxy_of
 from icesql.storage.stores.options import first
 

@@ -8,12 +8,11 @@ from urllib.parse import unquote
 
 from msgspec import Struct
 
+from icesql.catalog.configuration import names_code
 from icesql.catalog.identifiers import MOST_NAMES, ByNamespace
-from icesql.catalog.properties import names_code
 from icesql.catalog.rest.answers import Answer, Refusal
-from icesql.catalog.rest.auth import auth_of
+from icesql.catalog.rest.auth import auth_of, check_addresses
 from icesql.catalog.rest.client import RestClient
-from icesql.catalog.rest.origins import check_addresses
 from icesql.catalog.table import Identifier
 from icesql.errors import CatalogError
 from icesql.frozen import Frozen

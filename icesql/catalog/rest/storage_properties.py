@@ -9,8 +9,8 @@ from typing import Any, Final
 import msgspec
 from msgspec import field
 
-from icesql.catalog.properties import is_of_catalog, of_server, of_storage
-from icesql.catalog.rest.origins import origin
+from icesql.catalog.configuration import is_of_catalog, of_server, of_storage
+from icesql.catalog.rest.auth import origin
 from icesql.errors import CatalogError
 from icesql.frozen import Frozen
 from icesql.storage.credentials import is_secret, redact

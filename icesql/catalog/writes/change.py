@@ -1,23 +1,34 @@
-"""A change of one table that a catalog applies as a whole or not at all, and its outcome."""
+"""A change of one table, applied as a whole or not at all; its outcome; locations of new tables."""
 
 from __future__ import annotations
 
 import gzip
+import os
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any
+from uuid import uuid4
 
 from icesql.catalog.current_metadata import keep_written, written_document
-from icesql.errors import CommitConflictError
+from icesql.errors import CatalogError, CommitConflictError, StorageError
 from icesql.frozen import Frozen
 from icesql.iceberg.metadata.changes.apply import apply_updates
-from icesql.iceberg.metadata.changes.requirements import AssertTableUuid, Requirement
-from icesql.iceberg.metadata.changes.updates import Update
-from icesql.iceberg.metadata.file_names import metadata_folder, next_metadata_name, wants_gzip
-from icesql.iceberg.metadata.json_writer import metadata_bytes
+from icesql.iceberg.metadata.changes.updates import (
+    AssertTableUuid,
+    Requirement,
+    SetLocation,
+    Update,
+)
 from icesql.iceberg.metadata.table_metadata import metadata_document
-from icesql.storage.new_file import NewFile, remove_file
-from icesql.storage.open import METADATA_BYTES, Storage
+from icesql.iceberg.metadata.writing import (
+    metadata_bytes,
+    metadata_folder,
+    next_metadata_name,
+    wants_gzip,
+)
+from icesql.storage.new_files import NewFile, remove_file
+from icesql.storage.open import METADATA_BYTES, Storage, is_local, local_spellings
 
 
 class MadeMetadata(Frozen):
@@ -141,3 +152,69 @@ class Place(Frozen):
 
     location: str
     storage: Storage
+
+
+# ------------------------------------------------------------------ locations of new tables
+
+
+def requested_location(change: TableChange) -> str | None:
+    """The location that a change sets; None if the catalog is to choose it."""
+    found = [each.location for each in change.updates if isinstance(each, SetLocation)]
+    return found[-1].rstrip("/") or found[-1] if found else None
+
+
+def default_location(warehouse: str, identifier: Sequence[str]) -> str:
+    """``<warehouse>/<namespace…>/<table>``. Raises CatalogError for parts such as "..", "a/b"."""
+    for part in identifier:
+        if part in ("", ".", "..") or "/" in part or "\0" in part:
+            raise CatalogError(f'"{part}" cannot be part of a path; name a LOCATION for the table')
+    return "/".join((warehouse.rstrip("/"), *identifier))
+
+
+def free_location(change: TableChange, location: str, storage: Storage, name: str) -> str:
+    """The location, or one with a suffix if files of a dropped table are left there.
+
+    Raises CatalogError if there are files and the change sets this location explicitly.
+    """
+    if requested_location(change) is not None:
+        check_empty(location, storage, name)
+        return location
+    return f"{location}-{uuid4().hex[:8]}" if _is_taken(location, storage) else location
+
+
+def check_empty(location: str, storage: Storage, name: str) -> None:
+    """Raise CatalogError if there are files at a location: two tables must not share a folder.
+
+    Removing the orphan files of one would remove the files of the other.
+    """
+    if _is_taken(location, storage):
+        raise CatalogError(
+            f"cannot create {name}: there are files at {location} already; "
+            "name another LOCATION, or remove them"
+        )
+
+
+def _is_taken(location: str, storage: Storage) -> bool:
+    if is_local(location):
+        folder, taken = local_spellings(location)[0], False
+        with suppress(OSError):
+            taken = os.path.lexists(folder) and (not os.path.isdir(folder) or _has_files(folder))
+    else:
+        try:
+            taken = bool(storage.list_folder(f"{location}/metadata"))
+        except StorageError:
+            taken = False
+    return taken
+
+
+def _has_files(folder: str) -> bool:
+    """True if a folder contains anything but folders, which DROP TABLE … PURGE leaves behind."""
+
+    def unreadable(error: OSError) -> None:
+        raise error
+
+    walk = os.walk(folder, onerror=unreadable)
+    return any(
+        files or any(os.path.islink(os.path.join(place, name)) for name in folders)
+        for place, folders, files in walk
+    )

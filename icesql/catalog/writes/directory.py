@@ -34,8 +34,8 @@ from icesql.iceberg.metadata.changes.snapshots import (
     has_snapshots,
     snapshot_ids,
 )
-from icesql.iceberg.metadata.file_names import wants_gzip
 from icesql.iceberg.metadata.table_metadata import TableMetadata
+from icesql.iceberg.metadata.writing import wants_gzip
 from icesql.storage.open import Storage, is_local, local_spellings, storage_errors
 
 # How long a commit assumes that a folder of v<N> files still has no files that a catalog named.

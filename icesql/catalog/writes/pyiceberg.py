@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Final
 
 from icesql.catalog.client_errors import is_missing
-from icesql.catalog.properties import of_storage
+from icesql.catalog.configuration import of_storage
 from icesql.catalog.writes.change import (
     Conflict,
     Done,
@@ -19,16 +19,17 @@ from icesql.catalog.writes.change import (
     Swap,
     TableChange,
     Unknown,
+    free_location,
+    requested_location,
     swap_file,
 )
-from icesql.catalog.writes.jdbc import JdbcRow
-from icesql.catalog.writes.new_places import free_location, requested_location
+from icesql.catalog.writes.sqlite import JdbcRow
 from icesql.errors import CatalogError, NotSupportedError, TableNotFoundError
-from icesql.iceberg.metadata.changes.requirements import requirement_json
 from icesql.iceberg.metadata.changes.updates import (
     RemoveProperties,
     SetProperties,
     UpgradeFormatVersion,
+    requirement_json,
     update_json,
 )
 from icesql.storage.cache import BoundedCache

@@ -16,15 +16,14 @@ from icesql.errors import (
     CommitStateUnknownError,
     TableNotFoundError,
 )
-from icesql.iceberg.metadata.file_names import next_metadata_name
-from icesql.iceberg.metadata.view_changes import NewView, view_document
-from icesql.storage.new_file import NewFile
+from icesql.iceberg.metadata.views import NewView, view_document
+from icesql.iceberg.metadata.writing import next_metadata_name
+from icesql.storage.new_files import NewFile
 from icesql.storage.open import METADATA_BYTES, Storage
 
 if TYPE_CHECKING:
     from icesql.catalog.sqlite import SqliteCatalog
-    from icesql.catalog.table import Identifier
-    from icesql.catalog.view import StoredView
+    from icesql.catalog.table import Identifier, StoredView
 
 
 def create_view(catalog: SqliteCatalog, identifier: Identifier, new: NewView) -> None:

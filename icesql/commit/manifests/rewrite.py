@@ -12,17 +12,15 @@ from msgspec.structs import replace
 
 from icesql.catalog.table import Catalog, Table
 from icesql.commit.attempts import commit
-from icesql.commit.change import CommitResult
-from icesql.commit.files import FileChanges
-from icesql.commit.manifests.carried import check_carried
-from icesql.commit.manifests.held import HeldManifest
+from icesql.commit.file_changes import CommitResult, FileChanges
+from icesql.commit.manifests.store import HeldManifest, check_carried
 from icesql.commit.snapshot_operation import SnapshotOperation
 from icesql.context import QueryContext
 from icesql.errors import CommitConflictError, ProgrammingError
 from icesql.frozen import Frozen
 from icesql.iceberg.manifest.manifest import ManifestContent, ManifestFile
 from icesql.iceberg.manifest.partition_values import UNSTORED
-from icesql.iceberg.manifest.writing.manifest_writer import ManifestEntry
+from icesql.iceberg.manifest.writer import ManifestEntry
 from icesql.iceberg.metadata.snapshot import Snapshot
 from icesql.iceberg.metadata.table_metadata import TableMetadata
 

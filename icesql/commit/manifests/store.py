@@ -1,42 +1,190 @@
-"""Reads the manifests of a table, and writes new ones for one snapshot."""
+"""Reads the manifests of a table, and keeps and writes those of one new snapshot."""
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import count
 from typing import Final
 
 from msgspec.structs import replace
 
 from icesql.catalog.table import Table
-from icesql.commit.manifests.carried import Carried, live_of
-from icesql.commit.manifests.held import HeldManifest
+from icesql.commit.file_changes import FileChanges, FileKey, file_key
 from icesql.context import QueryContext
-from icesql.errors import CommitConflictError
+from icesql.errors import CommitConflictError, InternalError
 from icesql.frozen import Frozen
-from icesql.iceberg.manifest.data_file import DataFile
+from icesql.iceberg.manifest.avro_files import manifest_codec
+from icesql.iceberg.manifest.data_file import DataFile, FileContent
 from icesql.iceberg.manifest.entries import ADDED, DELETED, EXISTING, ManifestEntries
 from icesql.iceberg.manifest.manifest import ManifestContent, ManifestFile
 from icesql.iceberg.manifest.partition_values import PartitionForm
-from icesql.iceberg.manifest.writing.container import manifest_codec
-from icesql.iceberg.manifest.writing.list_writer import ListHeader, write_manifest_list
-from icesql.iceberg.manifest.writing.manifest_writer import (
+from icesql.iceberg.manifest.writer import (
+    ListHeader,
     ManifestEntry,
     ManifestForm,
+    added_entry,
     existing_entry,
     write_manifest,
+    write_manifest_list,
 )
-from icesql.iceberg.metadata.file_names import metadata_folder
-from icesql.iceberg.metadata.property_numbers import number_property
+from icesql.iceberg.metadata.json_fields import number_property
 from icesql.iceberg.metadata.snapshot import Snapshot
 from icesql.iceberg.metadata.table_metadata import TableMetadata
+from icesql.iceberg.metadata.writing import metadata_folder
 from icesql.iceberg.partitioning import PartitionSpec, partition_types
 from icesql.iceberg.types import IcebergType
 from icesql.scan.manifest_reader import ManifestReader
 from icesql.scan.spec_scan import source_schema
-from icesql.storage.new_file import NewFile, remove_file
+from icesql.storage.new_files import NewFile, remove_file
 from icesql.storage.open import Storage, is_local
+
+# ------------------------------------------------------------------ live files carried over
+
+
+# A file, its sequence number and that of its commit, its first row id, and its rows.
+Carried = tuple[FileKey, int | None, int | None, int | None, int]
+
+
+def live_of(entries: ManifestEntries) -> tuple[Carried, ...]:
+    """The live files of a manifest, with the values that must not change."""
+    row_ids = entries.rare.get("first_row_id", {})
+    found = []
+    for index, status in enumerate(entries.status):
+        if status == DELETED:
+            continue
+        if entries.content[index] == FileContent.DATA:
+            key: FileKey = (entries.path[index], None, None)
+        else:
+            key = file_key(entries.data_file(index))
+        numbers = entries.sequence_number[index], entries.file_sequence_number[index]
+        found.append((key, *numbers, row_ids.get(index), entries.record_count[index]))
+    return tuple(found)
+
+
+def check_carried(
+    store: ManifestStore,
+    old: Sequence[ManifestFile],
+    kept: Sequence[HeldManifest],
+    *,
+    added: Collection[FileKey] = (),
+    removed: Sequence[DataFile] = (),
+) -> None:
+    """Raise InternalError if a new snapshot's manifests lose, change or add files unexpectedly.
+
+    ``kept`` are the manifests of the new snapshot, ``old`` those of its parent. Manifests in both
+    are not checked. The newly written manifests have to contain all live files of the old manifests
+    that are no longer listed, except ``removed``, equally often and with the same sequence numbers
+    (which determine the deletes that apply to them), row ids and row counts; and each of ``added``
+    once.
+    """
+    known = frozenset(old)
+    listed = Counter(each.manifest for each in kept)
+    for manifest, times in listed.items():
+        if times > 1:
+            raise _wrong(manifest.manifest_path, "be listed twice")
+    wanted: Counter[Carried] = Counter()
+    for manifest in old:
+        if manifest not in listed and manifest.has_live_files:
+            wanted.update(store.live_of(manifest))
+    wanted.subtract(_carried(each, each) for each in removed)
+    new = Counter(added)
+    for held in kept:
+        if held.entries is None and held.manifest not in known:
+            raise _wrong(held.manifest.manifest_path, "be listed, which nobody wrote for it")
+        for each in held.entries or ():
+            if not each.is_live:
+                continue
+            if each.status == ADDED and each.snapshot_id == store.snapshot_id:
+                new[file_key(each.file)] -= 1
+            else:
+                wanted[_carried(each.file, each)] -= 1
+    for (key, number, *_), times in wanted.items():
+        if times:
+            problem = "be lost" if times > 0 else f"be listed anew, with sequence number {number}"
+            raise _wrong(key[0], problem)
+    for key, times in new.items():
+        if times:
+            problem = "be left out" if times > 0 else "be added, which no change requests"
+            raise _wrong(key[0], problem)
+
+
+def _carried(file: DataFile, entry: DataFile | ManifestEntry) -> Carried:
+    numbers = entry.sequence_number, entry.file_sequence_number
+    return file_key(file), *numbers, file.first_row_id, file.record_count
+
+
+def _wrong(path: str, problem: str) -> InternalError:
+    return InternalError(
+        f"by this commit the file {path} would {problem}; nothing was committed. This is a bug "
+        "in icesql"
+    )
+
+
+# ------------------------------------------------------------------ manifests of the new snapshot
+
+
+class HeldManifest(Frozen):
+    """A manifest; ``entries`` are None for one of an older snapshot, which a store has to read.
+
+    ``removed`` are the files of an old manifest that this one, which replaces it, lacks.
+
+    Manifests of this commit are not read back: the values that their entries inherit are not known
+    before the commit is applied.
+    """
+
+    manifest: ManifestFile
+    entries: tuple[ManifestEntry, ...] | None = None
+    removed: tuple[DataFile, ...] = ()
+
+
+# Manifests of the files that a commit adds; written once for all its attempts.
+
+
+class AddedManifests:
+    """The new manifests of data and of deletes, by spec.
+
+    Snapshot id and names are the same in all attempts, and sequence numbers are inherited, so a
+    retry writes them again only if the format or schema of the table has changed.
+    """
+
+    def __init__(self, changes: FileChanges) -> None:
+        self._changes = changes
+        self._made: dict[tuple[object, ...], list[HeldManifest]] = {}
+
+    def of(self, store: ManifestStore, content: ManifestContent) -> list[HeldManifest]:
+        """The new manifests of one content, highest spec id first."""
+        key = content, store.written_as
+        if key not in self._made:
+            is_data = content is ManifestContent.DATA
+            files = self._changes.added_data if is_data else self._changes.added_deletes
+            self._made[key] = self._written(store, files, content)
+        return self._made[key]
+
+    def _written(
+        self, store: ManifestStore, files: Sequence[DataFile], content: ManifestContent
+    ) -> list[HeldManifest]:
+        by_spec: dict[int, list[DataFile]] = {}
+        for each in files:
+            by_spec.setdefault(each.spec_id, []).append(each)
+        found: list[HeldManifest] = []
+        for spec_id in sorted(by_spec, reverse=True):
+            entries = [
+                added_entry(each, store.snapshot_id, self._age(each, content))
+                for each in by_spec[spec_id]
+            ]
+            found += store.write_rolled(entries, store.form(spec_id, content))
+        return found
+
+    def _age(self, file: DataFile, content: ManifestContent) -> int | None:
+        if content is ManifestContent.DATA:
+            return self._changes.sequence_number
+        return self._changes.delete_ages.get(file.path)
+
+
+# ------------------------------------------------------------------ read and written manifests
+
 
 # Java checks the length of a manifest after this number of entries.
 _CHECKED_EVERY = 250

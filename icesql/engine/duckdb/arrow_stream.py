@@ -7,15 +7,15 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from icesql.context import QueryContext
+from icesql.engine.duckdb_types import engine_schema
 from icesql.engine.result_schema import cast_batch
-from icesql.engine.struct_names import engine_schema
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from icesql.engine.threads.side_threads import SideThreads
-    from icesql.read.deletes.delete_relations import DeleteRelations
-    from icesql.scan.tasks.task import FileScanTask, ScanContext
+    from icesql.engine.side_threads import SideThreads
+    from icesql.read.deletes.scan_deletes import DeleteRelations
+    from icesql.scan.tasks import FileScanTask, ScanContext
 
 _QUEUED_BATCHES: Final = 4
 
@@ -70,9 +70,9 @@ class TaskStream(ArrowStream):
         self._tasks, self._context, self._query = tuple(tasks), context, query
         self._relations: DeleteRelations | None = None
         if any(task.deletes for task in tasks):
-            from icesql.read.deletes import delete_relations
+            from icesql.read.deletes.scan_deletes import DeleteRelations
 
-            self._relations = delete_relations.DeleteRelations(context, tasks, query)
+            self._relations = DeleteRelations(context, tasks, query)
         threads = query.settings.threads or os.cpu_count() or 1
         self._threads = max(1, min(threads, len(self._tasks)))
         self._stopped = False
@@ -91,7 +91,7 @@ class TaskStream(ArrowStream):
             scan.stop()
 
     def _batches(self) -> Iterator[pa.RecordBatch]:
-        from icesql.engine.threads.side_threads import SideThreads
+        from icesql.engine.side_threads import SideThreads
         from icesql.read.ahead import ReadAhead
         from icesql.read.task import read_file
 

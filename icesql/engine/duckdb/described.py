@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import Any, Final
 
+from icesql.engine.duckdb_types import true_name
 from icesql.engine.result_schema import ResultColumn, declare
-from icesql.engine.struct_names import true_name
 from icesql.frozen import Frozen
 
 # Types that their text describes completely.

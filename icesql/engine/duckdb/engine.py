@@ -12,27 +12,28 @@ from weakref import WeakSet
 
 from icesql.config import time_zone
 from icesql.context import Progress, QueryContext, check_reading, seconds_to_read
-from icesql.engine.duckdb.bad_file import (
-    check_named_file,
-    forget_bad_file,
-    name_bad_file,
-    names_of,
-)
 from icesql.engine.duckdb.described import (
     Described,
     describe,
     used_parameters,
     with_relations,
 )
-from icesql.engine.duckdb.errors import is_fatal, translate
+from icesql.engine.duckdb.errors import (
+    check_named_file,
+    forget_bad_file,
+    is_fatal,
+    name_bad_file,
+    names_of,
+    translate,
+)
 from icesql.engine.duckdb.instance import InstancePool
 from icesql.engine.duckdb.prepared_run import FEW_ROWS, PreparedRun
 from icesql.engine.duckdb.relations import grouping
 from icesql.engine.duckdb.relations.footer import FooterCache
 from icesql.engine.duckdb.sources import OpenQuery, Sources, folders_of_store
-from icesql.engine.duckdb.sql.bind_sql import bind_sql
-from icesql.engine.duckdb.sql.own_words import TEXTS_BYTES
-from icesql.engine.result_reader import Result
+from icesql.engine.duckdb.sql.bind_sql import TEXTS_BYTES, bind_sql
+from icesql.engine.query_thread import MemoryWatch, Threads, Worker
+from icesql.engine.result import Result
 from icesql.engine.result_rows import (
     MOST_ROWS,
     ChunkSize,
@@ -52,7 +53,6 @@ from icesql.engine.result_schema import (
     declared_expression,
     selected,
 )
-from icesql.engine.threads.query_thread import MemoryWatch, Threads, Worker
 from icesql.errors import CorruptFileError, Error
 from icesql.sql.reading.door import serialized
 from icesql.storage.cache import BoundedCache, kept
@@ -62,11 +62,11 @@ if TYPE_CHECKING:
 
     from icesql.config import Settings
     from icesql.engine.duckdb.sql.composed import Composed
-    from icesql.engine.protocol import Sink
+    from icesql.engine.engines import Sink
     from icesql.file_format import FileFormat
     from icesql.query.bound import BoundQuery
     from icesql.scan.plan import ScanPlan
-    from icesql.scan.tasks.task import CombinedScanTask
+    from icesql.scan.tasks import CombinedScanTask
     from icesql.storage.open import Storage
 
 # Progress of a query in this process: bytes read of the bytes that are planned.
@@ -389,7 +389,7 @@ class LocalResult(Result):
             self._prepared.note_row_count(count)
 
     def _rows_from_arrow(self) -> Iterator[list[Row]]:
-        from icesql.engine.arrow.values import rows_of
+        from icesql.engine.arrow_values import rows_of
 
         count = 0
         at_once, infinite = self._all_at_once, self._may_be_infinite()
@@ -426,7 +426,7 @@ class LocalResult(Result):
         return self._whole(lambda: self._first(copy, sink.restart))
 
     def _copy(self, form: FileFormat, sink: Sink) -> int:
-        from icesql.engine.duckdb.copying.statement import columns_to_write, copy_statement
+        from icesql.engine.duckdb.copy import columns_to_write, copy_statement
 
         assert self._sources.instance is not None
         self._open.sink, self._few = sink, None
@@ -502,7 +502,7 @@ def _by_any_reader(result: LocalResult, function: Any, again: Callable[[], bool]
 def _scans(plans: Sequence[ScanPlan]) -> list[CombinedScanTask]:
     from msgspec.structs import replace
 
-    from icesql.scan.tasks.task import CombinedScanTask
+    from icesql.scan.tasks import CombinedScanTask
 
     found = []
     for plan in plans:

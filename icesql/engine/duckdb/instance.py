@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakSet
 
 from icesql.config import Settings, default_temp_directory
-from icesql.engine.duckdb.copying.sinks import OUTPUT_FOLDER, OutputFiles
+from icesql.engine.duckdb.file_systems import OUTPUT_FOLDER, OutputFiles
 from icesql.engine.duckdb.relations.footer import time_of_change
 from icesql.engine.duckdb.relations.opened_files import STORE_FOLDER
 from icesql.engine.duckdb.relations.relation import escape_glob
@@ -211,7 +211,7 @@ def _started(settings: Settings) -> Any:
     """A connection to a new instance, which still has access to files."""
     import duckdb
 
-    from icesql.engine.threads.query_thread import end_before_others
+    from icesql.engine.query_thread import end_before_others
 
     end_before_others()
     config: dict[str, Any] = {

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from icesql.engine.duckdb.relations.grouping import FileGroup
     from icesql.engine.duckdb.relations.relation import Relation
     from icesql.scan.plan import ScanPlan
-    from icesql.scan.tasks.task import FileScanTask
+    from icesql.scan.tasks import FileScanTask
 
     # A relation and its files.
     Part = tuple[Relation, tuple[FileScanTask, ...]]

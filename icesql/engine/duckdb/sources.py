@@ -20,7 +20,7 @@ from icesql.engine.duckdb.relations.relation import (
 )
 from icesql.engine.duckdb.relations.relation_builder import RelationBuilder
 from icesql.errors import StorageError
-from icesql.scan.tasks.task import distinct_deletes
+from icesql.scan.tasks import distinct_deletes
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from icesql.engine.duckdb.relations.kept_relations import KeptLease
     from icesql.engine.duckdb.relations.relation import Relation
     from icesql.engine.duckdb.store_files import QueryFiles
-    from icesql.engine.protocol import Sink
+    from icesql.engine.engines import Sink
     from icesql.query.bound import BoundQuery
     from icesql.scan.plan import ScanPlan
     from icesql.storage.open import Storage

@@ -11,7 +11,7 @@ from icesql.engine.duckdb.relations.relation import empty_relation
 from icesql.engine.duckdb.sql.adapted import adapter_of
 from icesql.engine.duckdb.sql.bind_sql import bind_sql
 from icesql.engine.duckdb.sql.checked import check_written
-from icesql.engine.duckdb.sql.splice import spliced_sql
+from icesql.engine.duckdb.sql.composed import spliced_sql
 from icesql.engine.result_schema import ResultColumn
 from icesql.engine.spark.sql.dialect import qualified
 from icesql.engine.spark.sql.kinds import refuse

@@ -13,31 +13,30 @@ from weakref import WeakSet
 
 from icesql.config import time_zone
 from icesql.context import QueryContext
-from icesql.engine.arrow.values import rows_of
+from icesql.engine.arrow_values import rows_of
 from icesql.engine.duckdb.instance import InstancePool
-from icesql.engine.result_reader import Result
+from icesql.engine.query_thread import MemoryWatch, Worker
+from icesql.engine.result import Result
 from icesql.engine.result_schema import Row, arrow_schema
 from icesql.engine.spark.batches import expected_bytes, plan_lines, stream
 from icesql.engine.spark.bind import declared_columns
-from icesql.engine.spark.error_transport import new_mark
 from icesql.engine.spark.errors import has_crossed, is_gone, spark_exceptions, translate
 from icesql.engine.spark.progress import SparkJobs
 from icesql.engine.spark.reader import ReaderFrames, readable_folders
 from icesql.engine.spark.releases import in_session
 from icesql.engine.spark.scans import Scans
-from icesql.engine.spark.session.clients import is_connect
-from icesql.engine.spark.session.sessions import SparkSessions
+from icesql.engine.spark.sessions import SparkSessions, is_connect
 from icesql.engine.spark.sql.grand_total import must_have_rows
 from icesql.engine.spark.sql.kinds import refuse
 from icesql.engine.spark.task_memory import task_memory
 from icesql.engine.spark.types import declared_batch
-from icesql.engine.threads.query_thread import MemoryWatch, Worker
+from icesql.engine.spark.worker import new_mark
 from icesql.errors import Error, InterfaceError, OperationalError
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from icesql.engine.protocol import Reports, RowsJob
+    from icesql.engine.engines import Reports, RowsJob
     from icesql.engine.spark.writing.task_runs import Numbered, TaskOutcome
     from icesql.query.bound import BoundQuery
     from icesql.scan.plan import ScanPlan

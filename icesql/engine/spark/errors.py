@@ -6,8 +6,8 @@ import re
 from typing import Final
 from urllib.parse import unquote
 
-from icesql.engine.spark.error_transport import decode_error
 from icesql.engine.spark.releases import error_condition
+from icesql.engine.spark.worker import decode_error
 from icesql.errors import (
     CorruptFileError,
     DataError,

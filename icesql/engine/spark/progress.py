@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from icesql.context import Progress, QueryContext
 from icesql.engine.spark.errors import spark_exceptions
 from icesql.engine.spark.releases import cancel_jobs
-from icesql.engine.spark.session.clients import is_connect
+from icesql.engine.spark.sessions import is_connect
 from icesql.frozen import Frozen
 
 _STEP_SECONDS: Final = 0.1

@@ -16,7 +16,7 @@ from icesql.engine.duckdb.relations.relation_builder import RelationBuilder
 from icesql.engine.duckdb.sources import folders_read
 from icesql.engine.spark.releases import reads_widened_columns
 from icesql.iceberg import types as t
-from icesql.iceberg.metadata_columns import METADATA_IDS
+from icesql.iceberg.schema import METADATA_IDS
 
 if TYPE_CHECKING:
     from icesql.scan.plan import ScanPlan

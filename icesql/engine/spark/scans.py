@@ -12,35 +12,31 @@ from msgspec.structs import replace
 from icesql.config import parse_bytes
 from icesql.context import QueryContext
 from icesql.engine.duckdb.sql.adapted import adapter_of
-from icesql.engine.duckdb.sql.splice import renamed_sql
-from icesql.engine.spark.by_name import by_name
+from icesql.engine.duckdb.sql.composed import renamed_sql
+from icesql.engine.spark.fragments.aggregates import Rest, rest_of
 from icesql.engine.spark.fragments.choice import FragmentChoice
-from icesql.engine.spark.fragments.cut import cut_fragments
-from icesql.engine.spark.fragments.driver_aggregate import Rest, rest_of
+from icesql.engine.spark.fragments.cut import cut_fragments, filtered
 from icesql.engine.spark.fragments.fragment import Fragment
 from icesql.engine.spark.fragments.job import FragmentJob
-from icesql.engine.spark.fragments.row_fragments import filtered
+from icesql.engine.spark.own_text import check_plan, declared_columns, placed
 from icesql.engine.spark.progress import SparkJobs
 from icesql.engine.spark.reader import ReaderFrames
 from icesql.engine.spark.releases import frame_of_rows
-from icesql.engine.spark.session.required import (
-    BROADCAST_LIMIT_OF_RUN,
-    LEAF_TASKS,
-)
-from icesql.engine.spark.session.sessions import drop_views
+from icesql.engine.spark.sessions import drop_views, frame_of_scan, in_tasks
 from icesql.engine.spark.sql.dialect import check_functions, spark_sql
 from icesql.engine.spark.sql.grand_total import row_questions
 from icesql.engine.spark.sql.kinds import refuse
+from icesql.engine.spark.start_up import (
+    BROADCAST_LIMIT_OF_RUN,
+    LEAF_TASKS,
+)
 from icesql.engine.spark.task_memory import task_memory
 from icesql.engine.spark.tasks import SparkTasks, most_at_once, parallelism
-from icesql.engine.spark.text.plan_check import check_plan, declared_columns, placed
 from icesql.engine.spark.types import carrier, ddl_of, spark_schema
-from icesql.engine.spark.user_sessions import frame_of_scan, in_tasks
-from icesql.engine.spark.worker import ScanJob, pack
+from icesql.engine.spark.worker import ScanJob, by_name, pack
 from icesql.errors import UnsupportedSqlError
-from icesql.iceberg.metadata_columns import POS
-from icesql.iceberg.schema import Schema
-from icesql.scan.tasks.task import CombinedScanTask
+from icesql.iceberg.schema import POS, Schema
+from icesql.scan.tasks import CombinedScanTask
 
 if TYPE_CHECKING:
     from sqlglot import exp

@@ -7,9 +7,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
 
-from icesql.scan.tasks.packing import adjust_split_size, pack_files, weight
-from icesql.scan.tasks.split import merge_adjacent
-from icesql.scan.tasks.task import CombinedScanTask, FileScanTask, without_metrics
+from icesql.scan.tasks import (
+    CombinedScanTask,
+    FileScanTask,
+    adjust_split_size,
+    merge_adjacent,
+    pack_files,
+    weight,
+    without_metrics,
+)
 
 if TYPE_CHECKING:
     from icesql.scan.plan import ScanPlan
@@ -22,7 +28,7 @@ _PARTITIONS: Final = 200
 
 def parallelism(session: Any) -> int:
     """How many tasks Spark runs at once; 8 on Connect, where this is unknown."""
-    from icesql.engine.spark.session.clients import is_connect
+    from icesql.engine.spark.sessions import is_connect
 
     if is_connect(session):
         return 8

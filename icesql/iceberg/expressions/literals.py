@@ -37,9 +37,8 @@ from uuid import UUID
 
 from icesql.frozen import Frozen
 from icesql.iceberg import types as t
-from icesql.iceberg.bounds import MICROS_PER_DAY, NANOS_PER_DAY
+from icesql.iceberg.bounds import MICROS_PER_DAY, NANOS_PER_DAY, scaled
 from icesql.iceberg.calendar import ZONED, days_from_civil, units_per_day
-from icesql.iceberg.decimals import scaled
 from icesql.iceberg.expressions.predicate import (
     ALWAYS_FALSE,
     ALWAYS_TRUE,

@@ -1,4 +1,4 @@
-"""The Iceberg expression tree: immutable predicates over columns named by field id.
+"""The Iceberg expression tree: immutable predicates over columns by field id, evaluated on a row.
 
 Trees are made by ``query/predicate.py`` from SQL, negation free from the start (SQL's NOT is
 pushed to the leaves under three-valued logic before a tree is made), so every evaluator can
@@ -14,6 +14,7 @@ from enum import Enum
 from typing import Any, Final
 
 from icesql.frozen import Frozen
+from icesql.iceberg.manifest.partition_values import UNSTORED
 
 
 class Operation(Enum):
@@ -217,3 +218,47 @@ def leaves(predicate: Predicate) -> Iterator[Leaf]:
             yield predicate
         case _:
             pass
+
+
+# ------------------------------------------------------------------ evaluation
+
+
+def evaluate(predicate: Predicate, value_of: Callable[[int], Any]) -> bool:
+    """Whether a row satisfies ``predicate``; ``value_of`` returns its values by field id.
+
+    NULL and NaN behave as in the predicate module. Of a term that transforms its column it returns
+    the transformed value.
+    """
+    return holds(
+        predicate, lambda leaf: matches(leaf.operation, leaf.literal, value_of(leaf.term.field_id))
+    )
+
+
+def matches(operation: Operation, literal: Any, value: Any) -> bool:
+    """Whether one value satisfies one comparison; both in the internal form.
+
+    UNSTORED, an unknown partition value, may satisfy any.
+    """
+    if value is None:
+        return operation is Operation.IS_NULL
+    if value is UNSTORED:
+        return True
+    match operation:
+        case Operation.IS_NULL:
+            return False
+        case Operation.NOT_NULL:
+            return True
+        case Operation.IS_NAN:
+            return bool(value != value)
+        case Operation.NOT_NAN:
+            return bool(value == value)
+        case Operation.IN:
+            return value in literal
+        case Operation.NOT_IN:
+            return value not in literal
+        case Operation.STARTS_WITH:
+            return bool(value.startswith(literal))
+        case Operation.NOT_STARTS_WITH:
+            return not value.startswith(literal)
+        case _:
+            return bool(COMPARISONS[operation](value, literal))

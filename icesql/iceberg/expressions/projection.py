@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from icesql.iceberg import types as t
-from icesql.iceberg.decimals import scaled, unscaled
+from icesql.iceberg.bounds import scaled, unscaled
 from icesql.iceberg.expressions.predicate import (
     ALWAYS_FALSE,
     ALWAYS_TRUE,

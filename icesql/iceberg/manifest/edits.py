@@ -9,6 +9,7 @@ from icesql.errors import CorruptFileError, UnsupportedTableError
 from icesql.frozen import Frozen
 from icesql.iceberg.avro.schema import AvroField, AvroNode, OddSchema, parse_avro_schema
 from icesql.iceberg.avro.values import BadAvro
+from icesql.iceberg.manifest.avro_files import edited
 from icesql.iceberg.manifest.data_file import FileContent
 from icesql.iceberg.manifest.entries import DELETED
 from icesql.iceberg.manifest.manifest import LIST_NAMES, ManifestContent, read_manifest_file
@@ -25,9 +26,8 @@ from icesql.iceberg.manifest.schema import (
     by_field_id,
     pair_fields,
 )
-from icesql.iceberg.manifest.writing.container import edited
 from icesql.iceberg.metadata.json_fields import Malformed
-from icesql.iceberg.metadata_columns import DELETE_FILE_PATH
+from icesql.iceberg.schema import DELETE_FILE_PATH
 
 _PATH, _LENGTH, _KEY = 500, 501, 519
 _COLUMN_SIZES, _LOWER, _UPPER, _KEY_METADATA, _SPLITS = 108, 125, 128, 131, 132

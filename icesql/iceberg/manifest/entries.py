@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
-from msgspec import field
+from msgspec import Struct, field
 
 from icesql.errors import CorruptFileError
 from icesql.frozen import Frozen
@@ -24,7 +24,8 @@ from icesql.iceberg.avro.values import (
 from icesql.iceberg.manifest.data_file import DataFile, FileContent
 
 if TYPE_CHECKING:
-    from icesql.iceberg.manifest.narrow_entries import NarrowEntries
+    from icesql.iceberg.manifest.filtered_manifest import NarrowEntries
+
 
 # Maps and arrays of a manifest left in their Avro bytes, decoded for one field id at a time.
 #
@@ -418,3 +419,24 @@ class ManifestEntries(Frozen, dict=True):
     def __getstate__(self) -> dict[str, Any]:
         # What was looked up can be looked up again; it need not travel.
         return {k: v for k, v in self.__dict__.items() if k not in _LOOKED_UP}
+
+
+# ------------------------------------------------------------------ columns as stored
+# The columns of a manifest as stored, before values are inherited.
+
+
+class ManifestColumns(Struct):
+    """The columns that a decoder returns; None in the three id columns means "inherit"."""
+
+    status: list[int]
+    snapshot_id: list[int | None]
+    sequence_number: list[int | None]
+    file_sequence_number: list[int | None]
+    content: list[int]
+    path: list[str]
+    file_format: list[str]
+    partition: list[tuple[Any, ...]]
+    record_count: list[int]
+    file_size_in_bytes: list[int]
+    maps: dict[str, IntKeyedColumn] = field(default_factory=dict)
+    rare: dict[str, Mapping[int, Any]] = field(default_factory=dict)

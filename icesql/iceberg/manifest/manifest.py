@@ -15,18 +15,21 @@ from icesql.frozen import Frozen
 from icesql.iceberg.avro.container import AvroFile, read_avro_file
 from icesql.iceberg.avro.schema import AvroNode, OddSchema, parse_avro_schema
 from icesql.iceberg.avro.values import BadAvro, compile_reader
-from icesql.iceberg.manifest.columns import ManifestColumns
-from icesql.iceberg.manifest.compiled_walk import read_manifest
-from icesql.iceberg.manifest.entries import ADDED, DELETED, EXISTING, ManifestEntries
+from icesql.iceberg.manifest.compiled_walk import as_written, read_manifest
+from icesql.iceberg.manifest.entries import (
+    ADDED,
+    DELETED,
+    EXISTING,
+    ManifestColumns,
+    ManifestEntries,
+)
 from icesql.iceberg.manifest.partition_values import PartitionForm
-from icesql.iceberg.manifest.reader import as_written
 from icesql.iceberg.manifest.schema import LISTED, SUMMARY, by_field_id, names_of
-from icesql.iceberg.metadata.json_fields import Malformed
-from icesql.iceberg.metadata.property_numbers import of_file, whole_number
+from icesql.iceberg.metadata.json_fields import Malformed, of_file, whole_number
 from icesql.iceberg.metadata.snapshot import Snapshot, has_files
 
 if TYPE_CHECKING:
-    from icesql.iceberg.manifest.narrow_entries import NarrowEntries
+    from icesql.iceberg.manifest.filtered_manifest import NarrowEntries
 
 # The first bytes of a file under Iceberg's AES GCM stream encryption.
 _ENCRYPTED: Final = b"AGS1"

@@ -11,8 +11,7 @@ from icesql.frozen import Frozen
 from icesql.iceberg import types as t
 from icesql.iceberg.avro.schema import AvroNode
 from icesql.iceberg.avro.values import BadAvro
-from icesql.iceberg.bounds import NANOS_PER_DAY, decode_decimal
-from icesql.iceberg.decimals import scaled
+from icesql.iceberg.bounds import NANOS_PER_DAY, decode_decimal, scaled
 from icesql.iceberg.partitioning import PartitionSpec
 
 Convert = Callable[[Any], Any]

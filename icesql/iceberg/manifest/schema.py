@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-from icesql.iceberg.avro.schema import AvroField, AvroNode, OddSchema
-from icesql.iceberg.avro_name import avro_name
+from icesql.iceberg.avro.schema import AvroField, AvroNode, OddSchema, avro_name
 
 # Fields by name: the id, whether versions 1, 2 and 3 require it (r), have it as optional (o) or not
 # at all (-), and the type: "list" has the id of its element, "map" those of its keys and values.

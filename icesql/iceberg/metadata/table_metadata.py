@@ -1,4 +1,4 @@
-"""Table metadata: the bytes of a metadata.json become one frozen value.
+"""Table metadata: the bytes of a metadata.json become one frozen value, sort orders with it.
 
 Reads format versions 1 to 3 and forgives what does not decide rows. Source: Iceberg spec,
 "Table Metadata" and "Appendix C".
@@ -16,9 +16,10 @@ from msgspec.structs import replace
 
 from icesql.errors import CorruptFileError, UnsupportedTableError
 from icesql.frozen import Frozen
-from icesql.iceberg.avro.codecs import inflated
+from icesql.iceberg.avro.container import inflated
 from icesql.iceberg.metadata.json_fields import (
     Malformed,
+    as_int,
     as_list,
     as_object,
     as_text,
@@ -45,15 +46,70 @@ from icesql.iceberg.metadata.snapshot import (
     parse_ref,
     parse_snapshot_log,
 )
-from icesql.iceberg.metadata.sort_order import SortOrder, parse_sort_orders
 from icesql.iceberg.partitioning import (
     FIRST_FIELD_ID,
     PartitionSpec,
     parse_spec,
     parse_spec_fields,
+    partition_types,
 )
 from icesql.iceberg.schema import Schema
 from icesql.iceberg.types import NestedField, StructType
+
+# ------------------------------------------------------------------ sort orders
+# Sort orders of a table; informational, since no reader may rely on rows being sorted.
+
+
+class SortField(Frozen):
+    """One key; ``direction`` is "asc" or "desc", ``null_order`` "nulls-first" or "nulls-last"."""
+
+    source_ids: tuple[int, ...]
+    transform: str
+    direction: str
+    null_order: str
+
+
+class SortOrder(Frozen):
+    """The keys of one order, most significant first; order 0 is unsorted."""
+
+    order_id: int = 0
+    fields: tuple[SortField, ...] = ()
+
+
+UNSORTED = SortOrder()
+
+
+def parse_sort_orders(json: Any) -> dict[int, SortOrder]:
+    """The orders by id; {0: unsorted} when absent, and those that make no sense are left out."""
+    # No result depends on a sort order, so the table stays readable with an invalid one.
+    found = sane(json, "sort order", _parse_order)
+    return {0: UNSORTED} | {each.order_id: each for each in found}
+
+
+def _parse_order(fields: Mapping[str, Any]) -> SortOrder:
+    order_id = required_int(fields, "order-id", "sort order", 32)
+    keys = as_list(fields.get("fields", []), "sort order fields")
+    return SortOrder(order_id, tuple(_parse_field(as_object(each, "sort field")) for each in keys))
+
+
+def _parse_field(fields: Mapping[str, Any]) -> SortField:
+    listed = fields.get("source-ids")
+    if listed is not None:
+        source_ids = tuple(
+            as_int(each, "sort field source-ids", 32) for each in as_list(listed, "source-ids")
+        )
+    else:
+        source_ids = (required_int(fields, "source-id", "sort field", 32),)
+    return SortField(
+        source_ids,
+        str(fields.get("transform", "identity")),
+        str(fields.get("direction", "asc")).lower(),
+        str(fields.get("null-order", "nulls-first")).lower(),
+    )
+
+
+# ------------------------------------------------------------------ table metadata
+
 
 NEWEST_FORMAT: Final = 3
 MAIN: Final = "main"
@@ -388,3 +444,31 @@ def _statistics(fields: Mapping[str, Any]) -> StatisticsFile:
         optional_int(fields, "file-size-in-bytes", "statistics"),
         optional_int(fields, "file-footer-size-in-bytes", "statistics"),
     )
+
+
+# ------------------------------------------------------------------ partition values of all specs
+
+
+def united_partition_type(metadata: TableMetadata) -> StructType:
+    """The partition fields of all specs by their ids, without those whose column was dropped.
+
+    A field has the name that the newest spec gives it and the type of a spec that does not void
+    it. Source: Java ``Partitioning.partitionType``.
+    """
+    fields: dict[int, NestedField] = {}
+    voided: set[int] = set()
+    for spec in sorted(metadata.specs.values(), key=lambda each: each.spec_id, reverse=True):
+        types = partition_types(spec, metadata.schema)
+        for part, part_type in zip(spec.fields, types, strict=True):
+            if metadata.schema.field_by_id.get(part.source_id) is None:
+                continue
+            known = fields.get(part.field_id)
+            if known is not None and part.field_id not in voided:
+                continue
+            name = part.name if known is None else known.name
+            fields[part.field_id] = NestedField(part.field_id, name, part_type)
+            if part.transform.lower() == "void":
+                voided.add(part.field_id)
+            else:
+                voided.discard(part.field_id)
+    return StructType(tuple(fields[field_id] for field_id in sorted(fields)))

@@ -12,7 +12,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from icesql.catalog.table import Table
-from icesql.commit.files import file_key
+from icesql.commit.file_changes import file_key
 from icesql.context import QueryContext
 from icesql.errors import UnsupportedTableError
 from icesql.frozen import Frozen
@@ -20,18 +20,21 @@ from icesql.iceberg.expressions.predicate import ALWAYS_TRUE, Predicate
 from icesql.iceberg.manifest.data_file import DataFile, FileContent
 from icesql.iceberg.metadata.snapshot import Snapshot
 from icesql.iceberg.metadata.table_metadata import MAIN
-from icesql.iceberg.metadata_columns import POS, SNAPSHOT_ID
-from icesql.iceberg.schema import Schema
+from icesql.iceberg.schema import POS, SNAPSHOT_ID, Schema
 from icesql.maintain.others import equality_deletes
-from icesql.maintain.rewrite.grouping import FileGroup, group_files
-from icesql.maintain.rewrite.options import RewriteOptions
-from icesql.maintain.rewrite.plan import branch_head, whole_files
+from icesql.maintain.rewrite.plan import (
+    FileGroup,
+    RewriteOptions,
+    branch_head,
+    group_files,
+    whole_files,
+)
 from icesql.maintain.rewrite.task import read_live_rows
 from icesql.scan.deletes.delete_index import partition_of
 from icesql.scan.manifest_reader import ManifestReader
 from icesql.scan.planner import plan_snapshot
-from icesql.scan.tasks.task import CombinedScanTask, FileScanTask, ScanContext, distinct_deletes
-from icesql.storage.new_file import check_writable
+from icesql.scan.tasks import CombinedScanTask, FileScanTask, ScanContext, distinct_deletes
+from icesql.storage.new_files import check_writable
 
 # Bytes of memory for each row of a file: its mark, and its position if it is to be deleted.
 _BYTES_OF_ROW: Final = 16

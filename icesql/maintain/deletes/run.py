@@ -22,7 +22,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from icesql.catalog.table import Catalog, Table
-from icesql.commit.files import FileChanges, FileKey, file_key
+from icesql.commit.file_changes import FileChanges, FileKey, file_key
 from icesql.commit.rows import commit_rewrite
 from icesql.context import Progress, QueryContext
 from icesql.errors import InternalError
@@ -33,13 +33,12 @@ from icesql.iceberg.metadata.snapshot import Snapshot
 from icesql.maintain.deletes.plan import DeletesPlan
 from icesql.maintain.deletes.task import DeletesTask, found_by, tasks_of
 from icesql.maintain.others import NewDeletes, Others, equality_deletes
-from icesql.read.deletes.positions import PositionDeletes
+from icesql.read.deletes.scan_deletes import PositionDeletes
 from icesql.scan.deletes.delete_index import DeleteIndex
 from icesql.scan.deletes.vectors import Positions
 from icesql.scan.manifest_reader import ManifestReader
-from icesql.scan.tasks.packing import pack
-from icesql.scan.tasks.task import FileScanTask
-from icesql.storage.uncommitted import Uncommitted
+from icesql.scan.tasks import FileScanTask, pack
+from icesql.storage.new_files import Uncommitted
 from icesql.work.run import Runner, Work, files_of_tasks, run_here
 
 # The summary's count of equality delete files that a conversion looked up.

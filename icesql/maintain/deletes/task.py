@@ -16,19 +16,19 @@ import msgspec
 import numpy as np
 
 from icesql.context import QueryContext
-from icesql.engine.threads.pool import thread_pool
+from icesql.engine.side_threads import thread_pool
 from icesql.errors import InternalError
 from icesql.frozen import Frozen
 from icesql.iceberg.manifest.data_file import DataFile
 from icesql.iceberg.metadata.table_metadata import TableMetadata
 from icesql.maintain.deletes.plan import DeletesPlan
 from icesql.maintain.rewrite.task import numbered_file, read_live_rows
-from icesql.read.deletes.positions import PositionDeletes
+from icesql.read.deletes.scan_deletes import PositionDeletes
 from icesql.scan.deletes.delete_index import partition_of
 from icesql.scan.deletes.vectors import Positions
-from icesql.scan.tasks.task import CombinedScanTask, FileScanTask, content_bytes
-from icesql.storage.uncommitted import Uncommitted
-from icesql.write.position_deletes import write_deletes
+from icesql.scan.tasks import CombinedScanTask, FileScanTask, content_bytes
+from icesql.storage.new_files import Uncommitted
+from icesql.write.deletes import write_deletes
 from icesql.write.written import Written, decoding
 
 # Rows whose files are read together: a byte for each, and eight for each deleted one.

@@ -25,7 +25,7 @@ from icesql.catalog.current_metadata import (
 )
 from icesql.catalog.table import Table
 from icesql.context import Progress, QueryContext
-from icesql.engine.threads.pool import thread_pool
+from icesql.engine.side_threads import thread_pool
 from icesql.errors import (
     CatalogError,
     CorruptFileError,
@@ -35,27 +35,30 @@ from icesql.errors import (
 from icesql.frozen import Frozen
 from icesql.iceberg.manifest.edits import ListedPath, NewPath, edit_manifest, edit_manifest_list
 from icesql.iceberg.manifest.manifest import ManifestContent, ManifestFile
-from icesql.iceberg.metadata.json_writer import metadata_bytes
 from icesql.iceberg.metadata.snapshot import Snapshot
 from icesql.iceberg.metadata.table_metadata import (
     metadata_document,
 )
-from icesql.maintain.relocation.delete_files import (
+from icesql.iceberg.metadata.writing import metadata_bytes
+from icesql.maintain.relocation.documents import (
     DeleteFacts,
     facts_of,
-    relocated_listing,
-    write_relocated,
-)
-from icesql.maintain.relocation.documents import (
     listed_deletes,
     manifests_and_list,
     read_version,
     relocated_document,
+    relocated_listing,
+    write_relocated,
 )
-from icesql.maintain.relocation.folder import CopyFolder, check_apart, is_there, target_location
-from icesql.maintain.relocation.paths import OfCopy
+from icesql.maintain.relocation.target import (
+    CopyFolder,
+    OfCopy,
+    check_apart,
+    is_there,
+    target_location,
+)
 from icesql.scan.manifest_reader import ManifestReader
-from icesql.storage.new_file import NewFile
+from icesql.storage.new_files import NewFile
 from icesql.storage.open import (
     METADATA_BYTES,
     Storage,

@@ -11,30 +11,27 @@ from copy import copy
 from typing import Final
 
 from icesql.catalog.table import Table
-from icesql.catalog.writes.new_places import check_empty
+from icesql.catalog.writes.change import check_empty
 from icesql.context import QueryContext
 from icesql.errors import ProgrammingError, UnsupportedTableError
 from icesql.frozen import Frozen
 from icesql.iceberg.manifest.edits import ListedPath, NewPath, edit_manifest, edit_manifest_list
 from icesql.iceberg.manifest.manifest import ManifestContent, ManifestFile
-from icesql.iceberg.metadata.file_names import metadata_folder
-from icesql.iceberg.metadata.json_writer import metadata_bytes
 from icesql.iceberg.metadata.snapshot import Snapshot
-from icesql.maintain.relocation.delete_files import (
-    DeleteFacts,
-    facts_of,
-    relocated_listing,
-    write_relocated,
-)
+from icesql.iceberg.metadata.writing import metadata_bytes, metadata_folder
 from icesql.maintain.relocation.documents import (
+    DeleteFacts,
     Version,
+    facts_of,
     listed_deletes,
     manifests_and_list,
     read_version,
     relocated_document,
+    relocated_listing,
+    write_relocated,
 )
-from icesql.maintain.relocation.paths import OfPrefix
-from icesql.storage.new_file import NewFile
+from icesql.maintain.relocation.target import OfPrefix
+from icesql.storage.new_files import NewFile
 from icesql.storage.open import most_of_manifest
 
 STAGED_LIST: Final = "file-list"

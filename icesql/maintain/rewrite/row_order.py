@@ -13,13 +13,13 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icesql.engine.duckdb.tasks.sorting import KeyOrder
+from icesql.engine.duckdb.task_rows import KeyOrder
 from icesql.errors import ProgrammingError, UnsupportedTableError
 from icesql.frozen import Frozen
 from icesql.iceberg import types as t
 from icesql.iceberg.schema import Schema
-from icesql.write.partition.partition_values import internal_array
-from icesql.write.partition.sorting import SortKey, key_values, ordered_floats, source_column
+from icesql.write.ordering import SortKey, key_values, ordered_floats, source_column
+from icesql.write.partition_values import internal_array
 
 Bytes = npt.NDArray[np.uint8]
 

@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 
 from icesql.catalog.table import Catalog, Table
-from icesql.commit.change import CommitResult
+from icesql.commit.conflicts import Since
+from icesql.commit.file_changes import CommitResult, file_key
 from icesql.commit.rows import commit_rewrite
-from icesql.commit.validation.since import Since
 from icesql.context import Progress, QueryContext
 from icesql.errors import (
     CommitConflictError,
@@ -22,17 +22,44 @@ from icesql.errors import (
 )
 from icesql.frozen import Frozen
 from icesql.iceberg.manifest.data_file import DataFile, FileContent
-from icesql.maintain.others import NewDeletes
-from icesql.maintain.rewrite.dangling import dangling_deletes
-from icesql.maintain.rewrite.grouping import FileGroup
-from icesql.maintain.rewrite.meanwhile import CARRIED_ROWS, FollowedGroups
-from icesql.maintain.rewrite.origins import Origins
-from icesql.maintain.rewrite.plan import RewritePlan
+from icesql.iceberg.manifest.manifest import ManifestContent
+from icesql.iceberg.metadata.snapshot import Snapshot
+from icesql.maintain.others import CARRIED_ROWS, FollowedGroups, NewDeletes, Origins
+from icesql.maintain.rewrite.plan import FileGroup, RewritePlan
 from icesql.maintain.rewrite.task import RewriteTask, tasks_of
+from icesql.scan.deletes.delete_index import DeleteIndex
 from icesql.scan.deletes.vectors import rows_of_vector
-from icesql.storage.uncommitted import Uncommitted
+from icesql.scan.manifest_reader import ManifestReader
+from icesql.storage.new_files import Uncommitted
 from icesql.work.run import Runner, Work, files_of_tasks, run_here
 from icesql.write.written import Written
+
+# ------------------------------------------------------------------ dangling delete files
+# The option remove-dangling-deletes. Source: Java ``RemoveDanglingDeletesSparkAction``, which uses
+# sequence numbers and partitions.
+
+
+def dangling_deletes(table: Table, snapshot: Snapshot, query: QueryContext) -> list[DataFile]:
+    """The live delete files and vectors of a snapshot that apply to no live data file.
+
+    Ignores the bounds of delete files. Reads all manifests.
+    """
+    reader = ManifestReader(table, query)
+    listed = reader.manifests_of(snapshot)
+    deletes = [*reader.deletes(listed)]
+    if not deletes:
+        return []
+    data = (
+        entries.data_file(index) for entries, index in reader.live(listed, ManifestContent.DATA)
+    )
+    index = DeleteIndex.of(table, deletes, compare_bounds=False)
+    # Files share tuples of many deletes. Each tuple is held, so that its id is not reused.
+    applied = {id(each): each for each in map(index.deletes_of, data)}
+    needed = {file_key(delete) for each in applied.values() for delete in each}
+    return [each for each in deletes if file_key(each) not in needed]
+
+
+# ------------------------------------------------------------------ run
 
 
 class Rewritten(Frozen):

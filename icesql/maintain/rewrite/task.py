@@ -14,24 +14,27 @@ from msgspec.structs import replace
 from icesql.context import QueryContext
 from icesql.frozen import Frozen
 from icesql.iceberg import types as t
-from icesql.iceberg.metadata_columns import POS, SNAPSHOT_ID
+from icesql.iceberg.schema import POS, SNAPSHOT_ID
 from icesql.iceberg.types import walk
-from icesql.maintain.rewrite.grouping import FileGroup
-from icesql.maintain.rewrite.plan import RewritePlan
+from icesql.maintain.rewrite.plan import FileGroup, RewritePlan
 from icesql.maintain.rewrite.row_order import OrderKeys, RowOrder
 from icesql.read.columns.arrow_schema import arrow_schema
-from icesql.scan.tasks.packing import pack
-from icesql.scan.tasks.split import merge_adjacent, split_file
-from icesql.scan.tasks.task import CombinedScanTask, FileScanTask, without_metrics
+from icesql.scan.tasks import (
+    CombinedScanTask,
+    FileScanTask,
+    merge_adjacent,
+    pack,
+    split_file,
+    without_metrics,
+)
 from icesql.write.parquet_schema import (
     parquet_schema,
     stored_fields,
     stored_places,
     with_binary_variants,
 )
-from icesql.write.row_origins import FIELDS, with_origins
 from icesql.write.write_task import WriteTask, write_task, write_task_for
-from icesql.write.written import Written
+from icesql.write.written import FIELDS, Written, with_origins
 
 _LOOKBACK: Final = 1
 # The origin of a row: the number of its file in the group, and its position there.
@@ -128,8 +131,8 @@ def _write_task(plan: RewritePlan, group: FileGroup) -> WriteTask:
 
 def _ordered(task: RewriteTask, order: RowOrder, query: QueryContext) -> Iterator[pa.RecordBatch]:
     """The rows in their order, with the columns that files store."""
-    from icesql.engine.duckdb.tasks.sorting import sorted_batches
-    from icesql.engine.struct_names import optional_type, renamed
+    from icesql.engine.duckdb.task_rows import sorted_batches
+    from icesql.engine.duckdb_types import optional_type, renamed
 
     schema = task.write.schema
     keys = OrderKeys(order, schema)
@@ -158,7 +161,7 @@ def _ordered(task: RewriteTask, order: RowOrder, query: QueryContext) -> Iterato
 
 def read_live_rows(scan: CombinedScanTask, query: QueryContext) -> Iterator[pa.RecordBatch]:
     """The live rows of a task, by the fastest reader that reads them exactly."""
-    from icesql.engine.duckdb.tasks.rows import reads_exactly, task_rows
+    from icesql.engine.duckdb.task_rows import reads_exactly, task_rows
     from icesql.read.task import read_task
 
     columns = walk(scan.context.projection.fields)

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import closing, contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from msgspec.structs import replace
 
 from icesql.catalog.table import Catalog, Table
-from icesql.commit.schema_change import as_it_is
-from icesql.commit.snapshots.branches import Branch
+from icesql.commit.branches import Branch
+from icesql.commit.file_changes import as_it_is
+from icesql.engine.result_schema import ResultColumn, ResultType
+from icesql.engine.run_time_filters import values_filter
 from icesql.errors import (
     ColumnNotFoundError,
     CommitConflictError,
@@ -22,36 +24,190 @@ from icesql.errors import (
     similar_names,
 )
 from icesql.frozen import Frozen
+from icesql.iceberg import types as t
 from icesql.iceberg.expressions.predicate import ALWAYS_FALSE, ALWAYS_TRUE, Predicate
-from icesql.iceberg.metadata_columns import POS
-from icesql.iceberg.schema import Schema
-from icesql.modify.merge.evolution import merge_evolution
-from icesql.modify.merge.in_tasks import MergedRows, all_matches
-from icesql.modify.merge.keys import matching_filter, table_columns
+from icesql.iceberg.schema import POS, Schema
+from icesql.modify.column_types import result_fields
+from icesql.modify.evolution import Evolution
+from icesql.modify.insert import insert_evolution
+from icesql.modify.merge.changes import MergedRows, all_matches
 from icesql.modify.merge.relation import Part, Relation, RelationMaker, volatile_condition
 from icesql.modify.merge.source import SourcePart, SourceRows, read_source
-from icesql.modify.modified import Modified
-from icesql.modify.rows.commit import ChangedRows, change_rows, commit_files, files_of
-from icesql.modify.rows.target import RowTarget, check_row_names, check_same_columns, row_target
-from icesql.modify.services import StatementServices
-from icesql.modify.targets import find_target
-from icesql.modify.tasks.division import Division, parts_for, planned_division
-from icesql.modify.tasks.run import TaskRun
+from icesql.modify.merge.values import unqualified
+from icesql.modify.rows.commit import (
+    ChangedRows,
+    RowTarget,
+    change_rows,
+    check_row_names,
+    check_same_columns,
+    commit_files,
+    files_of,
+    row_target,
+)
+from icesql.modify.services import Modified, StatementServices
+from icesql.modify.targets import find_named, find_target
+from icesql.modify.tasks.run import Division, TaskRun, parts_for, planned_division
+from icesql.query.run_time_filters import compare_alike
+from icesql.query.views.expansion import quoted_name
 from icesql.read.task import read_file
+from icesql.scan.plan import TableScan
 from icesql.scan.planner import plan_snapshot
-from icesql.scan.table_scan import TableScan
 from icesql.sql.parse import parse_expanded
-from icesql.sql.writes.merge.read import SOURCE
-from icesql.sql.writes.merge.statement import Merge
-from icesql.storage.new_file import check_writable
-from icesql.storage.uncommitted import Uncommitted
+from icesql.sql.statement import Write
+from icesql.sql.writes.merge_reading import SOURCE
+from icesql.sql.writes.merge_statement import Merge
+from icesql.sql.writes.statements import Insert
+from icesql.storage.new_files import Uncommitted, check_writable
 from icesql.write.options import check_table
 from icesql.write.written import Written
 
 if TYPE_CHECKING:
-    from icesql.engine.result_reader import Result
+    from icesql.engine.result import Result
     from icesql.modify.services import Narrow, Scans
     from icesql.sql.statement import Query
+
+
+# ------------------------------------------------------------------ schema evolution
+# MERGE WITH SCHEMA EVOLUTION adds the columns that clauses copy unchanged. Source: Spark
+# ``MergeIntoTable.sourceSchemaForSchemaEvolution``.
+
+
+Path = tuple[str, ...]
+
+
+def merge_evolution(
+    statement: Merge, schema: Schema, names: Sequence[str], columns: Sequence[ResultColumn]
+) -> Evolution:
+    """The evolution of the table by the source's ``columns``, which have these ``names``.
+
+    UPDATE SET * and INSERT * add all columns of the source. An assignment adds the column, or the
+    struct field, that it copies to the same path: ``SET x = s.x``. Other values add no column.
+    """
+    clauses = [each for each in statement.clauses if each.action in ("update", "insert")]
+    given = [ResultColumn(name, each.type) for name, each in zip(names, columns, strict=True)]
+    if any(each.star in ("all", "name") for each in clauses):
+        return Evolution(given)
+    wanted = {*_assigned(statement, schema)}
+    kept = [(each.name, _kept(each.type, (each.name.lower(),), wanted)) for each in given]
+    return Evolution([ResultColumn(name, type) for name, type in kept if type is not None])
+
+
+def _assigned(statement: Merge, schema: Schema) -> Iterator[Path]:
+    """The paths, in lower case, to which clauses copy the source's column at the same path."""
+    taken = dict(statement.taken)
+    for clause in statement.clauses:
+        for number, each in enumerate(clause.values):
+            path = taken.get(each.value) if each.value is not None else None
+            if path is None:
+                continue
+            target = unqualified(each.path, schema, statement)
+            if not target:  # VALUES without a list of columns
+                target = tuple(field.name for field in schema.fields[number : number + 1])
+            lower = tuple(name.lower() for name in path)
+            if lower == tuple(name.lower() for name in target):
+                yield lower
+
+
+def _kept(type: ResultType, path: Path, wanted: Collection[Path]) -> ResultType | None:
+    """The part of a type at the wanted paths or below; None if there is none."""
+    if path in wanted:
+        return type
+    if type.kind != "struct":
+        return None
+    inner = [(name, _kept(child, (*path, name.lower()), wanted)) for name, child in type.children]
+    kept = tuple((name, child) for name, child in inner if child is not None)
+    return ResultType("struct", children=kept) if kept else None
+
+
+def definitions_of(statement: Write, services: StatementServices) -> list[str]:
+    """The ALTER TABLE statements that make the same changes, in their order. Changes nothing.
+
+    Reads only the metadata of tables. Raises what the statement would raise about its columns.
+    """
+    assert isinstance(statement, Insert | Merge)
+    _, table, _ = find_named(statement.table, services)
+    schema = table.metadata.schema
+    query = statement.query if isinstance(statement, Insert) else statement.source
+    columns = services.columns_of(query)
+    evolution: Evolution | None
+    if isinstance(statement, Insert):
+        evolution = insert_evolution(statement, table, columns)
+    else:
+        names = [each.name for each in columns]
+        evolution = merge_evolution(statement, schema, names, columns)
+    assert evolution is not None
+    evolution.updates(table.metadata)
+    name = ".".join(quoted_name(each, "") for each in table.identifier)
+    return [f"{each.sql(name)};" for each in evolution.growth(schema)]
+
+
+# ------------------------------------------------------------------ filter by the join keys
+
+
+_KEYS: Final = 8
+
+
+def matching_filter(statement: Merge, schema: Schema, source: SourceRows) -> Predicate:
+    """A filter that every row of the table satisfies that matches a row of the source."""
+    found: Predicate = ALWAYS_TRUE
+    for key in statement.keys[:_KEYS]:
+        for own, other in ((key.one, key.other), (key.other, key.one)):
+            field = _of_table(own, statement, schema, source)
+            index = _of_source(other, statement, schema, source)
+            if field is None or index is None:
+                continue
+            try:
+                (given,) = result_fields((source.columns[index],))
+            except UnsupportedSqlError:
+                continue
+            if not compare_alike(field, given):
+                continue
+            found &= values_filter(source.values(index), field)
+            break
+    return found
+
+
+def table_columns(statement: Merge, schema: Schema, source: SourceRows) -> list[t.NestedField]:
+    """The columns of the table that ON or USING compares with the source."""
+    found: list[t.NestedField] = []
+    for key in statement.keys:
+        for own in (key.one, key.other):
+            field = _of_table(own, statement, schema, source)
+            if field is not None and field not in found:
+                found.append(field)
+                break
+    return found
+
+
+def _bare(word: str) -> str:
+    return word.strip('"`').lower()
+
+
+def _of_table(
+    name: tuple[str, str], statement: Merge, schema: Schema, source: SourceRows
+) -> t.NestedField | None:
+    qualifier, column = name
+    if qualifier and qualifier.lower() != _bare(statement.target_name):
+        return None
+    elsewhere = {each.lower() for each in source.names}
+    if not qualifier and not statement.uses_columns and column.lower() in elsewhere:
+        return None
+    return schema.find_column(column)
+
+
+def _of_source(
+    name: tuple[str, str], statement: Merge, schema: Schema, source: SourceRows
+) -> int | None:
+    qualifier, column = name
+    if qualifier and qualifier.lower() != _bare(statement.source_name):
+        return None
+    if not qualifier and not statement.uses_columns and schema.find_column(column) is not None:
+        return None
+    places = [n for n, each in enumerate(source.names) if each.lower() == column.lower()]
+    return places[0] if len(places) == 1 else None
+
+
+# ------------------------------------------------------------------ the statement
 
 
 def merge(statement: Merge, services: StatementServices) -> Modified:

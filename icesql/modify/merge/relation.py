@@ -35,9 +35,9 @@ from icesql.modify.merge.values import (
 )
 from icesql.modify.rows.assignments import Places
 from icesql.query.views.expansion import quoted_name
+from icesql.sql.edited_text import Composed
 from icesql.sql.lexer import Span
-from icesql.sql.sources import Composed
-from icesql.sql.writes.merge.statement import (
+from icesql.sql.writes.merge_statement import (
     BY_SOURCE,
     MATCHED,
     NOT_MATCHED,

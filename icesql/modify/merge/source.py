@@ -12,25 +12,24 @@ import numpy as np
 import pyarrow as pa
 from msgspec.structs import replace
 
-from icesql.engine.duckdb.types import duckdb_type
+from icesql.engine.duckdb_types import duckdb_type
+from icesql.engine.result import keep_rows
 from icesql.engine.result_schema import arrow_schema
-from icesql.engine.temporary import keep_rows
 from icesql.errors import UnsupportedSqlError
 from icesql.frozen import Frozen
-from icesql.modify.result_types import result_fields
-from icesql.modify.rows.changes import as_positions
-from icesql.modify.tasks.broadcast import BroadcastTable, counted, read_rows, travels_inline
-from icesql.modify.tasks.staged import stage
+from icesql.modify.column_types import result_fields
+from icesql.modify.rows.new_files import as_positions
+from icesql.modify.tasks.broadcast import BroadcastTable, counted, read_rows, stage, travels_inline
 from icesql.query.views.temporary import TemporaryTable
+from icesql.storage.new_files import Uncommitted
 from icesql.storage.temporary import make_temporary_folder, spilling_to
-from icesql.storage.uncommitted import Uncommitted
 
 if TYPE_CHECKING:
     from pyroaring import BitMap64
 
     from icesql.catalog.table import Table
     from icesql.context import QueryContext
-    from icesql.engine.result_reader import Result
+    from icesql.engine.result import Result
     from icesql.engine.result_schema import ResultColumn
     from icesql.storage.open import Storage
 

@@ -18,7 +18,7 @@ from icesql.iceberg.schema import Schema, fields_named
 from icesql.modify.rows.assignments import Places, put
 from icesql.modify.targets import column_named, without_qualifier
 from icesql.sql.lexer import Span
-from icesql.sql.writes.merge.statement import Merge, MergeClause, MergeValue
+from icesql.sql.writes.merge_statement import Merge, MergeClause, MergeValue
 
 
 class OfSource(Frozen):

@@ -1,4 +1,4 @@
-"""Write the files for deleted and new rows, before a commit; used locally and in workers."""
+"""The deleted and new rows of a statement, and the files for them; used locally and in workers."""
 
 from __future__ import annotations
 
@@ -15,29 +15,101 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from icesql.context import QueryContext
-from icesql.engine.threads.pool import thread_pool
+from icesql.engine.side_threads import thread_pool
 from icesql.errors import ProgrammingError
 from icesql.frozen import Frozen
 from icesql.iceberg.manifest.data_file import DataFile, FileContent
 from icesql.iceberg.metadata.table_metadata import TableMetadata
-from icesql.iceberg.metadata_columns import POS
-from icesql.iceberg.schema import Schema
-from icesql.modify.rows.changes import GoneRows, NewRows, Positions, RowBatch, as_positions
-from icesql.read.deletes.positions import PositionDeletes
+from icesql.iceberg.schema import POS, Schema
+from icesql.read.deletes.scan_deletes import PositionDeletes, by_file
 from icesql.read.task import read_file
-from icesql.scan.tasks.task import FileScanTask, ScanContext
+from icesql.scan.tasks import FileScanTask, ScanContext
+from icesql.storage.new_files import Uncommitted
 from icesql.storage.open import Storage
-from icesql.storage.uncommitted import Uncommitted
 from icesql.write.assignment import Assignment
-from icesql.write.deletion_vectors import as_bitmap
+from icesql.write.deletes import as_bitmap, write_deletes
 from icesql.write.parquet_schema import with_binary_variants, written_schema
-from icesql.write.position_deletes import write_deletes
 from icesql.write.write_task import WriteTask, write_task, write_task_for
 from icesql.write.written import Written
 
 if TYPE_CHECKING:
-    from icesql.engine.protocol import TableWritingResult
-    from icesql.engine.result_reader import Result
+    from pyroaring import BitMap64
+
+    from icesql.engine.engines import TableWritingResult
+    from icesql.engine.result import Result
+
+
+# ------------------------------------------------------------------ rows, batch by batch
+
+
+Positions = npt.NDArray[np.int64]
+
+
+class RowBatch(Frozen):
+    """Deleted rows, by their ``_file`` and ``_pos`` (never NULL), and new rows.
+
+    ``files`` is a string or dictionary array, ``positions`` int64. An updated row is in both parts,
+    which need not be in the same batch.
+    """
+
+    files: pa.Array | None = None
+    positions: pa.Array | None = None
+    rows: pa.RecordBatch | None = None
+
+
+class NewRows(Frozen):
+    """The columns of the new rows.
+
+    ``sources`` has the index of each column of the table, None for its default; see
+    ``Assignment``. ``row_id`` is the index of ``_row_id``, which an updated row keeps in v3 and
+    an inserted row lacks. ``schema`` is that of the batches, checked before the first one is read.
+    """
+
+    sources: tuple[int | None, ...]
+    row_id: int | None = None
+    schema: pa.Schema | None = None
+
+
+class GoneRows(Struct):
+    """The deleted rows, as one bitmap of positions for each data file.
+
+    ``rows`` are the positions by path. ``once``: deleting a row twice is an error, with the text
+    ``repeated``.
+    """
+
+    once: bool
+    repeated: str
+    rows: dict[str, BitMap64] = {}
+
+    def add(self, files: pa.Array, positions: pa.Array) -> None:
+        """Add rows. With ``once``, raises ProgrammingError for a row that was added before."""
+        for path, rows in by_file(files, positions.to_numpy(zero_copy_only=False)):
+            part = as_bitmap(rows)
+            known = self.rows.setdefault(path, part)
+            again = known is not part
+            if self.once and (len(part) < len(rows) or (again and part.intersect(known))):
+                raise ProgrammingError(self.repeated)
+            if again:
+                known |= part
+
+    @property
+    def count(self) -> int:
+        """The number of deleted rows."""
+        return sum(map(len, self.rows.values()))
+
+
+def empty_batch(schema: pa.Schema) -> pa.RecordBatch:
+    """A batch without rows; pyarrow's ``empty_table`` fails for a uuid inside of a struct."""
+    return pa.RecordBatch.from_arrays([pa.nulls(0, each.type) for each in schema], schema=schema)
+
+
+def as_positions(bitmap: BitMap64) -> Positions:
+    """The members of a bitmap, ascending."""
+    return np.frombuffer(bitmap.to_array(), np.int64) if len(bitmap) else np.empty(0, np.int64)
+
+
+# ------------------------------------------------------------------ files
+
 
 # A store takes milliseconds for each request; meanwhile other threads write other files.
 _WRITERS: Final = 16

@@ -1,21 +1,31 @@
-"""Tables in memory that every task reads: small ones are sent with each task, others as a file."""
+"""Rows that every task reads: tables in memory, and the rows of a query written by its tasks."""
 
 from __future__ import annotations
 
 import os
 import shutil
 import tempfile
-from collections.abc import Iterable, Sequence
-from typing import Any, Final
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
 import pyarrow as pa
 
+from icesql.context import QueryContext
 from icesql.frozen import Frozen
 from icesql.query.views.temporary import TemporaryTable
-from icesql.storage.new_file import NewFile
+from icesql.storage.new_files import NewFile
 from icesql.storage.open import Storage
 from icesql.storage.temporary import make_temporary_folder, spilling_to
+from icesql.work.run import files_of_tasks
+from icesql.write.options import DataLocations, data_locations
+from icesql.write.written import Written, encode_written, reported, types_of
+
+if TYPE_CHECKING:
+    from icesql.catalog.table import Table
+    from icesql.engine.engines import RowsResult
+    from icesql.engine.result import Result
+
 
 _MOST_INLINE: Final = 256 << 10
 _COPY_BYTES: Final = 8 << 20
@@ -110,3 +120,61 @@ def _of_file(path: str, storage: Storage, folder: str) -> pa.Table:
             return pa.ipc.open_file(pa.memory_map(copy)).read_all()
         finally:
             os.unlink(copy)
+
+
+# ------------------------------------------------------------------ rows of a query
+# The query runs once, and no row is sent to the driver: it maps the files as the tasks do.
+
+
+class StageJob(Frozen):
+    """Writes the rows of one part of a result to a file in the table's data location."""
+
+    storage: Storage
+    locations: DataLocations
+    operation: str
+
+    def __call__(
+        self,
+        batches: Iterator[pa.RecordBatch],
+        schema: pa.Schema,
+        query: QueryContext,
+        numbers: tuple[int, int],
+    ) -> bytes:
+        """Write the file, unless there are no rows. See ``engine.protocol.RowsJob``."""
+        rows = (each for each in batches if each.num_rows)
+        first = next(rows, None)
+        if first is None:
+            return encode_written(Written())
+        number, attempt = numbers
+        path = self.locations.path(f"rows-{self.operation}-{number:010d}-{attempt}.arrow")
+
+        def all_rows() -> Iterator[pa.RecordBatch]:
+            yield first
+            for each in rows:
+                query.check()
+                yield each
+
+        write_rows(all_rows(), schema, self.storage, path)
+        return encode_written(Written(apart=(path,)))
+
+
+def stage(result: Result, table: Table) -> tuple[str, ...] | None:
+    """Write all rows of a result to files in the data location of ``table``; return their paths.
+
+    Paths are in the order of the result's parts. None if the rows come to this process; then
+    nothing was read. Raises what the query and writing raise; then no file is left.
+    """
+    if not hasattr(result, "run_over_rows"):
+        return None
+    metadata, storage = table.metadata, table.storage
+    types = types_of(metadata)
+    with files_of_tasks(metadata, storage) as new:
+        written = cast("RowsResult", result).run_over_rows(
+            StageJob(storage, data_locations(metadata), new.mark),
+            lambda described: Written.of(reported(described, types, new)),
+        )
+        if written is None:
+            return None
+        new.hand_over(written.apart)
+    # File names have a common prefix, then the number of the part.
+    return tuple(sorted(written.apart, key=lambda each: each.rpartition("/")[2]))

@@ -16,23 +16,20 @@ from icesql.context import QueryContext
 from icesql.frozen import Frozen
 from icesql.iceberg.metadata.table_metadata import TableMetadata
 from icesql.iceberg.schema import Schema
-from icesql.modify.rows.changes import GoneRows
-from icesql.modify.rows.new_files import FileNames, RowFiles
+from icesql.modify.rows.new_files import FileNames, GoneRows, RowFiles
 from icesql.modify.tasks.broadcast import BroadcastTable
 from icesql.query.bound import BoundQuery
 from icesql.query.views.temporary import TemporaryTable
-from icesql.scan.plan import ScanPlan
-from icesql.scan.repeated_files import refuse_repeated
-from icesql.scan.tasks.task import FileScanTask, ScanContext
+from icesql.scan.plan import ScanPlan, refuse_repeated
+from icesql.scan.tasks import FileScanTask, ScanContext
 from icesql.storage.open import Storage
 from icesql.write.written import Written, encode_written
 
 if TYPE_CHECKING:
     from icesql.engine.duckdb.engine import LocalEngine
-    from icesql.modify.merge.in_tasks import MergedRows
+    from icesql.modify.merge.changes import MergedRows
     from icesql.modify.merge.source import SourcePart
-    from icesql.modify.rows.delete import DeletedRows
-    from icesql.modify.rows.update import UpdatedRows
+    from icesql.modify.rows.delete_update import DeletedRows, UpdatedRows
 
     # How a statement turns the rows of its query into changes. Picklable; ``once``: deleting a row
     # twice is an error; ``begin`` gets the schema of the rows, the tables in memory that the query

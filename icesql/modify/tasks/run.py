@@ -1,58 +1,218 @@
-"""Run a division in Spark's tasks, and combine their results."""
+"""Decides which statements run in Spark's tasks, divides files among tasks, and runs these."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from typing import TYPE_CHECKING, Final, Self, cast
+from typing import TYPE_CHECKING, Any, Final, Self, cast
 
 from msgspec.structs import replace
 
-from icesql.commit.files import FileKey, file_key
+from icesql.commit.file_changes import FileKey, file_key
 from icesql.context import Progress
+from icesql.engine.engines import engine_for
 from icesql.engine.result_schema import arrow_schema
-from icesql.errors import Error
+from icesql.engine.spark.fragments.fragment import is_divisible
+from icesql.errors import Error, UnsupportedSqlError
 from icesql.frozen import Frozen
 from icesql.iceberg.expressions.predicate import ALWAYS_TRUE
 from icesql.iceberg.manifest.data_file import DataFile
 from icesql.modify.rows.commit import (
     ChangedRows,
+    RowTarget,
     change_rows,
+    check_same_columns,
     check_target,
     commit_files,
     files_of,
     repeated,
+    row_target,
 )
 from icesql.modify.rows.new_files import FileNames
-from icesql.modify.rows.target import RowTarget, check_same_columns, row_target
 from icesql.modify.services import StatementServices
 from icesql.modify.tasks.broadcast import BroadcastTable, broadcast
-from icesql.modify.tasks.division import Division, division_of, light, parts_of, same
 from icesql.modify.tasks.job import (
     ChangeTask,
     ChangeWork,
     FoundRowsJob,
     SharedWork,
 )
+from icesql.query.bound import BoundQuery
+from icesql.scan.deletes.delete_index import partition_of
+from icesql.scan.plan import ScanPlan, TableScan, refuse_repeated
 from icesql.scan.planner import plan_snapshot
-from icesql.scan.repeated_files import refuse_repeated
-from icesql.scan.table_scan import TableScan
-from icesql.scan.tasks.task import FileScanTask, without_metrics
+from icesql.scan.tasks import FileScanTask, content_bytes, without_metrics
 from icesql.work.run import Runner, Work, files_of_tasks, run_in_spark
-from icesql.write.locations import data_locations
+from icesql.write.options import data_locations
 from icesql.write.write_task import distribution
 from icesql.write.written import Written, decoding, reported, types_of
 
 if TYPE_CHECKING:
     from icesql.catalog.table import Catalog, Table
-    from icesql.commit.snapshots.branches import Branch
-    from icesql.engine.protocol import RowsResult
+    from icesql.commit.branches import Branch
+    from icesql.engine.engines import RowsResult
     from icesql.modify.merge.source import SourcePart
-    from icesql.modify.rows.target import Command
+    from icesql.modify.rows.commit import Command
+    from icesql.modify.services import Narrow, Scans
     from icesql.modify.tasks.job import QueryRows
     from icesql.query.views.temporary import TemporaryTable
     from icesql.scan.plan import ScanPlan
     from icesql.sql.statement import Query
+
+
+# ------------------------------------------------------------------ division
+
+
+# Limits of bytes and files of other tables that every task may read; file names go to each task.
+_MOST_WHOLE_BYTES: Final = 256 << 20
+_MOST_WHOLE_FILES: Final = 1_000
+_TASK_BYTES: Final = 128 << 20
+_SMALL_BYTES: Final = 16 << 20
+_OPEN_BYTES: Final = 4 << 20
+
+
+class Division(Frozen):
+    """A query over a table, scan number ``index``, which tasks run on parts of that table."""
+
+    bound: BoundQuery
+    plans: tuple[ScanPlan, ...]
+    index: int
+
+    @property
+    def files(self) -> tuple[FileScanTask, ...]:
+        """The table's files that may have rows of the query."""
+        return self.plans[self.index].files
+
+
+def same(scans: Scans) -> Scans:
+    """Return the scans unchanged."""
+    return scans
+
+
+def goes_to_spark(services: StatementServices, plans: Sequence[ScanPlan], besides: int = 0) -> bool:
+    """True if the setting ``engine`` sends a statement to Spark that reads these plans, and
+    ``besides`` more bytes."""
+    if services.query.settings.engine == "local":
+        return False
+    size = besides + sum(each.projected_bytes for each in plans)
+    return engine_for(size, services.query.settings).name == "spark"
+
+
+def division_of(read: Query, index: int, services: StatementServices) -> Division | None:
+    """The division of a statement that changes the rows its query finds in table number ``index``.
+
+    None if the statement runs on this machine, if its rows cannot be found from parts of the table
+    alone, or if each task would read too much of other tables.
+    """
+    if services.query.settings.engine == "local" or read.refused is not None:
+        return None
+    try:
+        bound, plans = services.plan_here(read, {}, lambda scans: _with_all_deletes(scans, index))
+    except UnsupportedSqlError:
+        if read.spark is None:
+            raise
+        # Syntax that only Spark supports.
+        return None
+    if not goes_to_spark(services, plans) or bound.files or bound.only_text:
+        return None
+    if not is_divisible(bound.tree, index) or not _reads_little(plans, index):
+        return None
+    if not _travels(plans):
+        return None
+    return Division(bound, plans, index)
+
+
+def planned_division(
+    read: Query,
+    services: StatementServices,
+    tables: Mapping[str, Any],
+    narrow: Narrow,
+    index_of: Callable[[Scans], int],
+    besides: int,
+) -> Division | None:
+    """As ``division_of``, for a query that is known to run on parts of a table.
+
+    ``besides`` are bytes of rows in memory that tasks insert, too. None if the statement runs on
+    this machine, or there is nothing to divide or insert. Raises UnsupportedSqlError for tables
+    that tasks cannot read, unless the setting ``engine`` is "auto".
+    """
+
+    def changed(scans: Scans) -> Scans:
+        made = narrow(scans)
+        return _with_all_deletes(made, index_of(made))
+
+    bound, plans = services.plan_here(read, tables, changed)
+    found = Division(bound, plans, index_of(bound.scans))
+    if not goes_to_spark(services, plans, besides) or not (found.files or besides):
+        return None
+    if _travels(plans) and not bound.files:
+        return found
+    if services.query.settings.engine == "auto":
+        return None
+    raise UnsupportedSqlError(
+        "a condition on a metadata table, on a DataFrame, on CHANGES or on files of this machine "
+        "with MERGE on the Spark engine",
+        hint="SET engine = 'local'",
+    )
+
+
+def _with_all_deletes(scans: Scans, index: int) -> Scans:
+    """The scans, with all deletes for the changed table: its files are rewritten from this plan.
+
+    A filtered plan would leave out deletes of rows that the filter does not match.
+    """
+    whole = replace(scans[index], all_deletes=True)
+    return (*scans[:index], whole, *scans[index + 1 :])
+
+
+def _travels(plans: Sequence[ScanPlan]) -> bool:
+    """True if tasks can read the tables: no metadata tables or CHANGES, which need this process."""
+    return all(each.metadata is None and each.changes is None for each in plans)
+
+
+def _reads_little(plans: Sequence[ScanPlan], index: int) -> bool:
+    others = [each for place, each in enumerate(plans) if place != index and each.rows_read is None]
+    size = sum(each.projected_bytes for each in others)
+    files = sum(len(each.files) for each in others)
+    return size <= _MOST_WHOLE_BYTES and files <= _MOST_WHOLE_FILES
+
+
+def parts_for(size: int, slots: int, *, few: bool) -> int:
+    """How many tasks insert ``size`` bytes of rows: if ``few``, as few as the largest task size
+    allows; else as many as run at once, fewer if they would be small, more if too large."""
+    least = 1 if few else min(slots, -(-size // _SMALL_BYTES))
+    return max(1, least, -(-size // _TASK_BYTES))
+
+
+def parts_of(files: Sequence[FileScanTask], slots: int) -> list[list[FileScanTask]]:
+    """The files in parts of about equal size; files of neighbouring partitions stay together.
+
+    There are as many parts as tasks run at once, and more if these would be large.
+    """
+    ordered = sorted(files, key=lambda each: repr(partition_of(each.data_file)))
+    sizes = [each.length + _OPEN_BYTES + content_bytes(each.deletes) for each in ordered]
+    count = min(len(ordered), max(slots, -(-sum(sizes) // _TASK_BYTES)))
+    parts: list[list[FileScanTask]] = [[] for _ in range(count)]
+    total, before = sum(sizes), 0
+    for size, each in zip(sizes, ordered, strict=True):
+        # Placed by the middle of the file, so that rounding does not leave a large file alone.
+        parts[min((before + size // 2) * count // total, count - 1)].append(each)
+        before += size
+    return [each for each in parts if each]
+
+
+def light(plan: ScanPlan) -> ScanPlan:
+    """The plan to send to tasks: without what only planning needs."""
+    scan = plan.scan
+    metadata = scan.table.metadata.without_history()
+    table = replace(scan.table, metadata=metadata, reports=None, planning=None, document=None)
+    files = tuple(replace(each, data_file=without_metrics(each.data_file)) for each in plan.files)
+    scan = replace(scan, table=table, snapshot=None, file_conditions=(), rows=None)
+    return replace(plan, scan=scan, files=files, survivors=(), skipped=())
+
+
+# ------------------------------------------------------------------ run
+
 
 # The most files that are sent to every task which changes found rows: some hundred bytes each.
 _MOST_FILES: Final = 50_000

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Final
 
 from sqlglot import exp
 
-from icesql.query.constants.current_time import put
+from icesql.query.constants.volatile import put
 from icesql.sql.acceptance import SESSION_CALLS
-from icesql.sql.constant import Constant
+from icesql.sql.cursor import Constant
+from icesql.sql.edited_text import VALUE, Edit
 from icesql.sql.parameters import write_literal
 from icesql.sql.positions import unsupported
-from icesql.sql.user_text import VALUE, Edit
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

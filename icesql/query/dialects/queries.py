@@ -1,21 +1,141 @@
-"""Translate queries: track the columns and types of WITH, FROM and set operations."""
+"""Translate queries: the names and types in scope of each SELECT, set operations, aggregates."""
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Final
 
+from msgspec import Struct, field
 from sqlglot import exp
 
 from icesql.errors import UnsupportedSqlError
 from icesql.iceberg import types as iceberg
-from icesql.iceberg.metadata_columns import METADATA_COLUMNS
-from icesql.iceberg.schema import Schema
+from icesql.iceberg.schema import METADATA_COLUMNS, Schema
 from icesql.query.dialects import types as t
-from icesql.query.dialects.scope import Columns, Item, Scope, names_of, table_name
 from icesql.query.dialects.types import SqlType
 from icesql.query.names import PARTITION, scan_index
 from icesql.sql.positions import unsupported
+
+# ------------------------------------------------------------------ names in scope
+
+
+Columns = tuple[tuple[str, SqlType], ...]
+
+
+class Item(Struct):
+    """One item of FROM: its name and columns in order; None if they are not known here.
+
+    ``hidden`` are columns that ``*`` leaves out, ``merged`` those that USING or NATURAL merges with
+    the items before it.
+    """
+
+    name: str
+    columns: Columns | None
+    hidden: Mapping[str, SqlType] = field(default_factory=dict)
+    merged: frozenset[str] = frozenset()
+    filter_only: bool = False
+
+    def find(self, name: str) -> SqlType | None:
+        """The type of a column, None if no column has this name."""
+        if self.columns is None:
+            return t.UNKNOWN
+        return find(self.columns, name) or self.hidden.get(name.lower())
+
+
+class Scope(Struct):
+    """One SELECT: its FROM items, the aliases of its select list, and the SELECT around it."""
+
+    parent: Scope | None = None
+    items: list[Item] = field(default_factory=list)
+    aliases: dict[str, SqlType] = field(default_factory=dict)
+    variables: dict[str, SqlType] = field(default_factory=dict)
+    aliases_first: bool = False
+
+    def type_of(self, parts: Sequence[str]) -> SqlType:
+        """The type of a column written as ``parts``; "unknown" if it is not found or not known."""
+        found = self._own(parts)
+        if found is None:
+            return t.UNKNOWN if self.parent is None else self.parent.type_of(parts)
+        return found
+
+    def _own(self, parts: Sequence[str]) -> SqlType | None:
+        first = parts[0].lower()
+        if self.aliases_first and len(parts) == 1 and first in self.aliases:
+            return self.aliases[first]
+        if len(parts) > 1:
+            for item in self.items:
+                if item.name == first and (found := item.find(parts[1])) is not None:
+                    return below(found, parts[2:])
+            if any(item.columns is None for item in self.items) and self._is_outer(first):
+                return None
+        if (found := self._column(first)) is not None:
+            return below(found, parts[1:])
+        if first in self.aliases:
+            return below(self.aliases[first], parts[1:])
+        return None
+
+    def _column(self, name: str) -> SqlType | None:
+        """The type of a column; "unknown" if an item with unknown columns may have it."""
+        unknown = None
+        for item in self.items:
+            found = item.find(name)
+            if item.columns is None:
+                unknown = found
+            elif found is not None and (unknown is None or name not in item.merged):
+                return found
+        return unknown
+
+    def _is_outer(self, table: str) -> bool:
+        """True if a SELECT around this one has an item of this name."""
+        outer = self.parent
+        return outer is not None and (
+            any(item.name == table for item in outer.items) or outer._is_outer(table)
+        )
+
+    def star(self, table: str = "") -> Columns | None:
+        """The columns of ``*`` or ``table.*``, None if those of an item are not known."""
+        found: list[tuple[str, SqlType]] = []
+        for item in self.items:
+            if item.filter_only or (table and item.name != table.lower()):
+                continue
+            if item.columns is None:
+                return None
+            found += [each for each in item.columns if table or each[0].lower() not in item.merged]
+        return tuple(found)
+
+
+def find(columns: Columns, name: str) -> SqlType | None:
+    """The type of the column with this name, case-insensitively; None without one."""
+    lowered = name.lower()
+    return next((each for known, each in columns if known.lower() == lowered), None)
+
+
+def below(found: SqlType, path: Sequence[str]) -> SqlType:
+    """The type of a nested field of a struct, "unknown" if there is none."""
+    for name in path:
+        if found.kind != "struct":
+            return t.UNKNOWN
+        parts = tuple(zip(found.names, found.parts, strict=True))
+        inner = find(parts, name)
+        if inner is None:
+            return t.UNKNOWN
+        found = inner
+    return found
+
+
+def table_name(node: exp.Expr) -> str:
+    """The name that qualifies the columns of an item."""
+    return node.alias_or_name.lower()
+
+
+def names_of(nodes: Iterable[exp.Expr]) -> Iterator[str]:
+    """The names of identifiers in lower case."""
+    return (each.name.lower() for each in nodes)
+
+
+# ------------------------------------------------------------------ queries
 
 
 class Queries(ABC):
@@ -190,3 +310,101 @@ def _is_recursive(cte: exp.CTE) -> bool:
     return isinstance(cte.this, exp.SetOperation) and any(
         each.name.lower() == name for each in cte.this.find_all(exp.Table)
     )
+
+
+# ------------------------------------------------------------------ aggregates
+
+
+AGGREGATES: Final = frozenset(
+    re.findall(
+        r"\w+",
+        """
+        any_value approx_count_distinct arg_max arg_max_null arg_min arg_min_null avg
+        bit_and bit_or bit_xor bool_and bool_or corr count count_if covar_pop covar_samp
+        cume_dist dense_rank first first_value grouping grouping_id histogram kurtosis
+        kurtosis_pop lag last last_value lead list listagg max median min mode nth_value
+        ntile percent_rank quantile_cont quantile_disc rank regr_avgx regr_avgy regr_count
+        regr_intercept regr_r2 regr_slope regr_sxx regr_sxy regr_syy row_number skewness
+        stddev_pop stddev_samp string_agg sum var_pop var_samp
+        """,
+    )
+)
+
+
+class Around(Struct):
+    """The clauses around a call in the user's text, already translated to DuckDB."""
+
+    distinct: bool = False
+    filter: exp.Expr | None = None
+    window: exp.Window | None = None
+    order: exp.Order | None = None
+    ignore_nulls: bool = False
+
+
+def name_of(node: exp.Expr) -> str:
+    """The name of a call in a template, in lower case; "" for other nodes."""
+    if isinstance(node, exp.Anonymous | exp.AnonymousAggFunc):
+        return str(node.name).lower()
+    return node.sql_name().lower() if isinstance(node, exp.Func) else ""
+
+
+def wrapped(tree: exp.Expr, around: Around) -> exp.Expr:
+    """``tree`` with the clauses of the user's call put around each aggregate of the template."""
+    return with_aggregates(tree, lambda call: _wrapped(call, around))
+
+
+def with_aggregates(tree: exp.Expr, around: Callable[[exp.Expr], exp.Expr]) -> exp.Expr:
+    """Replace each aggregate of ``tree``, or ``tree`` if it has none, by ``around`` of it."""
+    calls: list[exp.Expr] = []
+    _collect(tree, calls)
+    root = exp.Paren(this=tree)
+    for call in calls or [tree]:
+        place = exp.Placeholder()
+        call.replace(place)
+        place.replace(around(call))
+    made: exp.Expr = root.this.pop()
+    return made
+
+
+def _collect(node: exp.Expr, found: list[exp.Expr]) -> None:
+    """The outermost aggregates below ``node``, with FILTER and IGNORE NULLS of the template."""
+    if isinstance(node, exp.Filter | exp.IgnoreNulls) or name_of(node) in AGGREGATES:
+        found.append(node)
+        return
+    if isinstance(node, exp.Query):
+        return
+    for child in list(node.iter_expressions()):
+        _collect(child, found)
+
+
+def _wrapped(call: exp.Expr, around: Around) -> exp.Expr:
+    own = call.this if isinstance(call, exp.Filter) else call
+    if around.distinct:
+        _make_distinct(own)
+    condition = call.expression.this if isinstance(call, exp.Filter) else None
+    given = around.filter
+    if given is not None:
+        given = given.copy()
+        condition = given if condition is None else exp.and_(condition, given, copy=False)
+    made = own.pop() if isinstance(call, exp.Filter) else call
+    if condition is not None:
+        made = exp.Filter(this=made, expression=exp.Where(this=condition))
+    if around.window is not None:
+        window = around.window.copy()
+        window.set("this", made)
+        return window
+    return made
+
+
+def _make_distinct(call: exp.Expr) -> None:
+    if isinstance(call, exp.Anonymous):
+        first, *rest = call.expressions
+        order = first if isinstance(first, exp.Order) else None
+        value = order.this if order is not None else first
+        made: exp.Expr = exp.Distinct(expressions=[value])
+        if order is not None:
+            order.set("this", made)
+            made = order
+        call.set("expressions", [made, *rest])
+    else:
+        call.set("this", exp.Distinct(expressions=[call.this]))

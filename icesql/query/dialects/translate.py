@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from sqlglot import exp
 
 from icesql.errors import UnsupportedSqlError
 from icesql.iceberg.schema import Schema
-from icesql.sql.function_table import SPARK
-from icesql.sql.parser.writing import TRANSLATED
+from icesql.sql.grammar import SPARK
+from icesql.sql.parser.sqlglot_releases import TRANSLATED
 
 if TYPE_CHECKING:
     from icesql.query.views.temporary import TemporaryTable
@@ -52,7 +52,7 @@ def translate(
 
 def translated_time(time: exp.Expr, timezone: str) -> exp.Expr:
     """A time to travel to, translated from Spark's dialect; unchanged if it is not translatable."""
-    from icesql.query.dialects.scope import Scope
+    from icesql.query.dialects.queries import Scope
     from icesql.query.dialects.spark.expressions import Expressions
     from icesql.query.dialects.spark.instants import resolved
     from icesql.query.dialects.spark.queries import SparkQueries
@@ -64,3 +64,17 @@ def translated_time(time: exp.Expr, timezone: str) -> exp.Expr:
     except UnsupportedSqlError:
         return time  # may be sqlglot's own nodes, which the caller checks
     return resolved(found.node, timezone)
+
+
+# ------------------------------------------------------------------ calls of instants
+# They represent instants computed from a wall clock; see ``spark/instants``.
+
+
+# Arguments: a DATE or TIMESTAMP and optionally its zone, the session's by default; a unit and an
+# and the months to go.
+FIRST_INSTANT: Final = "first_instant"
+TRUNCATED: Final = "instant_truncated"
+MOVED: Final = "instant_moved"
+MOVED_BACK: Final = "instant_moved_back"
+
+INSTANTS: Final = frozenset({FIRST_INSTANT, TRUNCATED, MOVED, MOVED_BACK})

@@ -2,6 +2,7 @@
 
 ``iceberg.expressions.literals`` adapts values to the column's type; this file adds DuckDB's
 rules: which types are comparable, the session's time zone, and that NaN is the greatest number.
+It also compares the first characters of a text, and functions of time.
 
 >>> implied("i > 2.5 AND price <> 1.005")
 i >= 3 AND price IS NOT NULL
@@ -9,11 +10,14 @@ i >= 3 AND price IS NOT NULL
 at >= 2024-06-30 22:00:00+00:00
 >>> implied("x > 1")
 x > 1.0 OR x IS NAN
+>>> implied("date(ts) = DATE '2024-02-29' AND ts + INTERVAL 1 HOUR < TIMESTAMP '2024-03-01'")
+ts >= 2024-02-29 00:00:00 AND ts < 2024-03-01 00:00:00 AND ts < 2024-02-29 23:00:00
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import date
 from typing import TYPE_CHECKING, Any, Final
 
 from icesql.iceberg import types as t
@@ -27,13 +31,32 @@ from icesql.iceberg.expressions.predicate import (
     Predicate,
     Term,
 )
-from icesql.query.constants.canonical_times import read_for
-from icesql.query.constants.casts import to_timestamptz
-from icesql.query.constants.constant import DAY, Constant, Kind
-from icesql.query.constants.session_zone import offset_is_steady, to_local
+from icesql.query.constants.constant import DAY, HOUR, Constant, Interval, Kind
+from icesql.query.constants.evaluated import (
+    INTEGERS,
+    cast,
+    moved,
+    to_date,
+    to_timestamp,
+    to_timestamptz,
+)
+from icesql.query.constants.times import (
+    FINER_THAN_DAY,
+    bucket_start,
+    epoch_days,
+    next_bucket,
+    offset_is_steady,
+    read_for,
+    to_local,
+    unit_name,
+    zone_slack,
+)
+from icesql.query.pushdown.computed.expression import Expression
 
 if TYPE_CHECKING:
     from icesql.context import QueryContext
+    from icesql.query.pushdown.predicate import Translator
+
 
 _NEVER_NAN: Final = (
     Operation.LT, Operation.LT_EQ, Operation.EQ, Operation.IN, Operation.NOT_NAN,
@@ -220,3 +243,226 @@ def _balanced(parts: list[Predicate], *, conjunction: bool) -> Predicate:
     left = _balanced(parts[:half], conjunction=conjunction)
     right = _balanced(parts[half:], conjunction=conjunction)
     return left & right if conjunction else left | right
+
+
+# ------------------------------------------------------------------ LIKE
+
+
+def like(term: Term, pattern: str, escape: str | None, *, negated: bool) -> Predicate | None:
+    """The predicate of ``term [NOT] LIKE pattern [ESCAPE escape]``; None for an invalid pattern.
+
+    >>> implied("name LIKE 'ab%' AND name LIKE 'a%z' AND name LIKE 'abc'")
+    name STARTS WITH 'ab' AND name STARTS WITH 'a' AND name = 'abc'
+    >>> implied("name NOT LIKE 'ab%'")
+    name NOT STARTS WITH 'ab'
+    >>> implied("name NOT LIKE 'a%z'")
+    name IS NOT NULL
+    """
+    read = _read_pattern(pattern, escape)
+    if read is None:
+        return None
+    prefix, rest = read
+    if not rest:
+        return Leaf(Operation.NOT_EQ if negated else Operation.EQ, term, prefix)
+    if set(rest) == {"%"}:
+        return starts_with(term, prefix, negated=negated)
+    if prefix and not negated:
+        return Leaf(Operation.STARTS_WITH, term, prefix)
+    return Leaf(Operation.NOT_NULL, term)
+
+
+def starts_with(term: Term, prefix: str, *, negated: bool) -> Predicate:
+    """``[NOT] starts_with(term, prefix)``; every text starts with the empty text."""
+    if not prefix:
+        return ALWAYS_FALSE if negated else Leaf(Operation.NOT_NULL, term)
+    return Leaf(Operation.NOT_STARTS_WITH if negated else Operation.STARTS_WITH, term, prefix)
+
+
+def left_of(operation: Operation, term: Term, length: int, text: str) -> Predicate:
+    """The predicate of ``left(term, length) operation text``; ``length`` is at least 1.
+
+    >>> implied("left(name, 2) = 'ab'")
+    name STARTS WITH 'ab'
+    >>> implied("left(name, 3) <= 'abc'")
+    name < 'abc' OR name STARTS WITH 'abc'
+    """
+    if not text.isascii() or not text:
+        # Engines differ in their definition of a character.
+        if text and operation is Operation.EQ:
+            return Leaf(Operation.STARTS_WITH, term, text)
+        return Leaf(Operation.NOT_NULL, term)
+    match operation:
+        case Operation.EQ if len(text) > length:
+            return ALWAYS_FALSE
+        case Operation.EQ if len(text) == length:
+            return Leaf(Operation.STARTS_WITH, term, text)
+        case Operation.EQ:
+            return Leaf(Operation.EQ, term, text)
+        case Operation.NOT_EQ if len(text) == length:
+            return Leaf(Operation.NOT_STARTS_WITH, term, text)
+        case Operation.GT | Operation.GT_EQ:
+            return Leaf(operation, term, text)
+        case Operation.LT if len(text) <= length:
+            return Leaf(Operation.LT, term, text)
+        case Operation.LT_EQ if len(text) <= length:
+            below = Leaf(Operation.LT, term, text)
+            return any_of([below, Leaf(Operation.STARTS_WITH, term, text)])
+        case _:
+            return Leaf(Operation.NOT_NULL, term)
+
+
+def _read_pattern(pattern: str, escape: str | None) -> tuple[str, str] | None:
+    """The literal prefix of a LIKE pattern, and the rest from its first wildcard on.
+
+    None if the pattern ends with the escape character.
+    """
+    prefix: list[str] = []
+    position = 0
+    while position < len(pattern):
+        character = pattern[position]
+        if character == escape:
+            position += 1
+            if position == len(pattern):
+                return None
+            prefix.append(pattern[position])
+        elif character in "%_":
+            return "".join(prefix), pattern[position:]
+        else:
+            prefix.append(character)
+        position += 1
+    return "".join(prefix), ""
+
+
+# ------------------------------------------------------------------ functions of time
+# The predicate is wider where clocks change.
+
+
+_TIME_TYPES: Final = (t.DateType, t.TimestampType, t.TimestampNanoType, *ZONED)
+_WHOLE, _EXACT = (t.IntegerType, t.LongType), (Kind.INTEGER, Kind.DECIMAL)
+# By the type of a cast: columns whose order it keeps, and constants compared with them.
+_CASTS: Final[dict[str, Any]] = {
+    **dict.fromkeys(INTEGERS, (_WHOLE, _EXACT)),
+    "DOUBLE": ((*_WHOLE, t.DecimalType, t.FloatType), (Kind.DOUBLE,)),
+    "TIMESTAMP": ((t.DateType, *ZONED), (Kind.DATE, Kind.TIMESTAMP)),
+    "TIMESTAMPTZ": ((t.DateType, t.TimestampType), (Kind.TIMESTAMPTZ,)),
+    "VARCHAR": ((t.StringType,), (Kind.TEXT, Kind.STRING)),
+}
+
+
+def inverted(to: Translator, operation: Operation, each: Expression, constant: Constant) -> Any:
+    """The predicate implied by ``each operation constant``, if it is not NULL; None without one."""
+    try:
+        return _INVERSES[each.name](to, operation, each, constant)
+    except (OverflowError, ValueError, ArithmeticError, LookupError):
+        return None
+
+
+def _cast(to: Translator, operation: Operation, each: Expression, constant: Constant) -> Any:
+    inner, name = each.arguments[0], each.value or "TIMESTAMPTZ"
+    if name == "DATE":
+        return _day(to, operation, inner, constant)
+    types, kinds = _CASTS.get(name, ((), ()))
+    if constant.kind is Kind.TEXT or name in ("DOUBLE", "TIMESTAMPTZ"):
+        constant = cast(constant, name, to.query) or constant
+    fits = inner.is_column(*types) and constant.kind in kinds
+    return to.compare(operation, inner, constant) if fits else None
+
+
+def _day(to: Translator, operation: Operation, inner: Expression, constant: Constant) -> Any:
+    if constant.kind is Kind.TEXT:
+        constant = to_date(constant, to.query) or constant
+    if inner.is_column(t.DateType):
+        return to.compare(operation, inner, constant)
+    zoned = constant.kind is Kind.TIMESTAMPTZ
+    clock = to_timestamp(constant, to.query)
+    if clock is None or constant.kind is Kind.TEXT or not inner.is_column(*_TIME_TYPES):
+        return None
+    clock = clock.widened(zone_slack(to.query, DAY) if zoned else 0)
+    # A day is compared as its midnight.
+    start, end = clock.value // DAY * DAY, (clock.greatest // DAY + 1) * DAY
+    has = clock.value == start if clock.is_exact else None
+    return _buckets(to, operation, inner, start, end, has)
+
+
+def _year(to: Translator, operation: Operation, each: Expression, constant: Constant) -> Any:
+    *unit, inner = each.arguments
+    if unit and unit_name(unit[0].text or "") != "year":
+        return None
+    is_whole = constant.kind in _EXACT and constant.value == int(constant.value)
+    if not is_whole or not 1 <= constant.value <= 9998 or not inner.is_column(*_TIME_TYPES):
+        return None
+    start = epoch_days(date(int(constant.value), 1, 1)) * DAY
+    return _buckets(to, operation, inner, start, next_bucket(start, "year"), True)
+
+
+def _truncated(to: Translator, operation: Operation, each: Expression, constant: Constant) -> Any:
+    unit, inner = unit_name(each.arguments[0].text or ""), each.arguments[1]
+    zoned = inner.name == "first_instant" or inner.value == "TIMESTAMPTZ"
+    inner = inner.arguments[0] if zoned else inner
+    # DuckDB compares only the day of a date.
+    is_fine = unit in FINER_THAN_DAY
+    if not inner.is_column(*_TIME_TYPES) or (inner.is_column(t.DateType) and is_fine):
+        return None
+    zoned = zoned or inner.is_column(*ZONED)
+    moment = _beside(to, constant, zoned)
+    if moment is None:
+        return None
+    clock = to_local(moment, to.query) if zoned else moment
+    # Truncation uses the session's clock, the comparison instants.
+    slack = zone_slack(to.query, 3 * HOUR if clock.is_exact else DAY) if zoned else 0
+    start = bucket_start(clock.value - slack, unit)
+    last = bucket_start(clock.greatest + slack, unit)
+    if start is None or last is None:
+        return None
+    has, end = None if slack else clock.value == start, next_bucket(last, unit)
+    return _buckets(to, operation, inner, start - slack, end + slack, has)
+
+
+def _beside(to: Translator, constant: Constant, zoned: bool) -> Constant | None:
+    """The constant as the kind of time of a column; None where the zone would decide."""
+    if constant.kind is Kind.TIMESTAMPTZ and not zoned:
+        return None
+    return (to_timestamptz if zoned else to_timestamp)(constant, to.query)
+
+
+def _buckets(
+    to: Translator, op: Operation, inner: Expression, start: int, end: int, has: bool | None
+) -> Predicate | None:
+    """``has``: the constant is the bucket from start to end; None if it may be another one."""
+    ends = Constant(Kind.TIMESTAMP, start), Constant(Kind.TIMESTAMP, end)
+    below = [to.compare(Operation.LT, inner, each) for each in ends]
+    above = [to.compare(Operation.GT_EQ, inner, each) for each in ends]
+    if op is Operation.EQ:
+        return ALWAYS_FALSE if has is False else all_of([above[0], below[1]])
+    if op is Operation.NOT_EQ:
+        return None if has is None else any_of([below[not has], above[has]])
+    if op in (Operation.LT, Operation.LT_EQ):
+        return below[op is Operation.LT_EQ or not has]
+    return above[has is not None if op is Operation.GT else has is False]
+
+
+def _moved(to: Translator, operation: Operation, each: Expression, constant: Constant) -> Any:
+    inner, known = each.arguments[0], to.constant(each.arguments[1])
+    if known is None and each.name == "+":
+        inner, known = each.arguments[1], to.constant(inner)
+    if known is None or known.kind is not Kind.INTERVAL or not inner.is_column(*_TIME_TYPES):
+        return None
+    step: Interval = known.value if each.name.startswith(("-", "instant_moved_b")) else -known.value
+    zoned = inner.is_column(*ZONED)
+    target = _beside(to, constant, zoned)
+    if target is None:
+        return None
+    # The last days of a month all move to the last day of a shorter month.
+    slack = 4 * DAY if step.months else 0
+    slack += zone_slack(to.query, DAY) if zoned and (step.months or step.days) else 0
+    target = moved(target, Interval(0, 0, step.micros), to.query)
+    target = moved(target, Interval(step.months, step.days), to.query)
+    return to.compare(operation, inner, target.widened(slack))
+
+
+_INVERSES: Final = {
+    **dict.fromkeys(("cast", "try_cast", "first_instant"), _cast),
+    **dict.fromkeys(("year", "date_part", "datepart"), _year),
+    **dict.fromkeys(("date_trunc", "datetrunc", "instant_truncated"), _truncated),
+    **dict.fromkeys(("+", "-", "instant_moved", "instant_moved_back"), _moved),
+}

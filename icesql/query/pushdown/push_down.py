@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct, field
@@ -25,31 +26,64 @@ from icesql.query.pushdown.computed.expression import (
     Expression,
     call,
     conjunction,
+    expression_of,
     replaced,
     string,
 )
-from icesql.query.pushdown.computed.reading import expression_of
-from icesql.query.pushdown.metadata_aggregates.distinct_values import (
-    lists_values,
-    with_values_only,
-)
-from icesql.query.pushdown.select_keys import (
+from icesql.query.pushdown.select_forms import (
     SELECT_PARTS,
     OuterJoins,
     has_only,
     is_row_by_row,
+    lists_values,
     on_keys,
     rows_wanted,
     select_keys,
     with_aliases,
+    with_values_only,
 )
-from icesql.query.short_sql import short_sql
 
 if TYPE_CHECKING:
     from icesql.context import QueryContext
-    from icesql.query.pushdown.spark_conditions import SparkConditions
+    from icesql.query.spark_text import SparkConditions
+    from icesql.scan.plan import TableScan
     from icesql.scan.pruning.file_conditions import FileCondition
-    from icesql.scan.table_scan import TableScan
+
+
+# ------------------------------------------------------------------ short texts
+# They are for EXPLAIN and messages; long conditions show their first parts.
+
+
+_MOST_NODES: Final = 1_000
+_MOST_PARTS: Final = 5
+
+
+def short_sql(node: exp.Expr) -> str:
+    """The SQL of ``node`` in DuckDB's dialect, shortened if it is long."""
+    try:
+        if _is_small(node):
+            return node.sql(dialect="duckdb")
+        if isinstance(node, exp.And | exp.Or):
+            parts = list(node.flatten(unnest=False))
+            word = " AND " if isinstance(node, exp.And) else " OR "
+            first = word.join(_part(each) for each in parts[:_MOST_PARTS])
+            return f"{first}{word}… and {len(parts) - _MOST_PARTS:,} more"
+    except RecursionError:
+        pass
+    return _part(node)
+
+
+def _part(node: exp.Expr) -> str:
+    kind = type(node).__name__.upper()
+    return node.sql(dialect="duckdb") if _is_small(node) else f"a long {kind}"
+
+
+def _is_small(node: exp.Expr) -> bool:
+    return next(islice(node.walk(), _MOST_NODES, None), None) is None
+
+
+# ------------------------------------------------------------------ conditions
+
 
 # Clauses of a SELECT through which conditions may be pushed: none depends on the number of rows.
 _PLAIN_PARTS: Final = SELECT_PARTS | {
@@ -119,7 +153,7 @@ def push_down(
         )
     kept = tuple(filtered)
     if any(wants_extremes(scope.select) for scope in scopes):
-        from icesql.query.pushdown.metadata_aggregates.extremes import with_extremes
+        from icesql.query.pushdown.extremes import with_extremes
 
         kept = with_extremes(tree, scopes, kept, query, pusher.wheres, spark=spark)
     if spark is None and query.settings.engine == "local" and lists_values(tree):
@@ -223,8 +257,8 @@ class _Pusher(Struct):
 
         ``for_explain``: EXPLAIN lists the condition even if nothing was pushed.
         """
-        from icesql.iceberg.expressions.evaluate import evaluate
-        from icesql.query.pushdown.implied import implied_by
+        from icesql.iceberg.expressions.predicate import evaluate
+        from icesql.query.pushdown.predicate import implied_by
 
         reasons: list[str] = []
         concerned: list[int] = []

@@ -16,7 +16,7 @@ from icesql.frozen import Frozen
 from icesql.iceberg import types as t
 from icesql.query.names import FromItem, SelectScope, resolver, top_level
 from icesql.query.pushdown.computed.expression import Expression
-from icesql.scan.table_scan import TableScan
+from icesql.scan.plan import TableScan
 
 if TYPE_CHECKING:
     from icesql.query.pushdown.push_down import Condition

@@ -18,13 +18,12 @@ from icesql.errors import ProgrammingError
 from icesql.query.constants.session_values import GETVARIABLE
 from icesql.query.views.temporary import View
 from icesql.quoting import quoted
+from icesql.sql.edited_text import NAME, Change, Segment, Sources, edited, joined
 from icesql.sql.lexer import promised_name
 from icesql.sql.parse import parse_expanded, query_tokens
 from icesql.sql.positions import unsupported
-from icesql.sql.show_statements.in_from import PREFIX
-from icesql.sql.sources import Change, Segment, Sources, edited, joined
+from icesql.sql.show import PREFIX
 from icesql.sql.statement import Place, Query, Shown, TableReference
-from icesql.sql.user_text import NAME
 
 _DEEPEST: Final = 64
 _MOST_VIEWS: Final = 500

@@ -1,28 +1,36 @@
-"""Build a table column from the fields of a file, by field id at every depth.
-
-A field comes from the first of: the file's column with its id, the identity partition value of the
-file if the column is absent, the initial default, NULL if optional. Source: Iceberg spec, "Column
-Projection".
-"""
+"""Build the columns of a scan: from the fields of a file, by field id, and metadata columns."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from icesql.errors import CorruptFileError, TypeMismatchError
 from icesql.frozen import Frozen
 from icesql.iceberg import types as t
-from icesql.read.columns.arrow_schema import arrow_field, arrow_type
+from icesql.iceberg.manifest.partition_values import UNSTORED
+from icesql.iceberg.schema import (
+    DELETED,
+    FILE,
+    LAST_UPDATED_SEQUENCE_NUMBER,
+    PARTITION_ID,
+    POS,
+    ROW_ID,
+    SNAPSHOT_ID,
+    SPEC_ID,
+)
+from icesql.iceberg.types import NestedField, StructType
+from icesql.read.columns.arrow_schema import arrow_field, arrow_type, one_value, repeated
 from icesql.read.columns.convert import ArrayReader, leaf_reader
-from icesql.read.columns.values import one_value, repeated
 from icesql.read.columns.variant import variant_reader
-from icesql.read.formats.decode_errors import converting
 from icesql.read.formats.file_fields import FileField, is_list
-from icesql.read.formats.reader import FileBatch, FileReader
+from icesql.read.formats.reader import FileBatch, FileReader, converting
+from icesql.scan.tasks import FileScanTask, ScanContext
 
 Filler: TypeAlias = Callable[[int], pa.Array]
 
@@ -237,3 +245,95 @@ def _plain_list(array: pa.Array) -> pa.Array:
 
 def _mask(array: pa.Array) -> pa.Array | None:
     return array.is_null() if array.null_count else None
+
+
+# ------------------------------------------------------------------ metadata columns
+# Row lineage: a stored value wins row by row, else it is derived; both columns are NULL in a file
+# without ``first_row_id``. Source: Iceberg spec, "Reserved Field IDs" and "Row Lineage".
+
+
+Values = Callable[[FileBatch, "pa.Array | None", "npt.NDArray[np.bool_] | None"], pa.Array]
+
+
+class MetadataColumn(Frozen):
+    """One metadata column of one file; ``reader`` is the stored column it falls back from."""
+
+    values: Values
+    reader: ColumnReader | None = None
+
+
+def metadata_column(
+    column: NestedField,
+    task: FileScanTask,
+    context: ScanContext,
+    reader: Callable[[NestedField], ColumnReader],
+) -> MetadataColumn:
+    """The source of a metadata column of the projection for the task's file."""
+    file = task.data_file
+    match column.field_id:
+        case FILE.field_id:
+            return _constant(file.path, column)
+        case POS.field_id:
+            return MetadataColumn(lambda batch, stored, deleted: _positions(batch))
+        case DELETED.field_id:
+            return MetadataColumn(_deleted)
+        case SPEC_ID.field_id:
+            return _constant(file.spec_id, column)
+        case SNAPSHOT_ID.field_id:
+            return _constant(file.snapshot_id, column)
+        case ROW_ID.field_id:
+            first_row_id = file.first_row_id
+            if first_row_id is None:
+                return _constant(None, column)
+            return _stored_or(column, reader, lambda batch: pc.add(_positions(batch), first_row_id))
+        case LAST_UPDATED_SEQUENCE_NUMBER.field_id:
+            if file.first_row_id is None:
+                return _constant(None, column)
+            number = one_value(file.sequence_number, column.type)
+            return _stored_or(column, reader, lambda batch: repeated(number, batch.count))
+        case _:
+            assert column.field_id == PARTITION_ID
+            return _constant(_partition(task, context, column), column)
+
+
+def _constant(value: Any, column: NestedField) -> MetadataColumn:
+    single = one_value(value, column.type)
+    return MetadataColumn(lambda batch, stored, deleted: repeated(single, batch.count))
+
+
+def _stored_or(
+    column: NestedField,
+    reader: Callable[[NestedField], ColumnReader],
+    derive: Callable[[FileBatch], pa.Array],
+) -> MetadataColumn:
+    def values(
+        batch: FileBatch, stored: pa.Array | None, deleted: npt.NDArray[np.bool_] | None
+    ) -> pa.Array:
+        derived = derive(batch)
+        return derived if stored is None else pc.coalesce(stored, derived)
+
+    return MetadataColumn(values, reader(column))
+
+
+def _positions(batch: FileBatch) -> pa.Array:
+    return pa.array(np.arange(batch.first, batch.first + batch.count, dtype=np.int64))
+
+
+def _deleted(
+    batch: FileBatch, stored: pa.Array | None, deleted: npt.NDArray[np.bool_] | None
+) -> pa.Array:
+    return pa.array(np.zeros(batch.count, np.bool_) if deleted is None else deleted)
+
+
+def _partition(
+    task: FileScanTask, context: ScanContext, column: NestedField
+) -> dict[int, Any] | None:
+    """The file's partition values by partition field id; NULL for an unpartitioned table."""
+    assert isinstance(column.type, StructType)
+    if not column.type.fields:
+        return None
+    spec = context.specs[task.spec_id]
+    return {
+        each.field_id: None if value is UNSTORED else value
+        for each, value in zip(spec.fields, task.data_file.partition, strict=False)
+    }

@@ -6,24 +6,214 @@ NULL is a missing variant; the text ``null`` a variant that holds null. Source: 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import base64
+import json
+import math
+import struct
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any, Final
 
 import pyarrow as pa
 
-from icesql.iceberg.variant.nodes import (
+from icesql.iceberg import calendar
+from icesql.iceberg import variant as p
+from icesql.iceberg.bounds import MICROS_PER_DAY, NANOS_PER_DAY, shortest_single
+from icesql.iceberg.transforms import uuid_text
+from icesql.iceberg.variant import (
     NULL,
     BadVariant,
     Node,
     decode_node,
+    encode_node,
     read_dictionary,
 )
 from icesql.read.columns.arrow_schema import VARIANT_BYTES, stored
 from icesql.read.columns.convert import ArrayReader
-from icesql.read.columns.variant_encoding import to_text
-from icesql.read.columns.variant_leaves import PLAIN_LEAVES, leaf_nodes, variant_bytes
 from icesql.read.formats.file_fields import is_list
+
+# ------------------------------------------------------------------ leaves
+
+
+# Types whose values alone make a primitive.
+PLAIN_LEAVES: Final = (
+    (pa.types.is_boolean, p.of_bool),
+    (pa.types.is_float64, p.of_double),
+    (pa.types.is_float32, p.of_float),
+    (pa.types.is_string, p.of_text),
+    (pa.types.is_large_string, p.of_text),
+    (pa.types.is_binary, p.of_binary),
+    (pa.types.is_large_binary, p.of_binary),
+)
+
+
+def leaf_nodes(array: pa.Array, *, narrow: bool = False) -> list[bytes | None] | None:
+    """Each value as a primitive, None for NULL; None for a type that variants do not have.
+
+    A whole number is as wide as its type, with ``narrow`` as narrow as it can be.
+    """
+    kind = array.type
+    if isinstance(kind, pa.UuidType):
+        return _each(array.storage, p.of_uuid)
+    if isinstance(array, pa.ExtensionArray):
+        return leaf_nodes(array.storage, narrow=narrow)
+    if pa.types.is_fixed_size_binary(kind) and kind.byte_width == 16 and not narrow:
+        return _each(array, p.of_uuid)
+    for is_kind, made in PLAIN_LEAVES:
+        if is_kind(kind):
+            return _each(array, made)
+    if pa.types.is_integer(kind):
+        size = 1 if narrow else kind.bit_width // 8
+        return _each(array, lambda value: p.of_int(value, size))
+    if pa.types.is_decimal(kind):
+        return _each(array, lambda value: p.of_decimal(value, kind.precision))
+    if pa.types.is_fixed_size_binary(kind):
+        return _each(array, p.of_binary)
+    if pa.types.is_date32(kind):
+        return _each(array.view(pa.int32()), p.of_date)
+    if pa.types.is_time64(kind):
+        return _each(array.cast(pa.time64("us")).view(pa.int64()), p.of_time)
+    if pa.types.is_timestamp(kind):
+        return _timestamps(array)
+    return None
+
+
+def _timestamps(array: pa.Array) -> list[bytes | None]:
+    kind = array.type
+    nanos, instant = kind.unit == "ns", kind.tz is not None
+    if not nanos:
+        array = array.cast(pa.timestamp("us", kind.tz))
+    return _each(
+        array.view(pa.int64()), lambda value: p.of_timestamp(value, nanos=nanos, instant=instant)
+    )
+
+
+def _each(array: pa.Array, made: Callable[[Any], bytes]) -> list[bytes | None]:
+    return [None if value is None else made(value) for value in array.to_pylist()]
+
+
+def variant_bytes(nodes: Sequence[Node | None], mask: pa.Array | None) -> pa.Array:
+    """Variants as ``VARIANT_BYTES``, NULL where ``mask`` is true; None only there."""
+    made = [(b"", b"") if node is None else encode_node(node) for node in nodes]
+    arrays = [pa.array([pair[place] for pair in made], pa.binary()) for place in (0, 1)]
+    return pa.StructArray.from_arrays(arrays, fields=list(VARIANT_BYTES), mask=mask)
+
+
+# ------------------------------------------------------------------ texts
+# What each becomes: null, true and false; numbers as JSON numbers (decimals with all their
+# digits); NaN and the infinities as the strings "NaN", "Infinity" and "-Infinity"; binary as
+# base64; dates, times, timestamps (ISO 8601, with "+00:00" where they are instants) and UUIDs as
+# strings. Source: Apache Parquet, "Variant Binary Encoding".
+
+
+# Bytes of the kind and the length before a binary or a text.
+_HEAD: Final = 5
+_BINARY, _TEXT = 15, 16
+
+
+def to_text(node: Node) -> str:
+    """The JSON text of a variant, without spaces. Raises BadVariant."""
+    if isinstance(node, bytes):
+        return _primitive(node)
+    if isinstance(node, list):
+        return "[" + ",".join(map(to_text, node)) + "]"
+    members = (f"{_string(name)}:{to_text(member)}" for name, member in node.items())
+    return "{" + ",".join(members) + "}"
+
+
+def _string(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)
+
+
+def _primitive(raw: bytes) -> str:
+    kind, is_short_text = raw[0] >> 2, raw[0] & 3 == 1
+    if is_short_text:
+        return _text(raw[1:])
+    if kind in _LITERALS:
+        return _LITERALS[kind]
+    if kind == _BINARY:
+        return f'"{base64.b64encode(raw[_HEAD:]).decode()}"'
+    if kind == _TEXT:
+        return _text(raw[_HEAD:])
+    return _OF_KIND[kind](raw[1:])
+
+
+def _text(raw: bytes) -> str:
+    try:
+        return _string(raw.decode())
+    except UnicodeDecodeError as error:
+        raise BadVariant("a string is not UTF-8") from error
+
+
+def _signed(raw: bytes) -> int:
+    return int.from_bytes(raw, "little", signed=True)
+
+
+def _integer(raw: bytes) -> str:
+    return str(_signed(raw))
+
+
+def _decimal(raw: bytes) -> str:
+    unscaled, scale = _signed(raw[1:]), raw[0]
+    if scale > 38:
+        raise BadVariant("a decimal of more than 38 digits after the point")
+    digits = str(abs(unscaled)).rjust(scale + 1, "0")
+    sign = "-" if unscaled < 0 else ""
+    return f"{sign}{digits[:-scale]}.{digits[-scale:]}" if scale else sign + digits
+
+
+def _float(value: float) -> str:
+    """A number; JSON has no NaN and no infinity, so these become strings."""
+    if math.isnan(value):
+        return '"NaN"'
+    if math.isinf(value):
+        return '"Infinity"' if value > 0 else '"-Infinity"'
+    return repr(value)
+
+
+def _date(raw: bytes) -> str:
+    return f'"{calendar.date_text(_signed(raw))}"'
+
+
+def _time(raw: bytes) -> str:
+    return f'"{_clock(_signed(raw), 6)}"'
+
+
+def _timestamp(raw: bytes, *, nanos: bool = False, instant: bool = False) -> str:
+    days, rest = divmod(_signed(raw), NANOS_PER_DAY if nanos else MICROS_PER_DAY)
+    clock = _clock(rest, 9 if nanos else 6)
+    return f'"{calendar.date_text(days)}T{clock}{"+00:00" if instant else ""}"'
+
+
+def _clock(units: int, digits: int) -> str:
+    """A time of day with all its digits."""
+    seconds, fraction = divmod(units, 10**digits)
+    return f"{calendar.time_text(seconds, 0)}.{fraction:0{digits}}"
+
+
+_LITERALS: Final = {0: "null", 1: "true", 2: "false"}
+_OF_KIND: Final[dict[int, Callable[[bytes], str]]] = {
+    3: _integer,
+    4: _integer,
+    5: _integer,
+    6: _integer,
+    7: lambda raw: _float(struct.unpack("<d", raw)[0]),
+    8: _decimal,
+    9: _decimal,
+    10: _decimal,
+    11: _date,
+    12: lambda raw: _timestamp(raw, instant=True),
+    13: _timestamp,
+    14: lambda raw: _float(shortest_single(struct.unpack("<f", raw)[0])),
+    17: _time,
+    18: lambda raw: _timestamp(raw, nanos=True, instant=True),
+    19: lambda raw: _timestamp(raw, nanos=True),
+    20: lambda raw: f'"{uuid_text(raw)}"',
+}
+
+
+# ------------------------------------------------------------------ columns
+
 
 Names = tuple[str, ...]
 # A field that is neither in ``value`` nor in ``typed_value`` is not in the object.

@@ -19,8 +19,15 @@ import pyarrow.compute as pc
 
 from icesql.errors import InternalError
 from icesql.read.columns.arrow_schema import stored
-from icesql.read.deletes.key_hash import KeyWords, Words, key_words, row_hash
-from icesql.read.deletes.key_partitions import DistinctKeys, KeyLayout, KeyPartitions
+from icesql.read.deletes.key_partitions import (
+    DistinctKeys,
+    KeyLayout,
+    KeyPartitions,
+    KeyWords,
+    Words,
+    key_words,
+    row_hash,
+)
 from icesql.storage.temporary import spilling_to
 
 KeyBatches: TypeAlias = Callable[[], Iterable[tuple[Sequence[pa.Array], int]]]

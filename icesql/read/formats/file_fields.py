@@ -18,7 +18,7 @@ from icesql.frozen import Frozen
 from icesql.iceberg.metadata.name_mapping import NameMapping
 from icesql.iceberg.schema import Schema
 from icesql.iceberg.types import NestedField, children
-from icesql.scan.tasks.task import ScanContext
+from icesql.scan.tasks import ScanContext
 
 # The id of a name on one level, None for none, and how the names of the next level are found.
 _Find: TypeAlias = "Callable[[str], tuple[int | None, _Find]]"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from icesql.errors import UnsupportedTableError
 from icesql.iceberg.manifest.data_file import DataFile
 from icesql.read.formats.reader import FileReader
-from icesql.scan.tasks.task import ScanContext
+from icesql.scan.tasks import ScanContext
 
 
 def open_reader(file: DataFile, context: ScanContext) -> FileReader:

@@ -13,14 +13,73 @@ import pyarrow as pa
 from pyarrow import orc
 
 from icesql.errors import CorruptFileError, UnsupportedTableError
+from icesql.frozen import Frozen
 from icesql.iceberg.expressions.predicate import ALWAYS_TRUE, Predicate
 from icesql.iceberg.manifest.data_file import DataFile
-from icesql.read.formats.decode_errors import decoding
 from icesql.read.formats.file_fields import FileField, arrow_fields, table_fields
-from icesql.read.formats.orc_tail import Stripe, read_stripes
 from icesql.read.formats.parquet import open_data_stream
-from icesql.read.formats.reader import FileBatch, check_row_count, sliced
-from icesql.scan.tasks.task import ScanContext
+from icesql.read.formats.reader import FileBatch, check_row_count, decoding, sliced
+from icesql.read.formats.thrift import varint
+from icesql.scan.tasks import ScanContext
+
+# ------------------------------------------------------------------ the file tail
+# Source: ORC v1 specification, "File Tail".
+
+
+_TAIL_FOOTER: Final = 2
+_FOOTER_STRIPES: Final = 3
+_STRIPE_OFFSET: Final = 1
+_STRIPE_ROWS: Final = 5
+
+
+class Stripe(Frozen):
+    """A stripe: its first byte in the file and how many rows it has."""
+
+    offset: int
+    rows: int
+
+
+def read_stripes(tail: bytes) -> tuple[Stripe, ...]:
+    """The stripes of a serialized FileTail, in file order.
+
+    Raises ValueError or IndexError when it is not one.
+    """
+    stripes = []
+    for number, footer in _fields(tail):
+        if number != _TAIL_FOOTER or not isinstance(footer, bytes):
+            continue
+        for inner, stripe in _fields(footer):
+            if inner == _FOOTER_STRIPES and isinstance(stripe, bytes):
+                facts = {key: value for key, value in _fields(stripe) if isinstance(value, int)}
+                stripes.append(Stripe(facts.get(_STRIPE_OFFSET, 0), facts.get(_STRIPE_ROWS, 0)))
+    return tuple(stripes)
+
+
+def _fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
+    """Field numbers and values of a message; unknown fields are just more of them."""
+    position = 0
+    while position < len(data):
+        tag, position = varint(data, position)
+        match tag & 7:
+            case 0:
+                value, position = varint(data, position)
+                yield tag >> 3, value
+            case 1:
+                position += 8
+            case 2:
+                size, position = varint(data, position)
+                if position + size > len(data):
+                    raise ValueError("a field of the ORC footer does not fit")
+                yield tag >> 3, data[position : position + size]
+                position += size
+            case 5:
+                position += 4
+            case other:
+                raise ValueError(f"wire type {other} in the ORC footer")
+
+
+# ------------------------------------------------------------------ files
+
 
 _FIELD_ID: Final = b"iceberg.id"
 _OUT_OF_RANGE: Final = "out of range for nanosecond"

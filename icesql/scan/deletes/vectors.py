@@ -38,7 +38,7 @@ def read_vector(vector: DataFile, storage: Storage, table: str) -> Positions:
     Raises UnsupportedTableError for an encrypted one, CorruptFileError (also if the Puffin footer
     assigns the blob to another data file), StorageError.
     """
-    from icesql.iceberg.puffin.deletion_vector import read_deletion_vector
+    from icesql.iceberg.puffin import read_deletion_vector
 
     if vector.key_metadata is not None:
         raise UnsupportedTableError("encryption", table=table, path=vector.path)
@@ -83,7 +83,7 @@ def _check_data_file(vector: DataFile, offset: int, data: bytes, storage: Storag
 
     ``data`` are bytes of the Puffin from ``offset`` on. An unreadable footer is ignored.
     """
-    from icesql.iceberg.puffin.container import read_puffin_footer
+    from icesql.iceberg.puffin import read_puffin_footer
 
     def part(at: int, count: int) -> bytes:
         begin = at - offset

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from icesql.frozen import Frozen
 from icesql.iceberg import types as t
-from icesql.iceberg.bounds import MICROS_PER_DAY
+from icesql.iceberg.bounds import MICROS_PER_DAY, scaled, unscaled
 from icesql.iceberg.calendar import days_from_civil
-from icesql.iceberg.decimals import scaled, unscaled
 from icesql.iceberg.expressions.predicate import Leaf, Operation, Term
 from icesql.iceberg.manifest.partition_values import UNSTORED
 from icesql.iceberg.transforms import Identity, TimeTransform, Transform, Truncate, parse_transform
@@ -92,7 +91,7 @@ def passing(
 
 def summary_ranges(manifest: ManifestFile, spec: SpecScan) -> dict[int, ValueRange]:
     """The ranges of columns in the files of a manifest, by field id, as its summaries have them."""
-    from icesql.scan.pruning.manifest_evaluator import summarize
+    from icesql.scan.pruning.partition_evaluator import summarize
 
     summaries = manifest.partitions
     found: dict[int, ValueRange] = {}
@@ -131,7 +130,7 @@ def _sources(
             scale = source_type.scale
             return low, scaled(unscaled(high, scale) + width - 1, scale)
         case Truncate(width), t.StringType():
-            from icesql.iceberg.bound_values import upper_text
+            from icesql.iceberg.bounds import upper_text
 
             # A shorter text was not cut.
             end = high if len(high) < width else upper_text(high + " ", len(high))

@@ -1,13 +1,17 @@
-"""Count the rows of a scan from metadata alone, if that is exact."""
+"""Count rows from metadata alone, where that is exact."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from icesql.context import QueryContext
+from icesql.frozen import Frozen
 from icesql.iceberg.expressions.predicate import ALWAYS_FALSE, ALWAYS_TRUE
 from icesql.iceberg.manifest.entries import ADDED, EXISTING
 from icesql.iceberg.manifest.manifest import ManifestContent, ManifestFile
 from icesql.scan.manifest_reader import ManifestReader
-from icesql.scan.table_scan import TableScan
+from icesql.scan.plan import TableScan
+from icesql.scan.pruning.extremes import Candidate, null_count
 
 
 def count_rows(scan: TableScan, query: QueryContext) -> int | None:
@@ -56,3 +60,40 @@ def _listed_rows(manifest: ManifestFile) -> int | None:
             return None
         total += rows
     return total
+
+
+# ------------------------------------------------------------------ the rows of files
+# A file whose rows all satisfy the WHERE counts with all its rows, minus those that a deletion
+# vector removes, whose number is known.
+
+
+class Counted(Frozen):
+    """An output that counts rows: those in which a column is not NULL, or all of them for None."""
+
+    field_id: int | None = None
+
+
+def count_of(file: Candidate, wanted: Sequence[Counted | None]) -> tuple[int, ...] | None:
+    """The part of each output that a file adds if every row matches; None if unknown.
+
+    An output without a count, which is None, gets 0.
+    """
+    left = live_rows(file.rows, file.deleted)
+    if left is None:
+        return None
+    counts = []
+    for each in wanted:
+        if each is None or each.field_id is None:
+            counts.append(0 if each is None else left)
+            continue
+        nulls = null_count(file, each.field_id)
+        # It is not known here which rows are deleted.
+        if nulls is None or (nulls and file.deleted):
+            return None
+        counts.append(left - nulls)
+    return tuple(counts)
+
+
+def live_rows(rows: int, deleted: int | None) -> int | None:
+    """The rows of a file that are not deleted; None if either number is unknown."""
+    return None if deleted is None or not 0 <= deleted <= rows else rows - deleted

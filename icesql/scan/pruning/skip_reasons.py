@@ -10,9 +10,8 @@ from icesql.iceberg.manifest.entries import ManifestEntries
 from icesql.iceberg.manifest.manifest import ManifestFile
 from icesql.iceberg.schema import Schema
 from icesql.scan.plan import SkipRecord
-from icesql.scan.pruning.manifest_evaluator import explain_manifest
 from icesql.scan.pruning.metrics_evaluator import explain_metrics
-from icesql.scan.pruning.partition_evaluator import explain_partition
+from icesql.scan.pruning.partition_evaluator import explain_manifest, explain_partition
 from icesql.scan.spec_scan import SpecScan
 
 if TYPE_CHECKING:

@@ -16,12 +16,13 @@ from sqlglot.dialects.duckdb import DuckDB
 from icesql.sql.acceptance import (
     BY_TEXT_HINT,
     CALL_BY_TEXT,
+    SCHEMAS,
     SESSION_CALLS,
     UNNAMED_AGGREGATE,
     check_function,
+    is_known,
     named_aggregate,
 )
-from icesql.sql.engine_functions import SCHEMAS, is_known
 from icesql.sql.keywords import word_map, word_set
 from icesql.sql.lexer import tokens_in
 from icesql.sql.positions import syntax_error

@@ -25,7 +25,7 @@ from icesql.sql.reading.door import Serialize, makes_spaces_plain, serialize, se
 from icesql.sql.trees import exp
 
 if TYPE_CHECKING:
-    from icesql.sql.sources import Sources
+    from icesql.sql.edited_text import Sources
 
 Node = Mapping[str, Any]
 

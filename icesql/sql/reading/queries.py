@@ -9,14 +9,14 @@ from typing import Any, Final
 from sqlglot import exp
 
 from icesql.sql.acceptance import Accepts, check_name, check_source
+from icesql.sql.edited_text import Sources
 from icesql.sql.keywords import CHANGES_ROWS, QUERY_WORDS, TABLE_WORDS
 from icesql.sql.lexer import Token, tokens_in
 from icesql.sql.positions import offset_of, unsupported
 from icesql.sql.reading.calls import CallReader
 from icesql.sql.reading.closed import check_closed
 from icesql.sql.reading.engine_tree import EngineTree, Node, set_engine_node
-from icesql.sql.show_statements.in_from import LISTED, NO_VALUES
-from icesql.sql.sources import Sources
+from icesql.sql.show import LISTED, NO_VALUES
 
 _OPERATIONS: Final[dict[str, type[exp.SetOperation]]] = {
     "UNION": exp.Union,

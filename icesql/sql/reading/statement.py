@@ -9,20 +9,33 @@ tables by offset.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
+from typing import Any, TypeAlias
 
 from sqlglot import exp
 
 from icesql.errors import SqlSyntaxError, UnsupportedSqlError
 from icesql.frozen import Frozen
 from icesql.sql.acceptance import Accepts, check_calls
-from icesql.sql.files import read_file
+from icesql.sql.edited_text import Segment, Sources, edited, joined
 from icesql.sql.keywords import RESERVED
-from icesql.sql.lexer import CLOSING, NAME, NUMBER, OPENING, TEXT, WORD, Token, Tokens
+from icesql.sql.lexer import (
+    CLOSING,
+    NAME,
+    NUMBER,
+    OPENING,
+    TEXT,
+    WORD,
+    Span,
+    Token,
+    Tokens,
+    tokens_in,
+)
+from icesql.sql.parser.depth import place_nodes
 from icesql.sql.parser.travel.clauses import Travels
 from icesql.sql.positions import syntax_error
 from icesql.sql.reading.engine_tree import EngineTree, read_tree
-from icesql.sql.reading.queries import read_query
-from icesql.sql.sources import Segment, Sources, edited, joined
+from icesql.sql.reading.queries import QueryReader, read_query
+from icesql.sql.references import read_file
 from icesql.sql.table_name import Parts
 
 
@@ -254,3 +267,44 @@ def _rename(table: exp.Table, start: int, end: int, names: Parts) -> None:
         part.meta.update(start=start, end=end - 1)
     for key, part in zip(("this", "db", "catalog"), reversed(parts), strict=False):
         table.set(key, part)
+
+
+# ------------------------------------------------------------------ linked nodes
+# Each sqlglot node is paired with the DuckDB expression it was made from.
+
+
+# An expression of DuckDB's tree, and the sqlglot node made from it.
+Pair: TypeAlias = "tuple[dict[str, Any], exp.Expr]"
+
+
+class _LinkingReader(QueryReader):
+    def __init__(self, *given: Any) -> None:
+        super().__init__(*given)
+        self.pairs: list[Pair] = []
+
+    def expression(self, found: Any, *, named: bool = False) -> exp.Expr:
+        made = super().expression(found, named=named)
+        self.pairs.append((found, made))
+        return made
+
+
+def read_linked(tree: EngineTree) -> tuple[exp.Expr, list[Pair]]:
+    """Convert the one statement of a tree; record the spans of columns in its text."""
+    _, sources = joined([Segment(tree.text, -1, 0, len(tree.text))])
+    reader = _LinkingReader(tree, sources, Accepts(calls=False))
+    made = reader.query_of(tree.statements[0])
+    place_nodes(made, list(tokens_in(tree.text)))
+    return made, reader.pairs
+
+
+def with_brackets(text: str, start: int, end: int) -> Span:
+    """Extend a span to include both brackets of each pair. Raises ValueError if one is missing."""
+    depth = least = 0
+    for token in tokens_in(text, start, end):
+        depth += (token.word in OPENING) - (token.word in CLOSING)
+        least = min(least, depth)
+    for _ in range(-least):
+        start = text.rindex("(", 0, start)
+    for _ in range(depth - least):
+        end = text.index(")", end) + 1
+    return start, end

@@ -9,18 +9,25 @@ from msgspec.structs import replace
 from icesql.sql.cursor import TokenCursor
 from icesql.sql.lexer import Tokens
 from icesql.sql.positions import unsupported
-from icesql.sql.reserved import check_name
 from icesql.sql.statement import TransactionControl, Write
-from icesql.sql.writes.alter.columns import read_column_changes, read_comment
-from icesql.sql.writes.alter.layout import read_layout
-from icesql.sql.writes.alter.refs import read_ref_change, read_ref_in_table
-from icesql.sql.writes.changes.delete import read_delete, read_truncate
-from icesql.sql.writes.changes.update import read_update
-from icesql.sql.writes.create import read_create, read_drop
+from icesql.sql.syntax_errors import check_name
+from icesql.sql.writes.alter_table import (
+    read_column_changes,
+    read_comment,
+    read_layout,
+    read_ref_change,
+    read_ref_in_table,
+)
+from icesql.sql.writes.create import (
+    read_alter_view,
+    read_create,
+    read_create_view,
+    read_drop,
+    read_drop_view,
+)
 from icesql.sql.writes.definitions import read_keys, read_name, read_properties
-from icesql.sql.writes.procedures.call import read_call
-from icesql.sql.writes.procedures.maintenance import read_execute, read_form
-from icesql.sql.writes.rows import read_copy_from, read_insert
+from icesql.sql.writes.insert import read_copy_from, read_insert
+from icesql.sql.writes.procedure_calls import read_call, read_execute, read_form
 from icesql.sql.writes.statements import (
     AlterColumns,
     CreateTable,
@@ -29,7 +36,7 @@ from icesql.sql.writes.statements import (
     SetProperties,
     TableName,
 )
-from icesql.sql.writes.views import read_alter_view, read_create_view, read_drop_view
+from icesql.sql.writes.update import read_delete, read_truncate, read_update
 
 if TYPE_CHECKING:
     from icesql.sql.parse import Parse
@@ -83,7 +90,7 @@ def read_write(tokens: Tokens, parse: Parse) -> Write | None:
         case "UPDATE":
             return read_update(words)
         case "MERGE" | "WITH":
-            from icesql.sql.writes.merge.read import read_merge
+            from icesql.sql.writes.merge_reading import read_merge
 
             return read_merge(tokens, parse)
         case "TRUNCATE":

@@ -1,17 +1,20 @@
 """StoredFile: an object of known length, read at any place, from the disk or else from the store.
 
 Missing bytes are requested in parts, many at once; two readers of the same bytes share a request.
+``StoredStream`` is a file object over it.
 """
 
 from __future__ import annotations
 
+import io
+import os
 import threading
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from functools import partial
 from io import BytesIO
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from icesql.context import QueryContext
 from icesql.errors import CorruptFileError
@@ -20,6 +23,7 @@ from icesql.storage.stores.pool import Request, request_pool
 if TYPE_CHECKING:
     from icesql.storage.remote import RemoteFiles
     from icesql.storage.stores.blocks import Shelf
+
 
 # A longer range takes several requests, since a connection gives some 80 MB a second.
 PART_BYTES: Final = 4 << 20
@@ -267,3 +271,69 @@ def coalesced(ranges: Iterable[Part], gap: int = GAP_BYTES) -> list[Part]:
         else:
             joined.append((first, end))
     return joined
+
+
+# ------------------------------------------------------------------ file objects
+
+
+class StoredStream(io.RawIOBase):
+    """A seekable, readable binary stream over a file of known length.
+
+    DuckDB's threads share one handle and each seeks before it reads, so each has its own position.
+    """
+
+    def __init__(self, file: StoredFile) -> None:
+        super().__init__()
+        self.file = file
+        self._of_thread = threading.local()
+
+    def readable(self) -> bool:
+        """True."""
+        return True
+
+    def seekable(self) -> bool:
+        """True."""
+        return True
+
+    def tell(self) -> int:
+        """The position of this thread."""
+        return int(getattr(self._of_thread, "position", 0))
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        """Move the position of this thread."""
+        base = (0, self.tell(), self.file.length)[whence]
+        self._of_thread.position = max(base + offset, 0)
+        return self.tell()
+
+    def size(self) -> int:
+        """Length in bytes."""
+        return self.file.length
+
+    def read(self, size: int | None = -1) -> Any:
+        """The next bytes; fewer only at the end."""
+        return bytes(self.view(size))
+
+    def view(self, size: int | None = -1) -> bytes | memoryview:
+        """As ``read``, with no copy made for it."""
+        position = self.tell()
+        rest = max(self.file.length - position, 0)
+        count = rest if size is None or size < 0 else min(size, rest)
+        data = self.file.read_at(position, count)
+        self._of_thread.position = position + len(data)
+        return data
+
+    def readinto(self, buffer: Any) -> int:
+        """Fill a buffer; fewer bytes only at the end."""
+        data = self.read(len(buffer))
+        buffer[: len(data)] = data
+        return len(data)
+
+    def readall(self) -> bytes:
+        """All bytes from the position on."""
+        return bytes(self.read())
+
+    def close(self) -> None:
+        """End all pending requests."""
+        if not self.closed:
+            self.file.leave()
+        super().close()

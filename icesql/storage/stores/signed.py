@@ -13,13 +13,14 @@ from icesql.frozen import Frozen
 from icesql.storage.cache import BoundedCache, kept
 from icesql.storage.open import one_store
 from icesql.storage.stores.client import (
+    Failure,
     Received,
     StoreClient,
     StoreFailed,
     connections,
+    failure_of,
     proxy_of,
 )
-from icesql.storage.stores.failures import Failure, failure_of
 from icesql.storage.stores.options import first, flag, is_signed_elsewhere, timeouts
 
 if TYPE_CHECKING:

@@ -13,14 +13,14 @@ from functools import partial
 from typing import Any
 
 import icesql.commit.attempts as attempts
-import icesql.commit.outcomes.fixed as fixed
+import icesql.commit.transaction as fixed
 from icesql.catalog.directory import DirectoryCatalog
 from icesql.catalog.rest.catalog import RestCatalog
 from icesql.catalog.sqlite import SqliteCatalog
 from icesql.catalog.writes import sqlite
 from icesql.commit.manifests.store import OwnFiles
 from icesql.scan.manifest_reader import ManifestReader
-from icesql.storage.new_file import NewFile
+from icesql.storage.new_files import NewFile
 from tests.tables import read_table
 
 CATALOGS = (DirectoryCatalog, SqliteCatalog, RestCatalog)

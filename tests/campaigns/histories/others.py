@@ -76,8 +76,8 @@ def _folder(metadata: Any) -> str:
 
 def planned(table: Any) -> dict[str, Any]:
     """The tasks of a scan of the whole table, by path of their files."""
+    from icesql.scan.plan import TableScan
     from icesql.scan.planner import plan
-    from icesql.scan.table_scan import TableScan
 
     schema, snapshot = table.metadata.schema, table.metadata.current_snapshot
     found = plan(TableScan(table, snapshot, schema, schema), QueryContext())
@@ -91,7 +91,7 @@ def position_delete(catalog: Any, table: Any, rows: list[tuple[str, int]]) -> bo
     """
     import numpy as np
 
-    from icesql.write.position_deletes import write_deletes
+    from icesql.write.deletes import write_deletes
 
     metadata, files, made = table.metadata, planned(table), []
     for path in sorted({each for each, _ in rows}):

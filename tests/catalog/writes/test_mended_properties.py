@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from icesql.commit.append import commit_append
-from icesql.commit.change import change_table
+from icesql.commit.file_changes import change_table
+from icesql.commit.rows import commit_append
 from icesql.iceberg.metadata.changes import updates as u
 from tests.catalog.rest_server import rest
 from tests.catalog.writes.rest_writes import WritableServer

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from icesql.catalog.writes.change import Done, Unknown
-from icesql.commit.append import commit_append
-from icesql.commit.change import change_table
+from icesql.commit.file_changes import change_table
+from icesql.commit.rows import commit_append
 from icesql.iceberg.metadata.changes import updates as u
 from tests.catalog.writes.swaps import TABLE, database, swapped, value_of
 from tests.catalog.writes.writers import Writers

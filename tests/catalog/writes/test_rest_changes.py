@@ -13,7 +13,7 @@ import icesql
 from icesql.catalog.writes.change import TableChange
 from icesql.commit.create import create_table
 from icesql.iceberg.metadata.changes import updates as u
-from icesql.iceberg.metadata.changes.requirements import AssertTableUuid
+from icesql.iceberg.metadata.changes.updates import AssertTableUuid
 from tests.catalog.rest_server import rest
 from tests.catalog.writes.rest_writes import WritableServer
 from tests.catalog.writes.swaps import TABLE

@@ -10,7 +10,7 @@ import pytest
 
 import icesql
 from icesql import errors
-from icesql.commit.outcomes import fixed
+from icesql.commit import transaction
 from tests.catalog.writes.rest_writes import WritableServer
 from tests.sessions import fetched
 
@@ -110,7 +110,7 @@ def test_what_a_busy_server_has_applied_is_seen_when_it_refuses_to_answer_again(
     with icesql.connect(uri=server.uri) as con, icesql.connect(uri=server.uri) as other:
         begun(con)
         server.busy, loads = 2, 0
-        load = fixed._Fixed.loaded
+        load = transaction._Fixed.loaded
 
         def late(request: Any) -> Any:
             nonlocal loads
@@ -119,7 +119,7 @@ def test_what_a_busy_server_has_applied_is_seen_when_it_refuses_to_answer_again(
                 raise errors.CatalogError("busy")
             return load(request)
 
-        monkeypatch.setattr(fixed._Fixed, "loaded", late)
+        monkeypatch.setattr(transaction._Fixed, "loaded", late)
         con.execute("COMMIT")
         assert server.busy == 0
         assert rows(con) == rows(other) == [[1, 2], [11, 12]]

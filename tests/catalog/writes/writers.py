@@ -13,9 +13,9 @@ import pytest
 import icesql
 from icesql.catalog.writes import directory as writes
 from icesql.catalog.writes.change import TableChange
-from icesql.commit.append import commit_append
-from icesql.commit.change import change_table
 from icesql.commit.create import create_table, stage_table
+from icesql.commit.file_changes import change_table
+from icesql.commit.rows import commit_append
 from icesql.iceberg.metadata.changes import updates as u
 from tests.catalog.writes.swaps import TABLE, swapped, value_of
 from tests.commit.tables import SCHEMA, create, fake, live, written

@@ -10,7 +10,7 @@ import pytest
 
 import icesql
 from icesql.context import Progress
-from icesql.dbapi.notebook.progress import CellProgress, cell_progress, progress_html
+from icesql.dbapi.notebook import CellProgress, cell_progress, progress_html
 
 
 class _Cell:

@@ -8,7 +8,7 @@ from typing import Any
 from dbt.tests.util import AnyInteger
 from dbt_common.contracts.metadata import CatalogTable, ColumnMetadata, StatsItem, TableMetadata
 
-from icesql.dbt.catalog import _STATS
+from icesql.dbt.statements import _STATS
 
 
 def _stats(rows: int | None) -> dict[str, Any]:

@@ -11,11 +11,11 @@ import icesql
 import icesql.read.task
 from icesql.catalog.open import open_table
 from icesql.context import QueryContext
-from icesql.engine.duckdb.bad_file import check_named_file, name_bad_file
+from icesql.engine.duckdb.errors import check_named_file, name_bad_file
 from icesql.errors import CorruptFileError, DataError
+from icesql.scan.plan import TableScan
 from icesql.scan.planner import plan
-from icesql.scan.table_scan import TableScan
-from icesql.scan.tasks.task import CombinedScanTask
+from icesql.scan.tasks import CombinedScanTask
 from tests.writer.fields import fields
 from tests.writer.table import TableWriter
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import icesql
-from icesql.engine.duckdb.messages import data_error, placed, programming_error, read_message
+from icesql.engine.duckdb.errors import data_error, placed, programming_error, read_message
 from icesql.errors import DataError, Error, placing
 from tests.tables import read_cases, read_table
 

@@ -10,7 +10,7 @@ import duckdb
 import pytest
 
 import icesql
-from icesql.query.pivot_values import with_pivot_values
+from icesql.query.first_queries import with_pivot_values
 from tests.tables import read_lines, read_table
 
 
@@ -64,7 +64,7 @@ def test_values_are_read_with_parameters_at_the_snapshot_of_the_query(
         own.cursor().execute("DELETE FROM s.t WHERE k = 'a'")
         return made
 
-    monkeypatch.setattr("icesql.query.pivot_values.with_pivot_values", beside_a_writer)
+    monkeypatch.setattr("icesql.query.first_queries.with_pivot_values", beside_a_writer)
     found = own.execute(sql, [10])
     assert [each[0] for each in found.description or ()] == ["g", "a", "b"]
     assert found.fetchall() == [(1, 1, None), (2, None, 2)]

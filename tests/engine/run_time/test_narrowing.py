@@ -160,14 +160,14 @@ def test_the_small_table_is_read_once(connection: icesql.Connection, tmp_path: P
     """Its file is deleted when the query itself starts to read."""
     import shutil
 
-    from icesql.engine.run_time import narrowing
+    from icesql.engine import run_time_filters
 
     folder = tmp_path / "d"
     dim = TableWriter(folder, DIM)
     dim.commit([dim.data_file([_dim(each) for each in range(FILES)])])
     connection.register_table("once", dim.metadata_path)
     found = []
-    real = narrowing.narrowed
+    real = run_time_filters.narrowed
 
     def narrowed(*given: Any) -> Any:
         found.append(real(*given))
@@ -175,7 +175,7 @@ def test_the_small_table_is_read_once(connection: icesql.Connection, tmp_path: P
         return found[-1]
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(narrowing, "narrowed", narrowed)
+        patch.setattr(run_time_filters, "narrowed", narrowed)
         rows = connection.execute(
             "SELECT count(*) FROM fact JOIN once ON fact.k = once.k WHERE once.kind = 'one'"
         ).fetchall()

@@ -10,12 +10,12 @@ from icesql.iceberg.evolution.schema_changes import (
     NewColumn,
     add_column,
     drop_column,
+    schema_updates,
     widen_column,
 )  # fmt: skip
 from icesql.iceberg.metadata.changes.apply import apply_updates
-from icesql.iceberg.metadata.changes.columns import schema_updates
-from icesql.iceberg.metadata.json_writer import metadata_bytes
 from icesql.iceberg.metadata.table_metadata import parse_metadata
+from icesql.iceberg.metadata.writing import metadata_bytes
 from icesql.iceberg.schema import Schema
 from tests.iceberg.metadata.changes.documents import created
 

@@ -6,8 +6,8 @@ import pytest
 
 from icesql.errors import ProgrammingError
 from icesql.iceberg import types as t
+from icesql.iceberg.evolution.spec_changes import PartitionRequest as R
 from icesql.iceberg.evolution.spec_changes import SpecHistory, changed_spec
-from icesql.iceberg.new_spec import PartitionRequest as R
 from icesql.iceberg.partitioning import PartitionField, PartitionSpec
 from icesql.iceberg.schema import Schema
 

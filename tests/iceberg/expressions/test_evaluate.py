@@ -7,7 +7,6 @@ import pickle
 
 import pytest
 
-from icesql.iceberg.expressions.evaluate import evaluate, matches
 from icesql.iceberg.expressions.predicate import (
     ALWAYS_FALSE,
     ALWAYS_TRUE,
@@ -15,6 +14,8 @@ from icesql.iceberg.expressions.predicate import (
     Operation,
     Predicate,
     Term,
+    evaluate,
+    matches,
 )
 from tests.iceberg.text_forms import columns, read_predicate, read_type, read_value
 from tests.tables import read_table

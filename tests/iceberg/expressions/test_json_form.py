@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from icesql.iceberg.expressions.json_form import parse_predicate, predicate_json
 from icesql.iceberg.expressions.predicate import Predicate
 from icesql.iceberg.metadata.json_fields import Malformed
+from icesql.iceberg.rest_json import parse_predicate, predicate_json
 from tests.iceberg.text_forms import columns, read_predicate
 from tests.tables import read_table
 

@@ -13,13 +13,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from icesql.iceberg.expressions.evaluate import evaluate
 from icesql.iceberg.expressions.literals import NanoTimestamp, compare
 from icesql.iceberg.expressions.predicate import (
     Leaf,
     Operation,
     Predicate,
     Term,
+    evaluate,
 )
 from icesql.iceberg.types import (
     DATE,

@@ -12,7 +12,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from icesql.iceberg.calendar import days_from_civil
-from icesql.iceberg.expressions.evaluate import evaluate
 from icesql.iceberg.expressions.predicate import (
     ALWAYS_FALSE,
     ALWAYS_TRUE,
@@ -20,6 +19,7 @@ from icesql.iceberg.expressions.predicate import (
     Operation,
     Predicate,
     Term,
+    evaluate,
 )
 from icesql.iceberg.expressions.projection import inclusive, strict
 from icesql.iceberg.partitioning import PartitionField, PartitionSpec

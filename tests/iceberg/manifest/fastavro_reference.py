@@ -11,8 +11,7 @@ import fastavro
 
 from icesql.iceberg.avro.schema import AvroField, AvroNode, parse_avro_schema, without_logical_types
 from icesql.iceberg.manifest import schema as known
-from icesql.iceberg.manifest.columns import ManifestColumns
-from icesql.iceberg.manifest.entries import PlainMaps
+from icesql.iceberg.manifest.entries import ManifestColumns, PlainMaps
 from icesql.iceberg.manifest.partition_values import partition_converter
 from icesql.iceberg.types import IcebergType
 

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 
 from icesql.errors import CorruptFileError
 from icesql.iceberg.avro.container import AvroFile, read_avro_file
-from icesql.iceberg.manifest.columns import ManifestColumns
 from icesql.iceberg.manifest.compiled_walk import read_manifest
+from icesql.iceberg.manifest.entries import ManifestColumns
 from icesql.iceberg.manifest.partition_values import PartitionForm
 from icesql.iceberg.types import UNKNOWN, IcebergType
 from tests.iceberg.manifest.fastavro_reference import read_with_fastavro

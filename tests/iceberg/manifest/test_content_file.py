@@ -10,10 +10,10 @@ import msgspec
 import pytest
 
 from icesql.iceberg import types as t
-from icesql.iceberg.manifest.content_file import ContentFile, data_file
 from icesql.iceberg.manifest.data_file import DataFile, FileContent
 from icesql.iceberg.metadata.json_fields import Malformed
 from icesql.iceberg.partitioning import PartitionField, PartitionSpec
+from icesql.iceberg.rest_json import ContentFile, data_file
 from tests.tables import read_table
 
 SPEC = PartitionSpec(

@@ -16,9 +16,8 @@ from icesql.iceberg.avro.container import read_avro_file
 from icesql.iceberg.avro.schema import parse_avro_schema
 from icesql.iceberg.manifest.compiled_walk import read_manifest
 from icesql.iceberg.manifest.entries import FilterColumns, ManifestEntries
-from icesql.iceberg.manifest.filtered_manifest import decode_for_filter
+from icesql.iceberg.manifest.filtered_manifest import NarrowEntries, _shapes, decode_for_filter
 from icesql.iceberg.manifest.manifest import ManifestFile, decode_manifest
-from icesql.iceberg.manifest.narrow_entries import NarrowEntries, _shapes
 from icesql.iceberg.manifest.partition_values import PartitionForm
 from icesql.iceberg.types import UNKNOWN
 from tests.iceberg.manifest.test_compiled_walk import BOUNDS, COUNTS, ENTRIES, LONGS, PARTITION

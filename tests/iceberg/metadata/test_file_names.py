@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from icesql.errors import ProgrammingError
-from icesql.iceberg.metadata.file_names import is_gzipped, metadata_folder, next_metadata_name
+from icesql.iceberg.metadata.writing import is_gzipped, metadata_folder, next_metadata_name
 
 
 @pytest.mark.parametrize(

@@ -15,11 +15,10 @@ from hypothesis import strategies as st
 from icesql.errors import DataError
 from icesql.iceberg import types as t
 from icesql.iceberg.metadata.json_fields import Malformed, load_json
-from icesql.iceberg.metadata.json_writer import metadata_bytes, schema_json
 from icesql.iceberg.metadata.schema_json import parse_schema
+from icesql.iceberg.metadata.writing import metadata_bytes, schema_json
 from icesql.iceberg.schema import Schema
-from icesql.iceberg.single_value import parse_single_value
-from icesql.iceberg.single_value_json import single_value_json
+from icesql.iceberg.single_value import parse_single_value, single_value_json
 from tests.iceberg.text_forms import read_python, read_type
 from tests.tables import read_table
 

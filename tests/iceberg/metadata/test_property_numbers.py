@@ -13,7 +13,7 @@ import pytest
 
 import icesql
 from icesql.errors import DataError, NotSupportedError, ProgrammingError
-from icesql.iceberg.metadata.property_numbers import number_property, whole_number
+from icesql.iceberg.metadata.json_fields import number_property, whole_number
 
 TEXTS = ["9" * 400, "9" * 5000, str(2**63), "-1", "NaN", "1e308", "text", "", "²", "1_0"]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from icesql.iceberg.metadata.sort_order import UNSORTED, SortField, SortOrder, parse_sort_orders
+from icesql.iceberg.metadata.table_metadata import UNSORTED, SortField, SortOrder, parse_sort_orders
 
 
 def test_orders_are_read_by_id() -> None:

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from icesql.errors import CorruptFileError, UnsupportedTableError
-from icesql.iceberg.puffin.container import PuffinBlob, read_puffin_footer
+from icesql.iceberg.puffin import PuffinBlob, read_puffin_footer
 
 BLOB = {
     "type": "apache-datasketches-theta-v1",

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from icesql.errors import CorruptFileError
-from icesql.iceberg.puffin.deletion_vector import read_deletion_vector
+from icesql.iceberg.puffin import read_deletion_vector
 from tests.writer.roaring import MAGIC, bitmap, frame
 from tests.writer.roaring import deletion_vector as vector
 

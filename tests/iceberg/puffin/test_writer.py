@@ -6,9 +6,13 @@ import random
 
 import pytest
 
-from icesql.iceberg.puffin.container import read_puffin_footer
-from icesql.iceberg.puffin.deletion_vector import read_deletion_vector
-from icesql.iceberg.puffin.writer import NewBlob, deletion_vector_blob, puffin_bytes
+from icesql.iceberg.puffin import (
+    NewBlob,
+    deletion_vector_blob,
+    puffin_bytes,
+    read_deletion_vector,
+    read_puffin_footer,
+)
 
 # Of {3, 5, 7}, as Java's BitmapPositionDeleteIndex makes it.
 THREE = (

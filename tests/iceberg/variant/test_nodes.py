@@ -6,8 +6,8 @@ import random
 
 import pytest
 
-from icesql.iceberg.variant import primitives as p
-from icesql.iceberg.variant.nodes import (
+from icesql.iceberg import variant as p
+from icesql.iceberg.variant import (
     NULL,
     BadVariant,
     Node,

@@ -487,16 +487,16 @@ os.fsync = lambda file: None
 from icesql.catalog.open import open_table
 from icesql.context import QueryContext
 from icesql.maintain.relocation.copy import CopyRequest, copy_table
-from icesql.storage import new_file
+from icesql.storage import new_files
 left = int(sys.argv[3])
-real = new_file.NewFile.finish
+real = new_files.NewFile.finish
 def finish(self):
     global left
     left -= 1
     if left == 0:
         os.kill(os.getpid(), 9)
     return real(self)
-new_file.NewFile.finish = finish
+new_files.NewFile.finish = finish
 copy_table(open_table(sys.argv[1]), CopyRequest(sys.argv[2]), QueryContext())
 """
 

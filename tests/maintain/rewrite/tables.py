@@ -8,8 +8,7 @@ from typing import Any
 import icesql
 from icesql.catalog.directory import DirectoryCatalog
 from icesql.context import QueryContext
-from icesql.maintain.rewrite.options import rewrite_options
-from icesql.maintain.rewrite.plan import RewritePlan, RewriteRequest, plan_rewrite
+from icesql.maintain.rewrite.plan import RewritePlan, RewriteRequest, plan_rewrite, rewrite_options
 from icesql.maintain.rewrite.run import rewrite as rewrite_plan
 from tests.columns import json_columns
 from tests.writer.table import TableWriter

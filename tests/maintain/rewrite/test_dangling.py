@@ -7,7 +7,7 @@ import icesql
 from icesql.context import QueryContext
 from icesql.iceberg.expressions.predicate import ALWAYS_TRUE
 from icesql.maintain.rewrite import run
-from icesql.maintain.rewrite.dangling import dangling_deletes
+from icesql.maintain.rewrite.run import dangling_deletes
 from tests.maintain.rewrite.tables import catalog_of, new_table, planned, read, rewrite, rows
 
 

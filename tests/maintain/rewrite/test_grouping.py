@@ -8,9 +8,8 @@ import pytest
 from msgspec.structs import replace
 
 from icesql.iceberg.manifest.data_file import DataFile, FileContent
-from icesql.maintain.rewrite.grouping import expected_files, group_files, split_size
-from icesql.maintain.rewrite.options import RewriteOptions
-from icesql.scan.tasks.task import FileScanTask
+from icesql.maintain.rewrite.plan import RewriteOptions, expected_files, group_files, split_size
+from icesql.scan.tasks import FileScanTask
 from tests.tables import read_table
 
 

@@ -18,13 +18,12 @@ from icesql.errors import (
     CommitConflictError,
     InternalError,
 )
-from icesql.maintain.rewrite.origins import Origins
+from icesql.maintain.others import Origins
 from icesql.maintain.rewrite.task import tasks_of
-from icesql.storage.new_file import NewFile
+from icesql.storage.new_files import NewFile
 from icesql.work import run as machine
 from icesql.work.run import Results, Work, run_here, run_in_spark
-from icesql.write.row_origins import OriginsInOrder, RowOrigins, decode_origins, encode_origins
-from icesql.write.written import Written
+from icesql.write.written import OriginsInOrder, RowOrigins, Written, decode_origins, encode_origins
 from tests.maintain.rewrite.tables import (
     catalog_of,
     everything,

@@ -12,14 +12,13 @@ from msgspec.structs import replace
 
 import icesql
 from icesql.context import QueryContext
-from icesql.engine.spark.error_transport import decode_error, new_mark
 from icesql.engine.spark.task_memory import TaskMemory
-from icesql.engine.spark.worker import pack
+from icesql.engine.spark.worker import decode_error, new_mark, pack
 from icesql.engine.spark.writing.job import run_jobs
 from icesql.engine.spark.writing.task_runs import Numbered, TaskOutcome, chunks_of
 from icesql.errors import DataError, OperationalError
 from icesql.maintain.rewrite.task import RewriteTask
-from icesql.storage.new_file import NewFile
+from icesql.storage.new_files import NewFile
 from icesql.work import run as machine
 from icesql.work.run import run_in_spark
 from icesql.write.written import Written

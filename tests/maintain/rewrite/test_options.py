@@ -5,7 +5,7 @@ from ast import literal_eval
 import pytest
 
 from icesql.errors import ProgrammingError
-from icesql.maintain.rewrite.options import rewrite_options
+from icesql.maintain.rewrite.plan import rewrite_options
 from tests.maintain.rewrite.tables import catalog_of, new_table
 from tests.tables import read_table
 

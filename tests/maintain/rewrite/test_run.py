@@ -11,12 +11,12 @@ from msgspec.structs import replace
 import icesql
 from icesql.config import Settings
 from icesql.context import QueryContext
-from icesql.engine.duckdb.tasks import rows as task_reader
-from icesql.engine.duckdb.tasks.rows import task_rows
+from icesql.engine.duckdb import task_rows as task_reader
+from icesql.engine.duckdb.task_rows import task_rows
 from icesql.errors import CommitConflictError, InternalError, QueryCancelledError
 from icesql.maintain.rewrite.row_order import RowOrder
 from icesql.maintain.rewrite.task import tasks_of
-from icesql.write.partition.sorting import SortKey
+from icesql.write.ordering import SortKey
 from tests.columns import json_columns
 from tests.maintain.rewrite.tables import (
     asked,

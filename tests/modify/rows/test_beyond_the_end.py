@@ -17,8 +17,8 @@ from icesql.catalog.directory import DirectoryCatalog
 from icesql.context import QueryContext
 from icesql.errors import CorruptFileError, InternalError
 from icesql.read.task import read_file
+from icesql.scan.plan import TableScan
 from icesql.scan.planner import plan
-from icesql.scan.table_scan import TableScan
 from tests.maintain.rewrite.tables import catalog_of, new_table, rows
 
 LIVE = {0, 1, 2, *range(4, 10)}

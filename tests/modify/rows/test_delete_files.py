@@ -10,7 +10,7 @@ import pytest
 import icesql
 from icesql import errors
 from icesql.catalog.directory import DirectoryCatalog
-from icesql.commit.change import change_table
+from icesql.commit.file_changes import change_table
 from icesql.iceberg.metadata.changes import updates as u
 
 
@@ -29,7 +29,7 @@ def test_a_write_that_fails_leaves_no_file(
 ) -> None:
     from pathlib import Path
 
-    import icesql.write.position_deletes as module
+    import icesql.write.deletes as module
 
     table(con, 3)
     before = sorted(Path(catalog["warehouse"]).rglob("*"))

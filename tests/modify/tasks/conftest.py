@@ -27,7 +27,7 @@ def workers(monkeypatch) -> Workers:
     )
     # Queries are below the threshold and run here; statements that change tables use tasks.
     monkeypatch.setattr(
-        "icesql.modify.tasks.division.engine_for",
+        "icesql.modify.tasks.run.engine_for",
         lambda size, settings: EngineChoice("spark"),
     )
     return made

@@ -10,8 +10,8 @@ import pytest
 from icesql import errors
 from icesql.config import Settings
 from icesql.iceberg.manifest.data_file import DataFile, FileContent
-from icesql.modify.tasks.division import division_of, parts_of
-from icesql.scan.tasks.task import FileScanTask
+from icesql.modify.tasks.run import division_of, parts_of
+from icesql.scan.tasks import FileScanTask
 
 
 def task(number: int, partition: int, size: int) -> FileScanTask:

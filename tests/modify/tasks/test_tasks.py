@@ -11,7 +11,7 @@ import pytest
 import icesql
 from icesql import errors
 from icesql.modify.merge.source import _Spilled
-from icesql.modify.tasks import broadcast, division
+from icesql.modify.tasks import broadcast, run
 from icesql.scan import planner
 from tests.maintain.rewrite.test_on_spark import Workers
 from tests.modify.tasks.conftest import Connect
@@ -122,7 +122,7 @@ def test_rows_that_match_nothing_are_written_in_tasks_too(
     monkeypatch,
     mode: str,
 ) -> None:
-    monkeypatch.setattr(division, "_TASK_BYTES", 700)
+    monkeypatch.setattr(run, "_TASK_BYTES", 700)
     one, other = connect("local"), connect("auto")
     for con in (one, other):
         made(con, 3, mode)
@@ -151,7 +151,7 @@ def test_rows_that_match_nothing_are_written_in_tasks_too(
 def test_a_lost_try_inserts_nothing_twice(
     connect: Connect, workers: Workers, tmp_path, monkeypatch
 ) -> None:
-    monkeypatch.setattr(division, "_TASK_BYTES", 700)
+    monkeypatch.setattr(run, "_TASK_BYTES", 700)
     monkeypatch.setattr(broadcast, "_MOST_INLINE", 0)
     workers._loses = lambda number: True
     con = connect("auto")
@@ -171,7 +171,7 @@ def test_a_large_source_lies_in_a_file_that_goes(
         raise AssertionError("the folder of the table was listed")
 
     monkeypatch.setattr(broadcast, "_MOST_INLINE", 0)
-    monkeypatch.setattr("icesql.storage.uncommitted._remove_leftovers", refuse)
+    monkeypatch.setattr("icesql.storage.new_files._remove_leftovers", refuse)
     con = connect("auto")
     made(con, 2, "merge-on-read")
     source = pa.table({"id": [1, 2, 500], "v": [7.5, None, 1.0], "u": ["x", "y", "z"]})

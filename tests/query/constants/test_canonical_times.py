@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from icesql.iceberg.metadata.schema_json import parse_type
-from icesql.query.constants.canonical_times import read_for
+from icesql.query.constants.times import read_for
 from tests.tables import read_table
 
 

@@ -6,7 +6,7 @@ import sqlglot
 
 from icesql.config import Settings
 from icesql.context import QueryContext
-from icesql.query.constants.current_time import stop_clock
+from icesql.query.constants.volatile import stop_clock
 
 LATE = QueryContext(
     settings=Settings(timezone="America/New_York"),

@@ -8,7 +8,7 @@ import duckdb
 import pytest
 
 from icesql.query.constants.constant import NotConstant
-from icesql.query.constants.time_units import interval_of_text, shift
+from icesql.query.constants.times import interval_of_text, shift
 from tests.tables import read_lines
 
 EPOCH = datetime(1970, 1, 1)

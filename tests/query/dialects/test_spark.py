@@ -20,7 +20,7 @@ import icesql
 from icesql.errors import UnsupportedSqlError
 from icesql.query.dialects.functions import functions
 from icesql.query.dialects.spark.functions.special import SPECIAL
-from icesql.sql.function_table import function_names
+from icesql.sql.grammar import function_names
 from tests.query.dialects.canonical import answer
 from tests.query.dialects.spark_rows import write
 from tests.tables import read_cases, read_table

@@ -15,7 +15,7 @@ import pytest
 from sqlglot import exp
 
 import icesql
-from icesql.query.dialects.spark.casts import _TRIMMED, forms
+from icesql.query.dialects.spark.calls import _TRIMMED, forms
 from icesql.query.dialects.types import of_cast
 from tests.tables import read_table
 

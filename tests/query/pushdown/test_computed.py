@@ -13,8 +13,8 @@ import duckdb
 import pytest
 
 import icesql
-from icesql.query.pushdown.computed.functions import DOUBLING, KNOWN
-from icesql.query.pushdown.computed.prefixes import TO_LOWER, TO_UPPER, regex_prefix
+from icesql.query.pushdown.computed.simpler import TO_LOWER, TO_UPPER, regex_prefix
+from icesql.query.pushdown.computed.sql import DOUBLING, KNOWN
 from tests.tables import read_cases
 from tests.writer.fields import fields
 from tests.writer.table import TableWriter

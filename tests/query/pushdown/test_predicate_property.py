@@ -20,11 +20,11 @@ from sqlglot import exp
 
 from icesql.config import Settings
 from icesql.context import QueryContext
-from icesql.iceberg.expressions.evaluate import evaluate
+from icesql.iceberg.expressions.predicate import evaluate
 from icesql.iceberg.metadata.schema_json import parse_schema
 from icesql.iceberg.types import NestedField
-from icesql.query.pushdown.complement import complement
-from icesql.query.pushdown.computed.reading import expression_of
+from icesql.query.pushdown.computed.expression import expression_of
+from icesql.query.pushdown.extremes import complement
 from tests.query.pushdown.translation import translate
 from tests.tables import read_table
 from tests.writer.fields import fields

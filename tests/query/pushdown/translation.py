@@ -12,8 +12,8 @@ from sqlglot import exp
 
 from icesql.context import QueryContext
 from icesql.query.names import Resolve
-from icesql.query.pushdown.computed.reading import expression_of
-from icesql.query.pushdown.implied import Implied, implied_by
+from icesql.query.pushdown.computed.expression import expression_of
+from icesql.query.pushdown.predicate import Implied, implied_by
 
 
 @cache

@@ -19,7 +19,7 @@ from icesql.errors import (
     UnsupportedSqlError,
     UnsupportedTableError,
 )
-from icesql.iceberg.metadata.view_metadata import parse_view
+from icesql.iceberg.metadata.views import parse_view
 from tests.query.views.stored import metadata, write
 from tests.tables import read_cases, read_table
 

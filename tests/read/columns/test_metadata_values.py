@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from icesql.iceberg.metadata_columns import (
+from icesql.iceberg.partitioning import PartitionField, PartitionSpec
+from icesql.iceberg.schema import (
     FILE,
     LAST_UPDATED_SEQUENCE_NUMBER,
     POS,
@@ -11,7 +12,6 @@ from icesql.iceberg.metadata_columns import (
     SPEC_ID,
     partition_column,
 )
-from icesql.iceberg.partitioning import PartitionField, PartitionSpec
 from icesql.iceberg.types import StructType
 from tests.columns import type_of
 from tests.read.read_tables import (

@@ -12,9 +12,8 @@ import pytest
 
 from icesql.errors import CorruptFileError
 from icesql.iceberg.types import VariantType
-from icesql.iceberg.variant.nodes import BadVariant, decode_node, read_dictionary
-from icesql.iceberg.variant.primitives import of_timestamp
-from icesql.read.columns.variant_encoding import to_text
+from icesql.iceberg.variant import BadVariant, decode_node, of_timestamp, read_dictionary
+from icesql.read.columns.variant import to_text
 from tests.read.read_tables import (
     arrow_field,
     column,

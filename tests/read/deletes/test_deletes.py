@@ -15,10 +15,10 @@ from icesql.config import Settings
 from icesql.context import QueryContext
 from icesql.errors import CorruptFileError, UnsupportedTableError
 from icesql.iceberg.manifest.data_file import DataFile, FileContent
-from icesql.iceberg.metadata_columns import DELETED, POS
 from icesql.iceberg.partitioning import PartitionField, PartitionSpec
+from icesql.iceberg.schema import DELETED, POS
 from icesql.iceberg.types import PrimitiveType
-from icesql.read.deletes.delete_relations import DeleteRelations
+from icesql.read.deletes.scan_deletes import DeleteRelations
 from icesql.storage.open import Reroot, Storage
 from tests.columns import array
 from tests.read.read_tables import (

@@ -8,8 +8,8 @@ import time
 import pytest
 
 from icesql.iceberg.manifest.data_file import DataFile, FileContent
-from icesql.read.deletes.pairing import chains
-from icesql.scan.tasks.task import FileScanTask
+from icesql.read.deletes.equality_keys import chains
+from icesql.scan.tasks import FileScanTask
 
 
 def file(content: FileContent, path: str) -> DataFile:

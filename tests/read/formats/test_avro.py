@@ -17,11 +17,11 @@ import pytest
 from icesql.errors import CorruptFileError, UnsupportedTableError
 from icesql.iceberg.manifest.data_file import DataFile, FileContent
 from icesql.iceberg.metadata.name_mapping import MappedField, NameMapping
-from icesql.iceberg.metadata_columns import POS
+from icesql.iceberg.schema import POS
 from icesql.iceberg.types import (
     INTEGER,
 )
-from icesql.scan.tasks.task import FileScanTask
+from icesql.scan.tasks import FileScanTask
 from tests.read.read_tables import (
     column,
     context,

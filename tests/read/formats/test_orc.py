@@ -16,8 +16,8 @@ from pyarrow import orc
 from icesql.errors import CorruptFileError
 from icesql.iceberg.manifest.data_file import DataFile, FileContent
 from icesql.iceberg.metadata.name_mapping import MappedField, NameMapping
-from icesql.iceberg.metadata_columns import POS
-from icesql.scan.tasks.task import FileScanTask
+from icesql.iceberg.schema import POS
+from icesql.scan.tasks import FileScanTask
 from tests.columns import type_of
 from tests.read.read_tables import (
     column,

@@ -21,9 +21,8 @@ from icesql.errors import (
     StorageError,
     UnsupportedTableError,
 )
-from icesql.iceberg.expressions.evaluate import evaluate
-from icesql.iceberg.expressions.predicate import And, Operation, Or, Predicate
-from icesql.iceberg.metadata_columns import POS
+from icesql.iceberg.expressions.predicate import And, Operation, Or, Predicate, evaluate
+from icesql.iceberg.schema import POS
 from icesql.iceberg.types import (
     BINARY,
     DATE,
@@ -36,7 +35,7 @@ from icesql.iceberg.types import (
 )
 from icesql.read.formats.open import open_reader
 from icesql.read.task import read_file, read_task
-from icesql.scan.tasks.task import FileScanTask
+from icesql.scan.tasks import FileScanTask
 from tests.read.read_tables import (
     arrow_field,
     column,

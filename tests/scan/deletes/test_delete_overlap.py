@@ -18,7 +18,7 @@ from icesql.iceberg.types import (
     NestedField,
     StructType,
 )
-from icesql.scan.deletes.delete_overlap import Overlap
+from icesql.scan.deletes.delete_index import Overlap
 from tests.iceberg.text_forms import columns
 from tests.scan.pruning.files import read_bound
 from tests.tables import read_table

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from icesql.iceberg.expressions.evaluate import evaluate
 from icesql.iceberg.expressions.predicate import (
     ALWAYS_TRUE,
     Predicate,
     Term,
+    evaluate,
 )
 from icesql.iceberg.manifest.manifest import FieldSummary, ManifestFile
 from icesql.iceberg.partitioning import PartitionField, PartitionSpec
@@ -27,8 +27,12 @@ from icesql.iceberg.types import (
     IcebergType,
     NestedField,
 )
-from icesql.scan.pruning.manifest_evaluator import explain_manifest, manifest_may_match
-from icesql.scan.pruning.partition_evaluator import explain_partition, partition_mask
+from icesql.scan.pruning.partition_evaluator import (
+    explain_manifest,
+    explain_partition,
+    manifest_may_match,
+    partition_mask,
+)
 from tests.iceberg.random_predicates import predicates
 from tests.iceberg.text_forms import columns, read_predicate, read_type
 from tests.scan.pruning.files import entries_of, read_bound

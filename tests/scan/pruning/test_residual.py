@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from icesql.iceberg.expressions.evaluate import evaluate
 from icesql.iceberg.expressions.predicate import (
     ALWAYS_TRUE,
     Predicate,
     Term,
+    evaluate,
 )
 from icesql.iceberg.partitioning import PartitionField, PartitionSpec
 from icesql.iceberg.schema import Schema
@@ -28,7 +28,7 @@ from icesql.iceberg.types import (
     IcebergType,
     NestedField,
 )
-from icesql.scan.pruning.residual import ResidualEvaluator
+from icesql.scan.spec_scan import ResidualEvaluator
 from tests.iceberg.random_predicates import predicates
 from tests.iceberg.text_forms import columns, read_predicate
 from tests.tables import read_table

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from icesql.iceberg import types as t
-from icesql.iceberg.bound_values import encode_bound
+from icesql.iceberg.bounds import encode_bound
 from icesql.iceberg.manifest.manifest import FieldSummary, ManifestFile
 from icesql.iceberg.partitioning import PartitionField, PartitionSpec
 from icesql.iceberg.schema import Schema

@@ -13,17 +13,17 @@ from msgspec.structs import replace
 from icesql.config import Settings
 from icesql.errors import ProgrammingError
 from icesql.iceberg.manifest.data_file import DataFile, FileContent
-from icesql.scan.tasks.packing import (
+from icesql.scan.tasks import (
     LOOKBACK,
     OPEN_FILE_COST,
     TARGET_SIZE,
+    FileScanTask,
     Packing,
     adjust_split_size,
     pack,
     pack_files,
     weight,
 )
-from icesql.scan.tasks.task import FileScanTask
 from tests.tables import read_table
 
 MB = 1 << 20

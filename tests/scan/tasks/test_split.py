@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from icesql.iceberg.manifest.data_file import DataFile, FileContent
-from icesql.scan.tasks.split import merge_adjacent, split_file
-from icesql.scan.tasks.task import FileScanTask, usable_offsets
+from icesql.scan.tasks import FileScanTask, merge_adjacent, split_file, usable_offsets
 from tests.tables import read_table
 
 

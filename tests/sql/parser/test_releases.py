@@ -12,9 +12,7 @@ from sqlglot.tokens import TokenType
 import icesql
 from icesql.sql.lexer import reading
 from icesql.sql.parser.dialect import reader_of
-from icesql.sql.parser.releases.escapes import unescaped
-from icesql.sql.parser.releases.newest import check_is
-from icesql.sql.parser.releases.remainders import as_products, remainders
+from icesql.sql.parser.sqlglot_releases import as_products, check_is, remainders, unescaped
 from tests.tables import read_cases
 
 READER = reader_of(reading(None))

@@ -13,10 +13,10 @@ from sqlglot import exp
 
 from icesql.errors import Error, UnsupportedSqlError
 from icesql.sql.acceptance import Accepts
+from icesql.sql.edited_text import Segment, Sources, joined
 from icesql.sql.parse import parse
 from icesql.sql.reading.engine_tree import read_tree
 from icesql.sql.reading.queries import read_query
-from icesql.sql.sources import Segment, Sources, joined
 from icesql.sql.statement import Query
 from tests.tables import read_table
 

@@ -11,11 +11,11 @@ import pytest
 from icesql.errors import UnsupportedTableError
 from icesql.iceberg import types as t
 from icesql.iceberg.schema import Schema
-from icesql.read.formats.decode_errors import decoding
+from icesql.read.formats.reader import decoding
 from icesql.storage.open import Storage
 from icesql.write.options import WriteOptions
-from icesql.write.parquet.annotations import annotated, logical_types
 from icesql.write.parquet_file import FileShape, ParquetFile
+from icesql.write.parquet_footer import annotated, logical_types
 from tests.columns import columns, type_of
 
 # Footers up to their number of rows: a time (field 1) and a struct (2) with a time (3).

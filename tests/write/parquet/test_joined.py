@@ -10,10 +10,10 @@ import pytest
 
 from icesql.iceberg.schema import Schema
 from icesql.storage.open import Storage
-from icesql.write.metrics_config import metrics_modes
+from icesql.write.metrics import metrics_modes
 from icesql.write.options import WriteOptions
-from icesql.write.parquet.rolling_files import Encoders, RollingFiles
 from icesql.write.parquet_file import FileShape, ParquetFile, writer_arguments
+from icesql.write.rolling_files import Encoders, RollingFiles
 from tests.columns import columns
 
 SCHEMA = Schema(

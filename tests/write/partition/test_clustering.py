@@ -14,9 +14,9 @@ import pytest
 from icesql.errors import DataError
 from icesql.iceberg.partitioning import PartitionField, PartitionSpec
 from icesql.iceberg.schema import Schema
+from icesql.write import ordering
+from icesql.write.ordering import Clusters, Piece, divide
 from icesql.write.parquet_schema import parquet_schema
-from icesql.write.partition import clustering
-from icesql.write.partition.clustering import Clusters, Piece, divide
 from tests.columns import columns
 
 SCHEMA = Schema(columns("1 k long, 2 n long"))
@@ -41,8 +41,8 @@ def test_rows_keep_their_order(tmp_path, monkeypatch, budget: int, threads: int)
         time.sleep(chance.random() / 500)
         return divide(*given)
 
-    monkeypatch.setattr(clustering, "divide", slow)
-    monkeypatch.setattr(clustering, "_CHUNK_BYTES", 1_500)
+    monkeypatch.setattr(ordering, "divide", slow)
+    monkeypatch.setattr(ordering, "_CHUNK_BYTES", 1_500)
     found: dict[int, list[int]] = {}
     with ThreadPoolExecutor(threads) as pool:
         clusters = Clusters(IDENTITY, SCHEMA, budget, str(tmp_path), pool)
@@ -58,7 +58,7 @@ def test_rows_keep_their_order(tmp_path, monkeypatch, budget: int, threads: int)
 
 
 def test_an_error_of_a_thread_is_raised(tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr(clustering, "_CHUNK_BYTES", 1)
+    monkeypatch.setattr(ordering, "_CHUNK_BYTES", 1)
     with ThreadPoolExecutor(2) as pool:
         clusters = Clusters(TRUNCATED, SCHEMA, 1 << 20, str(tmp_path), pool)
 

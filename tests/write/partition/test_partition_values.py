@@ -15,7 +15,7 @@ from icesql.errors import DataError, UnsupportedTableError
 from icesql.iceberg import types as t
 from icesql.iceberg.transforms import parse_transform
 from icesql.read.columns.arrow_schema import arrow_type
-from icesql.write.partition.partition_values import (
+from icesql.write.partition_values import (
     hash_bytes,
     hash_longs,
     internal_array,

@@ -8,9 +8,9 @@ import pyarrow as pa
 import pytest
 
 from icesql.iceberg import types as t
+from icesql.write.binary_values import bounds, extents, geometry_array
+from icesql.write.casts import Misfit
 from icesql.write.parquet_schema import inner_columns
-from icesql.write.values.geometry import bounds, extents, geometry_array
-from icesql.write.values.misfit import Misfit
 from tests.columns import columns
 from tests.tables import read_table
 

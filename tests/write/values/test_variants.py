@@ -9,10 +9,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from icesql.iceberg.variant.nodes import decode_node, read_dictionary
-from icesql.read.columns.variant_encoding import to_text
-from icesql.write.values.misfit import Misfit
-from icesql.write.values.variants import variant_array
+from icesql.iceberg.variant import decode_node, read_dictionary
+from icesql.read.columns.variant import to_text
+from icesql.write.binary_values import variant_array
+from icesql.write.casts import Misfit
 from tests.tables import read_table
 
 

@@ -15,12 +15,11 @@ from msgspec.structs import replace
 from icesql.engine.duckdb.errors import PAIRED
 from icesql.engine.duckdb.relations.relation import Relation, empty_relation, stored_name
 from icesql.iceberg import types as t
-from icesql.iceberg.metadata_columns import BLAME_COLUMNS, CHANGE_COLUMNS, FILE, POS, ROW_ID
-from icesql.iceberg.schema import Schema
+from icesql.iceberg.schema import BLAME_COLUMNS, CHANGE_COLUMNS, FILE, POS, ROW_ID, Schema
 from icesql.iceberg.types import NestedField
 from icesql.quoting import literal, quoted
 from icesql.scan.changes import ChangePlan, CommitFiles, commit_columns, who_committed
-from icesql.scan.tasks.task import FileScanTask, ScanContext
+from icesql.scan.tasks import FileScanTask, ScanContext
 
 Read = Callable[[ScanContext, Sequence[FileScanTask]], Relation]
 

@@ -1,12 +1,14 @@
-"""Deletes as anti joins in DuckDB: positions by file and row, keys by sequence number."""
+"""Deletes as anti joins in DuckDB: positions by file and row, keys by sequence number.
+
+Facts of each file, such as its sequence number, are SQL over the file's number in its list.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from icesql.engine.duckdb.arrow_stream import ArrowStream
-from icesql.engine.duckdb.relations.file_facts import FileFacts, of_unknown_size
 from icesql.engine.duckdb.relations.relation import (
     PlainFiles,
     Relation,
@@ -16,9 +18,75 @@ from icesql.engine.duckdb.relations.relation import (
 from icesql.quoting import quoted
 
 if TYPE_CHECKING:
-    from icesql.read.deletes.delete_relations import DeleteRelations
+    import pyarrow as pa
+
     from icesql.read.deletes.equality_keys import EqualityGroup
-    from icesql.scan.tasks.task import FileScanTask
+    from icesql.read.deletes.scan_deletes import DeleteRelations
+    from icesql.scan.tasks import FileScanTask
+
+
+# ------------------------------------------------------------------ integers of each file
+
+
+# The element of a list costs no more than a join up to about this many files.
+_MOST_LISTED: Final = 500
+
+
+class FileFacts:
+    """Facts about ``count`` files, in the order in which a function aliased ``reader`` reads them.
+
+    A fact is a constant if all files agree, else an element of a list, and for many files a column
+    of a table that has to be registered as ``name``.
+    """
+
+    def __init__(self, count: int, reader: str, name: str) -> None:
+        self._count, self._reader, self._name = count, reader, name
+        self._columns: list[Sequence[int | None]] = []
+
+    def expression(self, values: Sequence[int | None]) -> str:
+        """SQL for ``values[file_index]``."""
+        if len(set(values)) == 1:
+            return _sql_integer(values[0])
+        if len(values) <= _MOST_LISTED:
+            listed = ", ".join(map(_sql_integer, values))
+            return f"([{listed}])[CAST({self._reader}.file_index AS BIGINT) + 1]"
+        self._columns.append(values)
+        return f'"{self._name}".v{len(self._columns) - 1}'
+
+    @property
+    def join(self) -> str:
+        """The join after the function in FROM, for the expressions used so far."""
+        if not self._columns:
+            return ""
+        return f' JOIN "{self._name}" ON {self._reader}.file_index = "{self._name}".file'
+
+    @property
+    def registered(self) -> dict[str, ArrowStream]:
+        """The table to register, by its name; empty if no expression needs it."""
+        if not self._columns:
+            return {}
+        import pyarrow as pa
+
+        columns = {"file": pa.array(range(self._count), pa.uint64())}
+        for number, values in enumerate(self._columns):
+            columns[f"v{number}"] = pa.array(values, pa.int64())
+        return {self._name: of_unknown_size(pa.table(columns))}
+
+
+def of_unknown_size(table: pa.Table) -> ArrowStream:
+    """A table whose number of rows is hidden from DuckDB.
+
+    DuckDB's plans assume one row for files that are read by field id. A join partner of known size
+    would become the probe side, and DuckDB would build the hash table from the files' rows.
+    """
+    return ArrowStream(table.schema, lambda: iter(table.to_batches()))
+
+
+def _sql_integer(value: int | None) -> str:
+    return "CAST(NULL AS BIGINT)" if value is None else str(value)
+
+
+# ------------------------------------------------------------------ anti joins
 
 
 def live_rows(

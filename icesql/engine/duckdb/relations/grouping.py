@@ -2,7 +2,8 @@
 
 DuckDB matches top-level columns by field id, but returns wrong values without an error for files
 without ids, renamed nested children, a differing UTC flag and more; each rule below excludes one
-of these cases. ``read/`` reads every file that the rules exclude.
+of these cases. ``read/`` reads every file that the rules exclude. Further rules decide when DuckDB
+may match the columns by name instead.
 """
 
 from __future__ import annotations
@@ -14,12 +15,12 @@ from typing import Final
 from icesql.config import Settings
 from icesql.engine.duckdb.relations.footer import Element, Footer
 from icesql.engine.duckdb.relations.relation import OF_FILE, has_default
-from icesql.engine.struct_names import has_alike
+from icesql.engine.duckdb_types import has_alike
 from icesql.frozen import Frozen
-from icesql.iceberg import metadata_columns
 from icesql.iceberg import types as t
+from icesql.iceberg.schema import LINEAGE_IDS, METADATA_IDS, POS
 from icesql.iceberg.types import NestedField, is_floating
-from icesql.scan.tasks.task import FileScanTask, ScanContext, distinct_deletes
+from icesql.scan.tasks import FileScanTask, ScanContext, distinct_deletes
 
 # ``read/`` handles defaults of other types, such as NaN and strings, which a cast might change.
 _DEFAULTS_AS_TEXT = t.BooleanType | t.IntegerType | t.LongType | t.DecimalType | t.DateType
@@ -196,8 +197,8 @@ _PENDING: Final = "pending footer check"
 
 # Metadata columns that DuckDB can provide: constants of the file, the position in it, and the two
 # that files may store.
-_DUCKDB_METADATA: Final = frozenset({metadata_columns.POS.field_id, *OF_FILE})
-_STORED: Final = metadata_columns.LINEAGE_IDS
+_DUCKDB_METADATA: Final = frozenset({POS.field_id, *OF_FILE})
+_STORED: Final = LINEAGE_IDS
 
 
 class FileGroup(Frozen):
@@ -245,7 +246,7 @@ def columns_to_read(
     projected = [
         column
         for column in context.projection.fields
-        if column.field_id not in metadata_columns.METADATA_IDS or column.field_id in _STORED
+        if column.field_id not in METADATA_IDS or column.field_id in _STORED
     ]
     known = {column.field_id for column in projected}
     fields = context.file_schema.field_by_id
@@ -261,7 +262,7 @@ def _problem_of_scan(context: ScanContext, settings: Settings) -> str | None:
     if settings.local_reader == "arrow":
         return "local_reader = arrow"
     for column in context.projection.fields:
-        if column.field_id in metadata_columns.METADATA_IDS:
+        if column.field_id in METADATA_IDS:
             if column.field_id not in _DUCKDB_METADATA:
                 return f"column {column.name} is computed row by row"
         elif problem := type_problem(column):
@@ -311,3 +312,82 @@ def _problem_of_keys(context: ScanContext, field_ids: Sequence[int]) -> str | No
         if problem := type_problem(columns[field_id]):
             return problem
     return None
+
+
+# ------------------------------------------------------------------ columns by name
+# DuckDB assumes one row for a ``read_parquet`` with a schema of field ids, and so joins in the
+# wrong order. Files with the same footer whose columns have exactly the table's types are read by
+# the names in the footer, and DuckDB then knows how many rows there are.
+
+
+# Each footer needs its own read_parquet.
+_MOST_FOOTERS: Final = 4
+_VIRTUAL: Final = frozenset(
+    {"filename", "file_index", "file_row_number", "file_size", "file_last_modified"}
+)
+
+# The forms of leaves that pass the footer check and are read as exactly the table's type, where
+# not all forms are.
+_SAME: Final[dict[type[t.IcebergType], str]] = {
+    t.IntegerType: r"\w+ (None|INT_32) .*",
+    t.LongType: "INT64 .*",
+    t.DoubleType: "DOUBLE .*",
+    **dict.fromkeys((t.TimestampType, t.TimestamptzType, t.TimeType), "INT64 .*MICROS=Micro.*"),
+    t.TimestampNanoType: ".*NANOS=Nano.*",
+    t.UUIDType: r".* UUIDType\(\)",
+}
+
+
+def by_footer(
+    tasks: Sequence[FileScanTask],
+    footers: Sequence[Footer | None],
+    columns: Sequence[t.NestedField],
+) -> list[tuple[list[FileScanTask], Mapping[int, str]]] | None:
+    """The tasks by footer, each with the stored names by field id; None if ids must be used.
+
+    ``footers`` are those of the tasks, in order; they passed the footer check for ``columns``. A
+    column that a footer lacks has no stored name.
+    """
+    grouped: dict[int, tuple[Footer, list[FileScanTask]]] = {}
+    for task, footer in zip(tasks, footers, strict=True):
+        if footer is None:
+            return None
+        grouped.setdefault(id(footer), (footer, []))[1].append(task)
+        if len(grouped) > _MOST_FOOTERS:
+            return None
+    found: list[tuple[list[FileScanTask], Mapping[int, str]]] = []
+    for footer, members in grouped.values():
+        names = _stored_names(footer, columns)
+        if names is None:
+            return None
+        found.append((members, names))
+    return found
+
+
+def _stored_names(footer: Footer, columns: Sequence[t.NestedField]) -> Mapping[int, str] | None:
+    by_id = footer.by_id
+    if by_id is None:
+        return None
+    # DuckDB matches names without regard to case, and has virtual columns of its own.
+    lower = [element.name.lower() for element in footer.columns]
+    if len(set(lower)) < len(lower) or _VIRTUAL.intersection(lower):
+        return None
+    names: dict[int, str] = {}
+    for column in columns:
+        element = by_id.get(column.field_id)
+        if element is None:
+            continue
+        if not _same_type(column, element):
+            return None
+        names[column.field_id] = element.name
+    return names
+
+
+def _same_type(column: t.NestedField, element: Element) -> bool:
+    """True if DuckDB reads a stored column, which passed the footer check, as exactly its type."""
+    types = (each.type for each in t.walk((column,)) if isinstance(each.type, t.PrimitiveType))
+    return all(
+        re.fullmatch(_SAME.get(type(kind), ".*"), leaf.form)
+        and (not isinstance(kind, t.DecimalType) or leaf.precision == kind.precision)
+        for kind, leaf in zip(types, element.leaves(), strict=True)
+    )

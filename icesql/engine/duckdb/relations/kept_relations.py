@@ -14,7 +14,7 @@ from icesql.engine.duckdb.errors import is_fatal
 from icesql.engine.duckdb.relations.relation import Relation
 from icesql.iceberg import types as t
 from icesql.quoting import quoted
-from icesql.scan.tasks.task import FileScanTask, ScanContext
+from icesql.scan.tasks import FileScanTask, ScanContext
 
 # How often a scan is read from its files before it is kept in memory.
 USES_BEFORE: Final = 12

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from icesql.engine.duckdb.store_files import QueryFiles
     from icesql.iceberg.types import NestedField
     from icesql.read.formats.parquet_footer import RowCounts
-    from icesql.scan.tasks.task import FileScanTask, ScanContext
+    from icesql.scan.tasks import FileScanTask, ScanContext
     from icesql.storage.cache import BoundedCache
     from icesql.storage.remote import RemoteFiles
     from icesql.storage.stores.blocks import Shelf
@@ -68,7 +68,7 @@ class OpenedFiles:
         stored = self._stored.get(location)
         if stored is None:
             return open(self.path(location), "rb", buffering=0)
-        from icesql.storage.stores.stream import StoredStream
+        from icesql.storage.stores.files import StoredStream
 
         return cast(BinaryIO, StoredStream(stored))
 
@@ -96,7 +96,7 @@ class OpenedFiles:
         cache = context.storage.cache
         if not self._stored or cache is None or not self._reads_all:
             return
-        from icesql.engine.duckdb.relations.read_ahead import ranges_to_read
+        from icesql.engine.duckdb.store_files import ranges_to_read
 
         field_ids = [column.field_id for column in columns]
         self._left = min(_MOST_AHEAD, self._query.settings.memory_limit // _AHEAD_PART)

@@ -1,9 +1,12 @@
-"""The SQL that reads a TableScan in DuckDB: Parquet by field id, the rest as Arrow streams."""
+"""The SQL that reads a TableScan in DuckDB: Parquet by field id, the rest as Arrow streams.
+
+Files whose values all follow from metadata are not read: generated rows replace them.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import date, timedelta
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final
@@ -12,17 +15,26 @@ from msgspec import field
 
 from icesql.engine.duckdb.described import register
 from icesql.engine.duckdb.relations.opened_files import OpenedFiles, locations
-from icesql.engine.duckdb.types import duckdb_type
+from icesql.engine.duckdb_types import duckdb_type
 from icesql.frozen import Frozen
-from icesql.iceberg import metadata_columns
 from icesql.iceberg import types as t
 from icesql.iceberg.manifest.data_file import DataFile
-from icesql.iceberg.schema import Schema
+from icesql.iceberg.schema import (
+    FILE,
+    LAST_UPDATED_SEQUENCE_NUMBER,
+    LINEAGE_IDS,
+    POS,
+    ROW_ID,
+    SNAPSHOT_ID,
+    SPEC_ID,
+    Schema,
+)
 from icesql.quoting import literal, quoted
-from icesql.scan.tasks.task import FileScanTask, ScanContext
+from icesql.scan.tasks import FileScanTask, ScanContext
 
 if TYPE_CHECKING:
     from icesql.query.bound import FileScan
+
 
 # A scan without columns still has rows, but SQL cannot select zero columns.
 _NO_COLUMNS: Final = '1 AS "__row"'
@@ -154,13 +166,13 @@ class PlainFiles(Frozen):
 
     def expression(self, column: t.NestedField) -> str:
         """SQL for a projected column over ``function``."""
-        if column.field_id == metadata_columns.POS.field_id:
+        if column.field_id == POS.field_id:
             return "file_row_number"
         if column.field_id in OF_FILE:
             sql_type = duckdb_type(column.type)
             values = f"(${self._parameter(column)})[CAST(file_index AS BIGINT) + 1]"
             value = f"CAST({values} AS {sql_type})"
-            is_lineage = column.field_id in metadata_columns.LINEAGE_IDS
+            is_lineage = column.field_id in LINEAGE_IDS
             return self._lineage(column, value) if is_lineage else value
         name = self.stored(column)
         if self._may_have_nan(column) and not isinstance(column.type, t.StructType):
@@ -176,7 +188,7 @@ class PlainFiles(Frozen):
         """SQL of a lineage column: stored, else derived; NULL in a file without row ids."""
         if all(task.data_file.first_row_id is None for task in self.tasks):
             return f"CAST(NULL AS {duckdb_type(column.type)})"
-        is_id = column.field_id == metadata_columns.ROW_ID.field_id
+        is_id = column.field_id == ROW_ID.field_id
         derived = f"({of_file} + file_row_number)" if is_id else of_file
         stored = self.stored(column)
         return f"CASE WHEN {of_file} IS NOT NULL THEN coalesce({stored}, {derived}) END"
@@ -225,11 +237,11 @@ def _last_updated(file: DataFile) -> int | None:
 
 # The metadata columns that are constant in a file, by field id.
 OF_FILE: Final[Mapping[int, Callable[[DataFile], Any]]] = {
-    metadata_columns.FILE.field_id: attrgetter("path"),
-    metadata_columns.SPEC_ID.field_id: attrgetter("spec_id"),
-    metadata_columns.SNAPSHOT_ID.field_id: attrgetter("snapshot_id"),
-    metadata_columns.ROW_ID.field_id: attrgetter("first_row_id"),
-    metadata_columns.LAST_UPDATED_SEQUENCE_NUMBER.field_id: _last_updated,
+    FILE.field_id: attrgetter("path"),
+    SPEC_ID.field_id: attrgetter("spec_id"),
+    SNAPSHOT_ID.field_id: attrgetter("snapshot_id"),
+    ROW_ID.field_id: attrgetter("first_row_id"),
+    LAST_UPDATED_SEQUENCE_NUMBER.field_id: _last_updated,
 }
 
 
@@ -282,3 +294,57 @@ def _default(column: t.NestedField) -> str:
     if isinstance(column.type, t.DateType):
         value = date(1970, 1, 1) + timedelta(days=value)
     return literal(str(value))
+
+
+# ------------------------------------------------------------------ rows of metadata
+
+
+_COPIES: Final = "copies"
+# A power of two; DuckDB holds one side of a cross product in memory.
+_MOST_COPIES: Final = 1 << 20
+
+
+def constant_rows(
+    index: int,
+    projection: Schema,
+    rows: Sequence[tuple[object, ...]],
+    counts: Sequence[int],
+) -> Relation:
+    """The rows, each repeated by its number in ``counts``; once if ``counts`` is empty.
+
+    A row is repeated by cross products with ranges of powers of two: DuckDB makes 100 million rows
+    in about a second, and takes 20 times longer with a function that is called for each row.
+    """
+    import pyarrow as pa
+
+    from icesql.read.columns.arrow_schema import column_of
+
+    pairs = list(_products(rows, counts)) if counts else [(row, 1) for row in rows]
+    columns: dict[str, Any] = {
+        f"c{column.field_id}": column_of([row[place] for row, _ in pairs], column.type)
+        for place, column in enumerate(projection.fields)
+    }
+    name = f"__constants_{index}"
+    if not counts:
+        return stream_relation(projection, name, pa.table(columns))
+    columns[_COPIES] = pa.array([copies for _, copies in pairs], pa.int64())
+    plain = stream_relation(projection, name, pa.table(columns))
+    sql = " UNION ALL ".join(
+        f"{plain.sql}, range({copies}) WHERE {quoted(_COPIES)} = {copies}"
+        for copies in sorted({copies for _, copies in pairs})
+    )
+    return Relation(sql, registered=plain.registered)
+
+
+def _products(
+    rows: Sequence[tuple[object, ...]], counts: Sequence[int]
+) -> Iterator[tuple[tuple[object, ...], int]]:
+    """Each row with powers of two that add up to its count; the greatest may come several times."""
+    for row, count in zip(rows, counts, strict=True):
+        for _ in range(count // _MOST_COPIES):
+            yield row, _MOST_COPIES
+        rest, copies = count % _MOST_COPIES, 1
+        while rest:
+            if rest & 1:
+                yield row, copies
+            rest, copies = rest >> 1, copies * 2

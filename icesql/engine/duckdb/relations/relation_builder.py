@@ -12,9 +12,8 @@ from icesql.context import QueryContext
 from icesql.engine.duckdb.arrow_stream import ArrowStream, TaskStream
 from icesql.engine.duckdb.errors import is_fatal
 from icesql.engine.duckdb.relations import grouping
-from icesql.engine.duckdb.relations.by_name import by_footer
 from icesql.engine.duckdb.relations.footer import FileFacts, Footer, FooterCache
-from icesql.engine.duckdb.relations.grouping import FileGroup, footer_problem
+from icesql.engine.duckdb.relations.grouping import FileGroup, by_footer, footer_problem
 from icesql.engine.duckdb.relations.opened_files import OpenedFiles, local_files, locations
 from icesql.engine.duckdb.relations.relation import (
     PlainFiles,
@@ -24,8 +23,7 @@ from icesql.engine.duckdb.relations.relation import (
     union_all,
 )
 from icesql.iceberg.manifest.data_file import DataFile
-from icesql.iceberg.metadata_columns import POS
-from icesql.iceberg.schema import Schema
+from icesql.iceberg.schema import POS, Schema
 from icesql.iceberg.types import NestedField
 from icesql.scan.file_identity import count_problem
 
@@ -35,7 +33,7 @@ if TYPE_CHECKING:
     from icesql.read.deletes.equality_keys import EqualityGroup
     from icesql.scan.changes import ChangePlan
     from icesql.scan.plan import ScanPlan
-    from icesql.scan.tasks.task import FileScanTask, ScanContext
+    from icesql.scan.tasks import FileScanTask, ScanContext
 
 # Scans by ``read/`` of up to this many bytes are read at once, so that DuckDB knows their size.
 SMALL_SCAN_BYTES: Final = 64 << 20
@@ -191,7 +189,7 @@ class RelationBuilder:
         relation = self.relation(index, plan.context, confirmed, plan.scan.limit)
         if not plan.constants:
             return relation
-        from icesql.engine.duckdb.relations.constant_rows import constant_rows
+        from icesql.engine.duckdb.relations.relation import constant_rows
 
         constants = constant_rows(index, plan.scan.projection, plan.constants, plan.constant_counts)
         return union_all([relation, constants]) if plan.files else constants
@@ -278,7 +276,7 @@ class RelationBuilder:
     def _without_deleted(self, context: ScanContext, group: FileGroup, prefix: str) -> Relation:
         from icesql.engine.duckdb.relations.deletes import live_rows
         from icesql.read.ahead import ReadAhead
-        from icesql.read.deletes.delete_relations import DeleteRelations
+        from icesql.read.deletes.scan_deletes import DeleteRelations
 
         tasks = group.tasks
         columns = grouping.columns_to_read(context, tasks)

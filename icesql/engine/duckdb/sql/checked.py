@@ -16,17 +16,18 @@ from msgspec import Struct, field
 
 from icesql.engine.duckdb.sql.long_lists import in_pieces, is_long_chain
 from icesql.errors import Error, UnsupportedSqlError
-from icesql.query.constants.current_time import is_clock
+from icesql.query.constants.volatile import is_clock
 from icesql.sql.acceptance import (
     BY_TEXT_HINT,
     CALL_BY_TEXT,
     UNNAMED_AGGREGATE,
+    is_known,
     named_aggregate,
+    refusal,
 )
-from icesql.sql.engine_functions import is_known, refusal
+from icesql.sql.edited_text import LIST, TABLE, VALUE, Edit, UserText
 from icesql.sql.positions import unsupported
 from icesql.sql.reading.engine_tree import EngineTree, Node, ParsedText, parse
-from icesql.sql.user_text import LIST, TABLE, VALUE, Edit, UserText
 
 
 class Facts(Struct):

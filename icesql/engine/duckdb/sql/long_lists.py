@@ -18,14 +18,14 @@ from decimal import Decimal
 from itertools import groupby
 from typing import Final, TypeVar
 
-from icesql.engine.duckdb.types import duckdb_type
+from icesql.engine.duckdb_types import duckdb_type
 from icesql.iceberg import types as t
 from icesql.quoting import literal
+from icesql.sql.edited_text import SQL, Edit
 from icesql.sql.lexer import tokens_in
 from icesql.sql.parser.literal_list import LiteralList, held, with_lists
 from icesql.sql.reading.engine_tree import EngineTree, Node
 from icesql.sql.trees import exp
-from icesql.sql.user_text import SQL, Edit
 
 T = TypeVar("T")
 

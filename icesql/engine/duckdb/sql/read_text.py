@@ -6,23 +6,67 @@ replace the originals in the text. The text is then parsed again and must give t
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from icesql.engine.duckdb.sql.column_names import column_name, written, written_query
-from icesql.engine.duckdb.sql.composed import Change, changed
-from icesql.engine.duckdb.sql.splice import rename_tables
+from icesql.engine.duckdb.sql.composed import Change, changed, rename_tables
 from icesql.errors import UnsupportedSqlError
 from icesql.iceberg import types as t
 from icesql.iceberg.schema import Schema
 from icesql.query.column_types import ColumnTypes
 from icesql.query.names import SelectScope, select_scopes
 from icesql.quoting import quoted
+from icesql.sql.edited_text import is_named
+from icesql.sql.parser.literal_list import MARK
 from icesql.sql.positions import unsupported
-from icesql.sql.reading.engine_tree import NOWHERE, parse, read_tree
-from icesql.sql.reading.linked import read_linked, with_brackets
+from icesql.sql.reading.engine_tree import NOWHERE, Node, parse, read_tree
+from icesql.sql.reading.statement import read_linked, with_brackets
 from icesql.sql.trees import exp
-from icesql.sql.user_text import is_named
+
+# ------------------------------------------------------------------ expressions as SQL
+# DuckDB names columns after this SQL.
+
+
+_NOTHING: Final[dict[str, Any]] = {
+    "type": "SELECT_NODE", "modifiers": [], "cte_map": {"map": []}, "group_expressions": [],
+    "from_table": {"type": "EMPTY", "alias": "", "sample": None}, "where_clause": None,
+    "group_sets": [], "aggregate_handling": "STANDARD_HANDLING", "having": None, "sample": None,
+    "qualify": None,
+}  # fmt: skip
+
+
+def column_name(node: Node, lists: Sequence[str], cursor: Any) -> str:
+    """The name that DuckDB gives to a column of this expression.
+
+    ``lists`` replace its placeholders of long lists, in the order of the text.
+    """
+    if node["class"] == "COLUMN_REF":
+        return str(node["column_names"][-1])
+    name = written(node, cursor)
+    for shown in lists:
+        name = name.replace(MARK, shown, 1)
+    return name
+
+
+def written(node: Mapping[str, Any], cursor: Any) -> str:
+    """The expression as DuckDB writes it, without its alias.
+
+    Raises duckdb.Error and RecursionError for an expression that is nested too deep.
+    """
+    select = {**_NOTHING, "select_list": [{**node, "alias": ""}]}
+    return written_query(select, cursor).removeprefix("SELECT ")
+
+
+def written_query(node: Mapping[str, Any], cursor: Any) -> str:
+    """The query as DuckDB writes it. Raises the errors of ``written``."""
+    tree = {"error": False, "statements": [{"node": node, "named_param_map": []}]}
+    sql = cursor.execute("SELECT json_deserialize_sql($1::JSON)", [json.dumps(tree)])
+    return str(sql.fetchall()[0][0])
+
+
+# ------------------------------------------------------------------ a text and its tree
+
 
 # A mutable expression of DuckDB's tree.
 Expression = dict[str, Any]

@@ -10,8 +10,7 @@ from sqlglot import exp
 
 from icesql.engine.result_schema import ResultColumn, ResultType
 from icesql.engine.spark.bind import described_tree
-from icesql.engine.spark.fragments.division import scan_number, scans_in
-from icesql.engine.spark.fragments.fragment import Division, Fragment
+from icesql.engine.spark.fragments.fragment import Division, Fragment, scan_number, scans_in
 from icesql.engine.spark.sql.kinds import named
 from icesql.engine.spark.tasks import SparkTasks
 from icesql.engine.spark.types import SPARK_KINDS

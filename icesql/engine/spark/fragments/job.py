@@ -15,15 +15,14 @@ from icesql.engine.duckdb.arrow_stream import ArrowStream
 from icesql.engine.duckdb.relations.footer import FooterCache
 from icesql.engine.duckdb.relations.relation import registered_sql
 from icesql.engine.duckdb.sql.checked import check_written
+from icesql.engine.duckdb.sql.composed import filled
 from icesql.engine.duckdb.sql.size_guards import guard_calls
-from icesql.engine.duckdb.sql.splice import filled
-from icesql.engine.duckdb.tasks.rows import batches_of, engine_batches, folders_of
-from icesql.engine.duckdb.tasks.task_relation import task_relation
+from icesql.engine.duckdb.task_rows import batches_of, engine_batches, folders_of, task_relation
 from icesql.engine.result_schema import ResultColumn, arrow_schema, cast_batch
 from icesql.engine.spark.task_memory import TaskMemory
 from icesql.errors import Error
 from icesql.frozen import Frozen
-from icesql.scan.tasks.task import CombinedScanTask, FileScanTask
+from icesql.scan.tasks import CombinedScanTask, FileScanTask
 
 if TYPE_CHECKING:
     import pyarrow as pa

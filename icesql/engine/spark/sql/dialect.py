@@ -11,9 +11,8 @@ from sqlglot.errors import ErrorLevel, SqlglotError, UnsupportedError
 from sqlglot.optimizer.annotate_types import annotate_types
 from sqlglot.optimizer.qualify import qualify
 
-from icesql.engine.duckdb.sql.splice import rename_tables
-from icesql.engine.duckdb.types import duckdb_type
-from icesql.engine.spark.error_transport import encode_error
+from icesql.engine.duckdb.sql.composed import rename_tables
+from icesql.engine.duckdb_types import duckdb_type
 from icesql.engine.spark.releases import WITH_RECURSION, check_sql
 from icesql.engine.spark.sql.functions import rewrite_function
 from icesql.engine.spark.sql.kinds import (
@@ -28,13 +27,13 @@ from icesql.engine.spark.sql.kinds import (
 from icesql.engine.spark.sql.operators import rewrite_operator
 from icesql.engine.spark.sql.output_names import bind_order, name_outputs
 from icesql.engine.spark.sql.qualify_clause import filter_windows
-from icesql.sql.function_table import function_key, function_keys
-from icesql.sql.grammar import kinds_of_nodes
-from icesql.sql.parser.releases.newest import prepare_to_write
+from icesql.engine.spark.worker import encode_error
+from icesql.sql.grammar import function_key, function_keys, kinds_of_nodes
+from icesql.sql.parser.sqlglot_releases import prepare_to_write
 from icesql.sql.positions import unsupported
 
 if TYPE_CHECKING:
-    from icesql.scan.table_scan import TableScan
+    from icesql.scan.plan import TableScan
 
 _SYNTAX: Final = kinds_of_nodes("no functions")
 _CARRIED: Final = frozenset({"time", "timestamp_ns", "timestamptz_ns", "uuid"})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from icesql.query.pushdown.select_keys import has_only
+from icesql.query.pushdown.select_forms import has_only
 
 _CHANGE_ROWS = ("having", "qualify", "limit", "offset", "distinct")
 # The clauses that produce the input rows of a SELECT.

@@ -7,17 +7,16 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from icesql.engine.protocol import Reports, RowsJob
+from icesql.engine.engines import Reports, RowsJob
 from icesql.engine.result_schema import ResultColumn
-from icesql.engine.spark.by_name import by_name
 from icesql.engine.spark.releases import rebalanced
-from icesql.engine.spark.session.required import without_warnings
+from icesql.engine.spark.start_up import without_warnings
 from icesql.engine.spark.task_memory import task_memory
-from icesql.engine.spark.worker import pack
+from icesql.engine.spark.worker import by_name, pack
 from icesql.engine.spark.writing.job import PartitionJob, RowsTask, WriteJob
 from icesql.iceberg.partitioning import partition_types
 from icesql.iceberg.transforms import parse_transform
-from icesql.storage.uncommitted import Uncommitted
+from icesql.storage.new_files import Uncommitted
 from icesql.write.write_task import WriteTask
 from icesql.write.written import Written, reported
 

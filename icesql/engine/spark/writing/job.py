@@ -12,17 +12,16 @@ from msgspec.structs import replace
 
 from icesql.config import Settings
 from icesql.context import QueryContext
-from icesql.engine.protocol import RowsJob
+from icesql.engine.engines import RowsJob
 from icesql.engine.result_schema import ResultColumn, arrow_schema
-from icesql.engine.spark.error_transport import encode_error
 from icesql.engine.spark.task_memory import TaskMemory
 from icesql.engine.spark.types import declared_batch
-from icesql.engine.spark.worker import run, unpack
+from icesql.engine.spark.worker import encode_error, run, unpack
 from icesql.errors import Error
 from icesql.frozen import Frozen
 from icesql.iceberg.partitioning import PartitionSpec
 from icesql.write.assignment import Assignment
-from icesql.write.partition.clustering import divide, partition_columns
+from icesql.write.ordering import divide, partition_columns
 from icesql.write.write_task import WriteTask, write_task
 from icesql.write.written import encode_written
 

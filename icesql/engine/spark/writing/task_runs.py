@@ -15,14 +15,13 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from icesql.context import QueryContext
-from icesql.engine.spark.by_name import by_name
-from icesql.engine.spark.error_transport import decode_error
+from icesql.engine.side_threads import SideThreads
 from icesql.engine.spark.errors import is_gone, spark_exceptions, translate
 from icesql.engine.spark.progress import SparkJobs
 from icesql.engine.spark.releases import table_of
+from icesql.engine.spark.sessions import in_tasks
 from icesql.engine.spark.task_memory import task_memory
-from icesql.engine.spark.user_sessions import in_tasks
-from icesql.engine.threads.side_threads import SideThreads
+from icesql.engine.spark.worker import by_name, decode_error
 from icesql.errors import Error, InternalError
 from icesql.frozen import Frozen
 

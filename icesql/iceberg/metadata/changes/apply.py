@@ -11,7 +11,12 @@ from typing import Any, Final
 from msgspec import Struct
 
 from icesql.errors import ProgrammingError, UnsupportedTableError
-from icesql.iceberg.evolution.schema_rules import check_schema, least_format
+from icesql.iceberg.evolution.rules import (
+    check_partition_names,
+    check_schema,
+    least_format,
+    shared_names,
+)
 from icesql.iceberg.metadata.changes import updates as u
 from icesql.iceberg.metadata.changes.snapshots import (
     Document,
@@ -20,16 +25,14 @@ from icesql.iceberg.metadata.changes.snapshots import (
     next_metadata_log,
 )
 from icesql.iceberg.metadata.json_fields import as_int, as_list, as_object, required_int
-from icesql.iceberg.metadata.json_writer import (
+from icesql.iceberg.metadata.schema_json import parse_schema
+from icesql.iceberg.metadata.table_metadata import NEWEST_FORMAT, SortOrder, parse_sort_orders
+from icesql.iceberg.metadata.writing import (
     schema_json,
     sort_order_json,
     spec_fields_json,
     spec_json,
 )
-from icesql.iceberg.metadata.schema_json import parse_schema
-from icesql.iceberg.metadata.sort_order import SortOrder, parse_sort_orders
-from icesql.iceberg.metadata.table_metadata import NEWEST_FORMAT
-from icesql.iceberg.partition_names import check_partition_names, shared_names
 from icesql.iceberg.partitioning import FIRST_FIELD_ID, PartitionSpec, parse_spec
 from icesql.iceberg.schema import Schema
 

@@ -8,11 +8,10 @@ from typing import Any, Final
 from icesql.errors import CommitConflictError, ProgrammingError
 from icesql.iceberg.metadata.changes import updates as u
 from icesql.iceberg.metadata.changes.updates import AddSnapshot, Update
-from icesql.iceberg.metadata.json_fields import as_list, as_object
-from icesql.iceberg.metadata.json_writer import ref_json, snapshot_json
-from icesql.iceberg.metadata.property_numbers import whole_number
+from icesql.iceberg.metadata.json_fields import as_list, as_object, whole_number
 from icesql.iceberg.metadata.snapshot import Snapshot, SnapshotRef
 from icesql.iceberg.metadata.table_metadata import MAIN, TableMetadata
+from icesql.iceberg.metadata.writing import ref_json, snapshot_json
 
 # Whether snapshots that a change adds are, or were, part of a table, by its metadata alone.
 

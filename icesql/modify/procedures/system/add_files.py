@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from icesql.catalog.table import Table
     from icesql.iceberg.manifest.data_file import DataFile
-    from icesql.maintain.importing.folders import FoundFile
+    from icesql.maintain.import_folders import FoundFile
     from icesql.modify.procedures.call import Call
     from icesql.storage.open import Storage
 
@@ -44,9 +44,9 @@ def add_files(call: Call) -> Plan:
     from copy import copy
 
     from icesql.commit.attempts import commit
-    from icesql.commit.files import FileChanges
-    from icesql.maintain.importing.folders import find_files
-    from icesql.maintain.importing.parquet import AddFiles
+    from icesql.commit.file_changes import FileChanges
+    from icesql.maintain.import_files import AddFiles
+    from icesql.maintain.import_folders import find_files
 
     catalog, table = call.target()
     source = _source(call)
@@ -139,8 +139,8 @@ def _check_new(table: Table, found: Sequence[FoundFile], call: Call) -> None:
 def _data_files(
     call: Call, table: Table, storage: Storage, found: Sequence[FoundFile]
 ) -> tuple[DataFile, ...]:
-    from icesql.engine.threads.pool import thread_pool
-    from icesql.maintain.importing.parquet import data_file, mapping_of, spelled
+    from icesql.engine.side_threads import thread_pool
+    from icesql.maintain.import_files import data_file, mapping_of, spelled
 
     mapping, query = mapping_of(table), call.query
 

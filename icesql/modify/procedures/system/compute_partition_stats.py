@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 )
 def compute_partition_stats(call: Call) -> Plan:
     """Write the statistics file of a snapshot's partitions."""
-    from icesql.maintain.statistics.partitions import compute_partition_statistics, partition_rows
+    from icesql.maintain.statistics_files import compute_partition_statistics, partition_rows
 
     catalog, table = call.target()
     found = call.snapshot_of(table)

@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 )
 def compute_table_stats(call: Call) -> Plan:
     """Write the statistics file of a snapshot's columns."""
-    from icesql.commit.snapshots.branches import engine_summary
-    from icesql.iceberg.metadata.property_numbers import whole_number
-    from icesql.maintain.statistics.columns import columns_to_sketch, compute_table_statistics
+    from icesql.commit.branches import engine_summary
+    from icesql.iceberg.metadata.json_fields import whole_number
+    from icesql.maintain.statistics_files import columns_to_sketch, compute_table_statistics
 
     catalog, table = call.target()
     found = call.snapshot_of(table)

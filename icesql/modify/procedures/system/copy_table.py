@@ -39,7 +39,7 @@ def copy_table(call: Call) -> Plan:
     """Copy a table to another place, or add to a copy what is new in the table."""
     from icesql.maintain.relocation.copy import CopyRequest
     from icesql.maintain.relocation.copy import copy_table as copy
-    from icesql.maintain.relocation.folder import target_location
+    from icesql.maintain.relocation.target import target_location
     from icesql.modify.procedures.call import check_place
 
     confine = check_place(call, call["location"])
@@ -61,7 +61,7 @@ def copy_table(call: Call) -> Plan:
 def _verified(call: Call, table: Table, done: Copied) -> tuple[int, int]:
     """Verify a copy: the number of its files, and of the rows of main."""
     from icesql.catalog.table import table_from_metadata
-    from icesql.maintain.relocation.verify import check_same, refs_of, verify
+    from icesql.maintain.referenced import check_same, refs_of, verify
     from icesql.modify.procedures.call import row_counter
 
     query = call.query
@@ -90,7 +90,7 @@ def _since(call: Call) -> int | Literal["latest"] | None:
 
 def _properties(call: Call, table: Table, location: str) -> dict[str, str]:
     """Properties that open the store of a copy: the table's own, unless ``properties`` differ."""
-    from icesql.catalog.properties import of_storage, with_given
+    from icesql.catalog.configuration import of_storage, with_given
     from icesql.catalog.rest.storage_properties import are_vended
 
     own, names = table.storage.properties, call.services.state.names

@@ -51,7 +51,7 @@ _WHERE: Final = {
 )
 def expire_snapshots(call: Call) -> Plan:
     """Remove old snapshots, and the files that only they need."""
-    from icesql.commit.own_places import kept_note
+    from icesql.commit.deletion import kept_note
     from icesql.maintain.expire import expire_snapshots as expire
     from icesql.modify.procedures.call import at_once_of, folders_below
 

@@ -12,10 +12,10 @@ if TYPE_CHECKING:
 
     from icesql.catalog.table import Table
     from icesql.health.facts import Performed
-    from icesql.health.of_table import Door
-    from icesql.health.run_report import TableReport
+    from icesql.health.runs import TableReport
+    from icesql.health.upkeep import Door
     from icesql.modify.procedures.call import Call
-    from icesql.sql.writes.procedures.call import CallProcedure
+    from icesql.sql.writes.procedure_calls import CallProcedure
 
 
 @procedure(
@@ -32,9 +32,9 @@ def maintain(call: Call) -> Plan:
     import os
     from datetime import UTC, datetime
 
-    from icesql.health.of_table import Run, keep_healthy
     from icesql.health.policy import policy_of_texts
-    from icesql.health.run_report import changes_text
+    from icesql.health.runs import changes_text
+    from icesql.health.upkeep import Run, keep_healthy
 
     try:
         policy = policy_of_texts(call["actions"], call["policy"] or {})
@@ -77,7 +77,7 @@ def maintain(call: Call) -> Plan:
 
 
 def _note(done: TableReport) -> str:
-    from icesql.health.run_report import changes_text
+    from icesql.health.runs import changes_text
 
     if done.status == "nothing":
         return "nothing is to be done"
@@ -87,7 +87,7 @@ def _note(done: TableReport) -> str:
 
 
 def _steps(planned: TableReport) -> Iterator[Step]:
-    from icesql.health.run_report import changes_text
+    from icesql.health.runs import changes_text
 
     for each in planned.actions:
         if each.status == "refused":
@@ -105,8 +105,8 @@ def _door(call: Call) -> Door:
     from msgspec.structs import replace
 
     from icesql.health.facts import Performed
-    from icesql.health.of_table import Door
-    from icesql.modify.procedures import run as procedures
+    from icesql.health.upkeep import Door
+    from icesql.modify.procedures.call import call as run_call
 
     services = call.services
 
@@ -116,7 +116,7 @@ def _door(call: Call) -> Door:
     def run(statement: CallProcedure, keys: Mapping[str, str]) -> Performed:
         own = copy(services)
         own.query = replace(services.query, summary={**services.query.summary, **keys})
-        done = procedures.call(statement, own)
+        done = run_call(statement, own)
         answer = done.answer
         assert answer is not None
         with closing(answer):

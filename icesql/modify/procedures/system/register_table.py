@@ -18,14 +18,13 @@ if TYPE_CHECKING:
 )
 def register_table(call: Call) -> Plan:
     """Register a metadata file under a new name; without the file, an error suggests one."""
-    from icesql.catalog.targets import new_place
-    from icesql.catalog.writes.register import register
-    from icesql.iceberg.metadata.property_numbers import whole_number
+    from icesql.catalog.targets import new_place, register
+    from icesql.iceberg.metadata.json_fields import whole_number
     from icesql.modify.procedures.call import check_path
 
     name, place = call.table_name(), call["metadata_file"]
     if place is None:
-        from icesql.modify.procedures.undo import no_file
+        from icesql.modify.procedures.refs import no_file
 
         raise no_file(*new_place(call.services.state.names, name.parts), name.text)
     check_path(call, place)

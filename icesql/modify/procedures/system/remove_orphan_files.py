@@ -46,7 +46,7 @@ def remove_orphan_files(call: Call) -> Plan:
     """Remove files that the table's metadata does not reference."""
     from icesql.maintain.orphans import DEFAULT_AGE_MS, LEAST_AGE_MS, find_orphans
     from icesql.modify.procedures.call import at_once_of, folders_below
-    from icesql.storage.removal import remove_listed
+    from icesql.storage.many_files import remove_listed
 
     if call["file_list_view"] is not None:
         raise UnsupportedSqlError(
@@ -94,7 +94,7 @@ def _steps(found: Orphans) -> Iterator[Step]:
 
 
 def _summary(found: Orphans) -> str:
-    from icesql.modify.modified import in_bytes
+    from icesql.modify.services import in_bytes
 
     young = f", {found.young} more are too young" if found.young else ""
     return (

@@ -28,12 +28,11 @@ if TYPE_CHECKING:
 )
 def restore_table(call: Call) -> Plan:
     """Verify every file of a copy and, if ``table`` is given, register it under that name."""
+    from icesql.catalog.configuration import of_storage, with_given
     from icesql.catalog.open import open_table
-    from icesql.catalog.properties import of_storage, with_given
-    from icesql.catalog.targets import new_place
-    from icesql.catalog.writes.register import register
-    from icesql.maintain.relocation.folder import target_location
-    from icesql.maintain.relocation.verify import verify
+    from icesql.catalog.targets import new_place, register
+    from icesql.maintain.referenced import verify
+    from icesql.maintain.relocation.target import target_location
     from icesql.modify.procedures.call import check_place, row_counter
 
     confine = check_place(call, call["location"])

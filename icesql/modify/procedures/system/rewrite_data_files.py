@@ -23,9 +23,7 @@ if TYPE_CHECKING:
     from icesql.catalog.table import Table
     from icesql.iceberg.manifest.data_file import DataFile
     from icesql.iceberg.metadata.table_metadata import TableMetadata
-    from icesql.maintain.rewrite.grouping import FileGroup
-    from icesql.maintain.rewrite.options import Strategy
-    from icesql.maintain.rewrite.plan import RewritePlan, RewriteRequest
+    from icesql.maintain.rewrite.plan import FileGroup, RewritePlan, RewriteRequest, Strategy
     from icesql.maintain.rewrite.row_order import RowOrder
     from icesql.maintain.rewrite.run import Rewritten
     from icesql.modify.procedures.call import Call
@@ -74,8 +72,7 @@ def rewrite_data_files(call: Call) -> Plan:
 def _request(call: Call, table: Table, branch: str) -> RewriteRequest:
     from msgspec.structs import replace
 
-    from icesql.maintain.rewrite.options import rewrite_options
-    from icesql.maintain.rewrite.plan import RewriteRequest
+    from icesql.maintain.rewrite.plan import RewriteRequest, rewrite_options
     from icesql.modify.procedures.call import files_condition
     from icesql.sql.writes.definitions import read_sort_text
 
@@ -108,10 +105,10 @@ def _request(call: Call, table: Table, branch: str) -> RewriteRequest:
 
 
 def _order(call: Call, metadata: TableMetadata, read: SortText | None) -> RowOrder:
-    from icesql.iceberg.new_spec import new_sort_order
+    from icesql.iceberg.evolution.spec_changes import new_sort_order
     from icesql.maintain.rewrite.row_order import RowOrder, check_z_columns
-    from icesql.modify.definitions.layout import sort_request
-    from icesql.write.partition.sorting import sort_keys
+    from icesql.modify.alter_table import sort_request
+    from icesql.write.ordering import sort_keys
 
     schema = metadata.schema
     if read is not None and read.z_columns:
@@ -167,9 +164,9 @@ def _summary(planned: RewritePlan) -> str:
 
 def _steps(planned: RewritePlan) -> Iterator[Step]:
     """The reads and writes of each group."""
-    from icesql.maintain.rewrite.grouping import known_deleted
+    from icesql.maintain.rewrite.plan import known_deleted
     from icesql.maintain.rewrite.run import vectors_of
-    from icesql.scan.tasks.task import content_bytes
+    from icesql.scan.tasks import content_bytes
 
     removed: dict[int, DataFile] = {}
     for group in planned.groups:

@@ -10,7 +10,7 @@ from icesql.modify.procedures.procedure import OPTIONS, TABLE, WHERE, Plan, Rows
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from icesql.maintain.rewrite.grouping import FileGroup
+    from icesql.maintain.rewrite.plan import FileGroup
     from icesql.modify.procedures.call import Call
 
 
@@ -29,7 +29,7 @@ def rewrite_position_delete_files(call: Call) -> Plan:
     """
     from icesql.maintain.deletes.plan import plan_delete_files, plan_deletes
     from icesql.maintain.deletes.run import Converted, convert
-    from icesql.maintain.rewrite.options import rewrite_options
+    from icesql.maintain.rewrite.plan import rewrite_options
     from icesql.modify.procedures.call import files_condition
 
     catalog, table = call.target()

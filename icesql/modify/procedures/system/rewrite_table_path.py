@@ -33,9 +33,9 @@ if TYPE_CHECKING:
 )
 def rewrite_table_path(call: Call) -> Plan:
     """Write metadata with another path prefix to a folder, and list the files to copy."""
-    from icesql.maintain.relocation.folder import target_location
     from icesql.maintain.relocation.staged import PathRewrite
     from icesql.maintain.relocation.staged import rewrite_table_path as rewrite
+    from icesql.maintain.relocation.target import target_location
     from icesql.modify.procedures.call import check_place
 
     staging = call["staging_location"]

@@ -32,10 +32,9 @@ def rollback_to_snapshot(call: Call) -> Plan:
 
 def _stepped_back(call: Call, catalog: Catalog, table: Table, branch: str, commits: int) -> Plan:
     from icesql.commit import refs
-    from icesql.commit.change import change_table
+    from icesql.commit.file_changes import change_table
     from icesql.iceberg.metadata.table_metadata import MAIN
-    from icesql.modify.procedures import undo
-    from icesql.modify.procedures.refs import from_to, moment_of
+    from icesql.modify.procedures.refs import described, from_to, moment_of, taken_back
     from icesql.modify.targets import with_branch
     from icesql.sql.table_name import name_text
 
@@ -43,9 +42,9 @@ def _stepped_back(call: Call, catalog: Catalog, table: Table, branch: str, commi
     name = name_text(parts if branch == MAIN else with_branch(parts)[0])
     if call.head is not None:
         refs.check_head(table.metadata, branch, call.head)
-    found = undo.taken_back(table, name, branch, commits)
+    found = taken_back(table, name, branch, commits)
     head, target = found[0].snapshot_id, found[-1].snapshot_id
-    note = undo.described(table, name, branch, found, call.query)
+    note = described(table, name, branch, found, call.query)
     steps = [
         Step("set", "branch", branch, from_to(head, target, moment_of(table.metadata, target)))
     ]

@@ -11,23 +11,21 @@ from typing import TYPE_CHECKING, Any, Final
 from sqlglot import exp
 
 from icesql.query.dialects import types as t
-from icesql.query.dialects.aggregates import Around, wrapped
-from icesql.query.dialects.scope import Scope, below
+from icesql.query.dialects.functions import filled
+from icesql.query.dialects.queries import Around, Scope, below, wrapped
 from icesql.query.dialects.spark.calls import (
     DIALECT,
     Typed,
+    around_call,
     by_duckdb,
+    cast,
     check_parts,
     converted,
     find,
     unified,
 )
-from icesql.query.dialects.spark.casts import cast
-from icesql.query.dialects.spark.functions.patterns import like
-from icesql.query.dialects.spark.intervals import interval
-from icesql.query.dialects.spark.operators import arithmetic, comparable, literal_number
-from icesql.query.dialects.spark.windows import around_call
-from icesql.query.dialects.templates import filled
+from icesql.query.dialects.spark.functions.texts import like
+from icesql.query.dialects.spark.operators import arithmetic, comparable, interval, literal_number
 from icesql.query.dialects.types import SqlType
 from icesql.sql.parser.literal_list import held, spread
 from icesql.sql.positions import offset_of, unsupported

@@ -13,14 +13,14 @@ from typing import Final
 from sqlglot import exp
 
 from icesql.config import time_zone
-from icesql.query.dialects.instant_calls import (
+from icesql.query.dialects.functions import call, duckdb
+from icesql.query.dialects.translate import (
     FIRST_INSTANT,
     INSTANTS,
     MOVED,
     MOVED_BACK,
     TRUNCATED,
 )
-from icesql.query.dialects.templates import call, duckdb
 
 # DuckDB's expressions for these calls, equal except in repeated hours.
 CALLS: Final = {

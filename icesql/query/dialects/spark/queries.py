@@ -1,31 +1,261 @@
-"""Translate Spark's queries to DuckDB."""
+"""Translate Spark's queries to DuckDB, with their grouping and the functions that return rows."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
+from msgspec import Struct
 from sqlglot import exp
 from sqlglot.errors import ErrorLevel
 
 from icesql.iceberg.schema import Schema
 from icesql.query.dialects import types as t
-from icesql.query.dialects.queries import Queries
-from icesql.query.dialects.scope import Columns, Scope
-from icesql.query.dialects.spark.calls import DIALECT, check_parts, converted
-from icesql.query.dialects.spark.casts import cast
-from icesql.query.dialects.spark.expressions import Expressions
-from icesql.query.dialects.spark.generators import (
-    is_generator,
-    laterals,
-    selected,
-    table_alias,
-    table_function,
+from icesql.query.dialects.functions import call, duckdb
+from icesql.query.dialects.queries import Columns, Item, Queries, Scope
+from icesql.query.dialects.spark.calls import (
+    DIALECT,
+    Typed,
+    cast,
+    check_parts,
+    converted,
+    unified,
+    window,
 )
-from icesql.query.dialects.spark.grouping import group_by
-from icesql.query.dialects.spark.windows import window
+from icesql.query.dialects.spark.expressions import Expressions
 from icesql.query.dialects.types import SqlType
 from icesql.sql.positions import unsupported
+
+if TYPE_CHECKING:
+    from icesql.query.dialects.spark.expressions import Expressions
+
+
+# ------------------------------------------------------------------ GROUP BY
+
+
+_PARTS = frozenset({"expressions", "grouping_sets", "rollup", "cube", "all"})
+
+
+def group_by(select: exp.Select, written: Sequence[exp.Expr], expressions: Expressions) -> None:
+    """Translate the GROUP BY of a SELECT in place; ``written`` is its untranslated select list."""
+    group = select.args.get("group")
+    if group is None:
+        return
+    check_parts(group, _PARTS, "GROUP BY …", select)
+    if group.args.get("all") and not any(each.find(exp.Column, exp.Star) for each in written):
+        # DuckDB returns one row for each row of the table here, Spark one row.
+        raise unsupported(f"GROUP BY ALL of constants in {DIALECT}", select)
+    _spell(group)
+    keys = [_key(each, written, expressions) for each in group.expressions]
+    group.set("expressions", keys)
+    for part in ("grouping_sets", "rollup", "cube"):
+        for each in group.args.get(part) or ():
+            _key(each, written, expressions)
+
+
+def _spell(group: exp.Group) -> None:
+    """Rewrite ``a, b WITH ROLLUP`` as ROLLUP (a, b); drop the list before GROUPING SETS."""
+    for part, kind in (("rollup", exp.Rollup), ("cube", exp.Cube)):
+        given = group.args.get(part) or []
+        if len(given) == 1 and not given[0].expressions:
+            group.set(part, None)
+            group.set("expressions", [kind(expressions=group.expressions)])
+    if group.args.get("grouping_sets") and group.expressions:
+        group.set("expressions", [])
+
+
+def _key(
+    node: exp.Expr, written: Sequence[exp.Expr], expressions: Expressions, *, in_set: bool = False
+) -> exp.Expr:
+    """Translate a key or a set of keys; a number in a set is a column position."""
+    sets = (exp.Rollup, exp.Cube, exp.GroupingSets)
+    if isinstance(node, (*sets, exp.Tuple) if in_set else sets):
+        made = [_key(each, written, expressions, in_set=True) for each in node.expressions]
+        node.set("expressions", made)
+        return node
+    if in_set and isinstance(node, exp.Paren):
+        node.set("this", _key(node.this, written, expressions, in_set=True))
+        return node
+    if isinstance(node, exp.Literal) and not node.is_string:
+        if not in_set:
+            return node
+        at = int(node.name)
+        if not 0 < at <= len(written):
+            raise unsupported(f"GROUP BY {at} in {DIALECT}", node)
+        node = written[at - 1].unalias().copy()
+    return expressions.of(node).node
+
+
+# ------------------------------------------------------------------ functions that return rows
+
+
+_GENERATORS: Final = frozenset({"explode", "posexplode", "inline", "stack"})
+
+
+class Made(Struct):
+    """An output column of a generator: its name, the list of its values, its type."""
+
+    name: str
+    values: exp.Expr
+    type: SqlType
+
+
+def _base(name: str) -> tuple[str, bool]:
+    return name.removesuffix("_outer"), name.endswith("_outer")
+
+
+def is_generator(node: exp.Expr) -> bool:
+    """True if an entry of the select list is a generator."""
+    inner = node.this if isinstance(node, exp.Alias | exp.Aliases) else node
+    return isinstance(inner, exp.Anonymous) and _base(inner.name.lower())[0] in _GENERATORS
+
+
+def _lists(call: exp.Expr, expressions: Expressions) -> tuple[list[Made], bool]:
+    """The columns of a generator; True if it returns a row of NULLs instead of no rows."""
+    if not is_generator(call):
+        raise unsupported(f"{call.key.upper()} as a generator in {DIALECT}", call)
+    name, outer = _base(call.name.lower())
+    given = expressions.many(call.expressions)
+    if name == "stack":
+        return _stack(call, given), outer
+    if len(given) != 1:
+        raise unsupported(f"{name}() with {len(given)} arguments in {DIALECT}", call)
+    return _unnested(name, given[0], call), outer
+
+
+def _unnested(name: str, value: Typed, call: exp.Expr) -> list[Made]:
+    kind = value.type
+    if name in ("explode", "posexplode") and kind.kind == "array":
+        found = [Made("col", value.node, kind.element)]
+    elif name in ("explode", "posexplode") and kind.kind == "map":
+        found = [
+            Made("key", duckdb("map_keys($1)", value.node.copy()), kind.parts[0]),
+            Made("value", duckdb("map_values($1)", value.node), kind.parts[1]),
+        ]
+    elif name == "inline" and kind.kind == "array" and kind.element.kind == "struct":
+        return [
+            Made(
+                field,
+                duckdb(
+                    "list_transform($1, lambda each: struct_extract(each, $2))",
+                    value.node.copy(),
+                    field,
+                ),
+                part,
+            )
+            for field, part in zip(kind.element.names, kind.element.parts, strict=True)
+        ]
+    else:
+        raise unsupported(f"{name}({kind}) in {DIALECT}", call)
+    if name == "explode":
+        return found
+    places = "list_transform($1, lambda x, i: CAST(i - 1 AS INT))"
+    return [Made("pos", duckdb(places, found[0].values.copy()), t.INT), *found]
+
+
+def _stack(call: exp.Expr, given: list[Typed]) -> list[Made]:
+    count = given[0].node if given else None
+    if not isinstance(count, exp.Literal) or count.is_string or int(count.name) < 1:
+        raise unsupported(f"stack() without a constant number of rows in {DIALECT}", call)
+    rows, values = int(count.name), given[1:]
+    width = -(-len(values) // rows)
+    if not width:
+        raise unsupported(f"stack() without values in {DIALECT}", call)
+    values += [Typed(exp.Null(), t.NULL)] * (rows * width - len(values))
+    found = []
+    for at in range(width):
+        nodes, kind = unified(values[at::width], call, "a column")
+        found.append(Made(f"col{at}", exp.Array(expressions=nodes), kind))
+    return found
+
+
+def _column(name: str, values: exp.Expr, outer: bool) -> exp.Expr:
+    if outer:
+        values = duckdb("CASE WHEN len($1) > 0 THEN $1 ELSE [NULL] END", values)
+    return exp.alias_(call("unnest", values), name, quoted=True, copy=False)
+
+
+def selected(node: exp.Expr, expressions: Expressions) -> tuple[list[exp.Expr], Columns]:
+    """The entries of a generator in the select list, and their columns."""
+    call = node.this if isinstance(node, exp.Alias | exp.Aliases) else node
+    made, outer = _lists(call, expressions)
+    names = [each.name for each in made]
+    if isinstance(node, exp.Alias):
+        names = [node.alias]
+    elif isinstance(node, exp.Aliases):
+        names = [each.name for each in node.expressions]
+    if len(names) != len(made):
+        raise unsupported(f"{len(names)} names for {len(made)} columns in {DIALECT}", node)
+    pairs = list(zip(names, made, strict=True))
+    nodes = [_column(name, each.values, outer) for name, each in pairs]
+    return nodes, tuple((name, each.type) for name, each in pairs)
+
+
+def laterals(select: exp.Select, scope: Scope, queries: SparkQueries) -> None:
+    """Replace each LATERAL VIEW of a SELECT by a join with a query over the row."""
+    views = select.args.get("laterals") or []
+    joins = list(select.args.get("joins") or [])
+    for view in views:
+        outer = bool(view.args.get("outer"))
+        columns, query = _query(view.this, scope, queries, outer)
+        table, names = table_alias(view, "view", [each.name for each in columns])
+        types = (each.type for each in columns)
+        scope.items.append(Item(table.name.lower(), tuple(zip(names, types, strict=True))))
+        joins.append(exp.Join(this=exp.Subquery(this=query, alias=table), kind="CROSS"))
+    if views:
+        select.set("laterals", None)
+        select.set("joins", joins)
+
+
+def _query(
+    call: exp.Expr, scope: Scope, queries: SparkQueries, outer: bool
+) -> tuple[list[Made], exp.Select]:
+    from icesql.query.dialects.spark.expressions import Expressions
+
+    made, with_row = _lists(call, Expressions(scope, queries))
+    values = [_column(each.name, each.values, with_row or outer) for each in made]
+    return made, exp.Select(expressions=values)
+
+
+def table_alias(
+    node: exp.Expr, default: str, names: Sequence[str]
+) -> tuple[exp.TableAlias, Sequence[str]]:
+    """The alias of an item of FROM, and the names of its columns: ``names`` if it gives none."""
+    alias = node.args.get("alias")
+    given = node.alias_column_names
+    if given and len(given) != len(names):
+        raise unsupported(f"{len(given)} names for {len(names)} columns in {DIALECT}", node)
+    names = given or names
+    own = alias.this if alias is not None and alias.this is not None else exp.to_identifier(default)
+    columns = [exp.to_identifier(name, quoted=True) for name in names]
+    return exp.TableAlias(this=own.copy(), columns=columns), names
+
+
+def table_function(node: exp.Expr, scope: Scope, queries: SparkQueries) -> Columns:
+    """Translate a function in FROM in place: ``range`` or a generator."""
+    from icesql.query.dialects.spark.expressions import Expressions
+
+    call = node.this
+    name = call.name.lower() if isinstance(call, exp.Anonymous) else call.key
+    if name == "range":
+        given = Expressions(Scope(), queries).many(call.expressions)
+        if not 1 <= len(given) <= 3 or any(each.type.kind not in t.INTEGRAL for each in given):
+            raise unsupported(f"range() with these arguments in {DIALECT}", node)
+        bounds = ", ".join(f"CAST(${at + 1} AS BIGINT)" for at in range(len(given)))
+        function = duckdb(f"range({bounds})", *(each.node for each in given))
+        node.set("alias", table_alias(node, "range", ["id"])[0])
+        node.set("this", function)
+        return (("id", t.BIGINT),)
+    if not is_generator(call):
+        raise unsupported(f"the table function {name}() in {DIALECT}", node)
+    made, query = _query(call, scope, queries, False)
+    table, names = table_alias(node, name, [each.name for each in made])
+    node.replace(exp.Subquery(this=query, alias=table))
+    return tuple((each, part.type) for each, part in zip(names, made, strict=True))
+
+
+# ------------------------------------------------------------------ queries
+
 
 _TABLE_PARTS: Final = frozenset({"this", "alias", "joins", "laterals"})
 _JOIN_PARTS: Final = frozenset({"this", "on", "side", "kind", "using", "method"})

@@ -10,9 +10,8 @@ from sqlglot import exp
 
 from icesql.query.dialects import time_patterns
 from icesql.query.dialects import types as t
-from icesql.query.dialects.templates import call, duckdb, expanded
-from icesql.query.dialects.trino_snowflake.operators import cast
-from icesql.query.dialects.trino_snowflake.types import common, described, typed, word
+from icesql.query.dialects.functions import call, duckdb, expanded
+from icesql.query.dialects.trino_snowflake.operators import cast, common, described, typed, word
 
 if TYPE_CHECKING:
     from icesql.query.dialects.trino_snowflake.translation import Translation

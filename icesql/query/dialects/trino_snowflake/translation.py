@@ -11,21 +11,19 @@ from sqlglot.errors import ErrorLevel, UnsupportedError
 from icesql.iceberg.schema import Schema
 from icesql.iceberg.types import IcebergType, TimeType
 from icesql.query.dialects import types as t
-from icesql.query.dialects.aggregates import with_aggregates
 from icesql.query.dialects.functions import (
     Match,
     Row,
+    filled,
     functions,
     refused,
     resolve,
     takes_count,
 )
-from icesql.query.dialects.queries import Queries
-from icesql.query.dialects.scope import Columns, Scope, names_of
-from icesql.query.dialects.templates import filled
+from icesql.query.dialects.queries import Columns, Queries, Scope, names_of, with_aggregates
 from icesql.query.dialects.trino_snowflake import operators
 from icesql.query.dialects.trino_snowflake.builders import BUILDERS
-from icesql.query.dialects.trino_snowflake.types import (
+from icesql.query.dialects.trino_snowflake.operators import (
     TIME,
     common,
     converted,
@@ -35,7 +33,7 @@ from icesql.query.dialects.trino_snowflake.types import (
 from icesql.query.dialects.types import SqlType
 from icesql.sql.grammar import kinds_of_nodes
 from icesql.sql.positions import unsupported
-from icesql.sql.remedies import meaning
+from icesql.sql.syntax_errors import meaning
 
 _WRAPPERS: Final = (exp.Filter, exp.IgnoreNulls, exp.RespectNulls, exp.WithinGroup, exp.Window)
 _PLAIN: Final = kinds_of_nodes("same in DuckDB")

@@ -11,9 +11,9 @@ from typing import Final
 
 from msgspec import Struct, field
 
-from icesql.query.constants.casts import INTEGERS
 from icesql.query.constants.constant import Constant, Kind
-from icesql.query.constants.time_units import FINER_THAN_DAY, unit_name
+from icesql.query.constants.evaluated import INTEGERS
+from icesql.query.constants.times import FINER_THAN_DAY, unit_name
 from icesql.query.pushdown.computed.expression import Expression, call, string
 from icesql.query.pushdown.computed.sql import type_sql
 

@@ -21,10 +21,9 @@ from icesql.query.pushdown.computed.expression import (
     string,
     whole,
 )
-from icesql.query.pushdown.computed.functions import GROWING
 from icesql.query.pushdown.computed.monotone import NUMBERS, TIMES, Shape
-from icesql.query.pushdown.computed.prefixes import WILDCARDS, before_any
-from icesql.query.pushdown.computed.sql import NotWritable, type_sql, write
+from icesql.query.pushdown.computed.simpler import WILDCARDS, before_any
+from icesql.query.pushdown.computed.sql import GROWING, NotWritable, type_sql, write
 from icesql.scan.pruning.file_conditions import FileCondition, ValueRange
 
 if TYPE_CHECKING:

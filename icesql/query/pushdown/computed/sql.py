@@ -7,8 +7,22 @@ from typing import Final
 
 from icesql.iceberg import types as t
 from icesql.query.pushdown.computed.expression import COMPARISONS, Expression
-from icesql.query.pushdown.computed.functions import DOUBLING, KNOWN
 from icesql.quoting import literal as quoted_text
+from icesql.sql.acceptance import planned_functions
+
+# ------------------------------------------------------------------ functions of the engine
+
+
+KNOWN: Final = planned_functions()
+# The result of these functions may be longer than the arguments by a factor: an expression may have
+# one such call.
+GROWING: Final = frozenset({"replace", "translate", "regexp_extract", "strftime"})
+# Macros of the engine that repeat an argument, which doubles its size: only few calls are allowed.
+DOUBLING: Final = frozenset({"nullif", "split_part"})
+
+
+# ------------------------------------------------------------------ expressions
+
 
 _INFIX: Final = {*COMPARISONS, "is not distinct from", "is distinct from", "and", "or"}
 

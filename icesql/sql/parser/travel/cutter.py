@@ -1,11 +1,15 @@
-"""Cuts the time-travel clauses out of the tokens of one statement; see ``clauses``."""
+"""Cuts the time-travel clauses and options of tables out of the tokens of one statement.
+
+See ``clauses``.
+"""
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 from icesql.sql.cursor import TokenCursor
-from icesql.sql.keywords import QUERY_WORDS
+from icesql.sql.keywords import QUERY_WORDS, word_map
 from icesql.sql.lexer import (
     NAME,
     NUMBER,
@@ -18,8 +22,7 @@ from icesql.sql.lexer import (
     is_name,
     outer,
 )
-from icesql.sql.parser.travel.clauses import STARTS, TWO, ReadValue
-from icesql.sql.parser.travel.phrases import (
+from icesql.sql.parser.travel.clauses import (
     BEFORE_TEXT,
     BRANCH_KINDS,
     CHANGES_HINT,
@@ -28,10 +31,12 @@ from icesql.sql.parser.travel.phrases import (
     PHRASES,
     RANGES,
     REFUSED,
+    STARTS,
+    TWO,
+    ReadValue,
 )
 from icesql.sql.positions import syntax_error, unsupported
-from icesql.sql.show_statements.differences import COMPARED, end_of_name
-from icesql.sql.show_statements.in_from import PREFIX
+from icesql.sql.show import COMPARED, PREFIX, end_of_name
 from icesql.sql.table_name import Parts
 from icesql.sql.trees import exp
 
@@ -114,7 +119,6 @@ class TravelCutter(TokenCursor):
             return index + 3
         if self.word(index + 1) != "(":
             return index
-        from icesql.sql.parser.travel.options import read_options
 
         self.index = index + 2
         option = read_options(self)
@@ -127,7 +131,7 @@ class TravelCutter(TokenCursor):
         """Read a call such as ``table_changes('table', first [, last])`` in FROM; see ``calls``."""
         if not self.kept or self.kept[-1].word not in _BEFORE_TABLES:
             return index
-        from icesql.sql.parser.travel.calls import read_table_call
+        from icesql.sql.parser.travel.changes import read_table_call
 
         found = read_table_call(self, index)
         if found is None:
@@ -349,3 +353,77 @@ def _check(tokens: Tokens, index: int) -> None:
     if token.text.startswith(PREFIX):
         hint = "use the metadata table: t.snapshots, t.history or t.refs"
         raise unsupported("SHOW in a query that chooses a snapshot", token, hint)
+
+
+# ------------------------------------------------------------------ options of a table
+# Spark's ``t WITH ('branch' = 'audit')``, Flink's ``t /*+ OPTIONS(…) */``. ``read_hints`` rewrites
+# Flink's hint to Spark's clause before.
+
+
+# The kind of clause for each option.
+_KINDS: Final = word_map("""
+snapshot-id = VERSION
+as-of-timestamp = MILLISECONDS
+branch = BRANCH
+tag = TAG
+versionasof = VERSION
+timestampasof = TIMESTAMP
+""")
+_RANGES: Final = re.compile(r"(?:start|end)-(?:snapshot-id|snapshot-timestamp|timestamp|tag)")
+_RANGE_HINT: Final = "use CHANGES FROM VERSION a TO VERSION b for what commits added"
+_LONGEST: Final = 18
+_VALUES: Final = (TEXT, NUMBER)
+
+
+def read_options(words: TokenCursor) -> tuple[str, exp.Expr, int] | None:
+    """Read the one option that chooses a snapshot in ``'key' = 'value')``, after the bracket.
+
+    Return its kind, its value and the index of its value; None if there are no options. Raises
+    UnsupportedSqlError for other options, SqlSyntaxError.
+    """
+    tokens = words.tokens
+    if _equals(tokens, words.index) is None:
+        return None
+
+    def option() -> tuple[str, exp.Expr, int]:
+        start, equals = words.index, _equals(tokens, words.index)
+        if equals is None or words.kind(equals + 1) not in _VALUES:
+            at = tokens[min(start, len(tokens) - 1)]
+            raise syntax_error("an option is 'name' = 'value'", at)
+        words.index = equals + 2
+        name = "".join(each.text for each in tokens[start:equals])
+        return *_option(name, tokens[start], tokens[equals + 1]), equals + 1
+
+    (_, found), *more = words.listed(lambda: (words.here, option()))
+    if more:
+        raise unsupported("two versions of one table", more[0][0], "give one of them")
+    if not words.skip(")"):
+        at = words.token or tokens[-1]
+        raise syntax_error("unterminated options of a table", at, (",", ")"))
+    return found
+
+
+def _equals(tokens: Tokens, start: int) -> int | None:
+    """Return the index of the ``=`` after an option's name: a text, or words with dashes."""
+    for index in range(start, min(start + 6, len(tokens))):
+        token = tokens[index]
+        if token.word == "=":
+            return index if index > start else None
+        plain = token.text in ("-", ".") or token.text.replace("_", "a").isalnum()
+        if token.word and not plain:
+            return None
+    return None
+
+
+def _option(name: str, token: Token, value: Token) -> tuple[str, exp.Expr]:
+    key = name.lower()
+    kind = _KINDS.get(key)
+    if kind is None:
+        known = "snapshot-id, as-of-timestamp (milliseconds), branch and tag choose a snapshot"
+        hint = _RANGE_HINT if _RANGES.fullmatch(key) or key == "streaming" else known
+        raise unsupported(f"the option {name} of a table", token, hint)
+    is_number = kind == "MILLISECONDS" or (kind == "VERSION" and value.text.isdigit())
+    if kind == "MILLISECONDS" and not (value.text.isdigit() and len(value.text) <= _LONGEST):
+        raise syntax_error(f"{name} counts milliseconds since 1970", value, ("a number",))
+    literal = exp.Literal.number if is_number else exp.Literal.string
+    return kind, literal(value.text)

@@ -7,7 +7,7 @@ import json
 import pytest
 
 import icesql
-from icesql.engine.duckdb.relations import by_name
+from icesql.engine.duckdb.relations import grouping
 from tests.writer.fields import fields
 from tests.writer.table import TableWriter
 
@@ -26,7 +26,7 @@ def evolved(tmp_path):
 @pytest.mark.parametrize("most_footers", [0, 4])
 def test_names_and_field_ids_read_the_same_rows(tmp_path, monkeypatch, most_footers):
     # With no footer read by name, field ids are used.
-    monkeypatch.setattr(by_name, "_MOST_FOOTERS", most_footers)
+    monkeypatch.setattr(grouping, "_MOST_FOOTERS", most_footers)
     table = evolved(tmp_path)
     with icesql.connect() as con:
         con.register_table("t", table.metadata_path)
@@ -55,7 +55,7 @@ def estimate(con, sql):
 @pytest.mark.parametrize("most_footers", [0, 4])
 @pytest.mark.parametrize("counts", [(5000,), (7, 5000, 20), (5000, 7)])
 def test_the_engine_learns_how_many_rows_there_are(tmp_path, monkeypatch, most_footers, counts):
-    monkeypatch.setattr(by_name, "_MOST_FOOTERS", most_footers)
+    monkeypatch.setattr(grouping, "_MOST_FOOTERS", most_footers)
     table = TableWriter(tmp_path, fields("a long"))
     table.commit([table.data_file([{"a": i} for i in range(count)]) for count in counts])
     with icesql.connect() as con:

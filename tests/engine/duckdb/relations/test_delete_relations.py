@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import icesql
-from icesql.engine.duckdb.relations.file_facts import FileFacts, of_unknown_size
+from icesql.engine.duckdb.relations.deletes import FileFacts, of_unknown_size
 from icesql.errors import CorruptFileError
 from tests.writer.fields import fields, spec
 from tests.writer.table import TableWriter
@@ -181,8 +181,8 @@ def test_global_and_partitioned_deletes_meet(tmp_path):
 
 @pytest.mark.parametrize("kind", ["positions", "vectors"])
 def test_positions_are_decoded_once_and_again_when_the_file_changed(tmp_path, monkeypatch, kind):
-    import icesql.iceberg.puffin.deletion_vector as deletion_vector
-    import icesql.read.deletes.positions as positions
+    import icesql.iceberg.puffin as deletion_vector
+    import icesql.read.deletes.scan_deletes as positions
 
     decoded = []
 

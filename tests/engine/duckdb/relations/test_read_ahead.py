@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from icesql.context import QueryContext
-from icesql.engine.duckdb.relations.read_ahead import ranges_to_read
+from icesql.engine.duckdb.store_files import ranges_to_read
 from icesql.iceberg.expressions.predicate import Leaf, Operation, Term
 from icesql.iceberg.metadata.schema_json import parse_schema
 from icesql.read.formats.parquet_footer import Chunk, RowCounts, SchemaLayout, read_row_counts

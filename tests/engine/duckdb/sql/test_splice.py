@@ -6,7 +6,7 @@ import duckdb
 import pytest
 import sqlglot
 
-from icesql.engine.duckdb.sql.splice import filled, renamed_sql, spliced_sql
+from icesql.engine.duckdb.sql.composed import filled, renamed_sql, spliced_sql
 from tests.tables import read_cases
 
 SOURCES = {

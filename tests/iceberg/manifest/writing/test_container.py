@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from icesql.errors import CorruptFileError
 from icesql.iceberg.avro.container import AvroFile, read_avro_file
 from icesql.iceberg.avro.schema import OddSchema, parse_avro_schema
-from icesql.iceberg.manifest.writing.container import edited
+from icesql.iceberg.manifest.avro_files import edited
 
 SCHEMA = json.loads(Path(__file__).with_name("edited.avsc").read_text())
 RECORDS = [

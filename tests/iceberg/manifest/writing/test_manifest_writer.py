@@ -20,15 +20,16 @@ from icesql.iceberg.manifest.manifest import (
     decode_manifest_list,
 )
 from icesql.iceberg.manifest.partition_values import PartitionForm
-from icesql.iceberg.manifest.writing.list_writer import ListHeader, write_manifest_list
-from icesql.iceberg.manifest.writing.manifest_writer import (
+from icesql.iceberg.manifest.writer import (
     UNASSIGNED,
+    ListHeader,
     ManifestForm,
     added_entry,
     deleted_entry,
     existing_entry,
     field_summaries,
     write_manifest,
+    write_manifest_list,
 )
 from icesql.iceberg.partitioning import PartitionField, PartitionSpec, partition_types
 from icesql.iceberg.schema import Schema

@@ -9,9 +9,9 @@ from typing import Any
 
 from icesql.iceberg.metadata.changes import updates as u
 from icesql.iceberg.metadata.changes.apply import apply_updates, is_changed
-from icesql.iceberg.metadata.json_writer import metadata_bytes
 from icesql.iceberg.metadata.snapshot import Snapshot, SnapshotRef
-from icesql.iceberg.metadata.sort_order import UNSORTED, SortField, SortOrder
+from icesql.iceberg.metadata.table_metadata import UNSORTED, SortField, SortOrder
+from icesql.iceberg.metadata.writing import metadata_bytes
 from icesql.iceberg.partitioning import PartitionField, PartitionSpec
 from icesql.iceberg.schema import Schema
 from tests.columns import columns

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from icesql.iceberg import types as t
-from icesql.iceberg.metadata.json_writer import metadata_bytes
 from icesql.iceberg.metadata.table_metadata import parse_metadata
+from icesql.iceberg.metadata.writing import metadata_bytes
 from icesql.iceberg.partitioning import PartitionSpec
 from icesql.iceberg.schema import Schema
 from tests.iceberg.metadata.changes.documents import BY_ID, ONE, ORDER, Document, created

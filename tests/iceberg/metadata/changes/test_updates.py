@@ -6,12 +6,10 @@ import json
 
 import pytest
 
-from icesql.iceberg.metadata.changes import requirements as r
 from icesql.iceberg.metadata.changes import updates as u
-from icesql.iceberg.metadata.json_writer import metadata_bytes
 from icesql.iceberg.metadata.snapshot import Snapshot, SnapshotRef
-from icesql.iceberg.metadata.sort_order import SortField, SortOrder
-from icesql.iceberg.metadata.table_metadata import parse_metadata
+from icesql.iceberg.metadata.table_metadata import SortField, SortOrder, parse_metadata
+from icesql.iceberg.metadata.writing import metadata_bytes
 from icesql.iceberg.partitioning import PartitionField, PartitionSpec
 from icesql.iceberg.schema import Schema
 from tests.iceberg.metadata.changes.documents import ONE, TWO, UUID, appended, created
@@ -60,14 +58,14 @@ def test_an_update_is_what_other_clients_send(update) -> None:
 
 
 REQUIREMENTS = [
-    r.AssertCreate(),
-    r.AssertTableUuid(UUID),
-    r.AssertRefSnapshotId("main", 3),
-    r.AssertLastAssignedFieldId(3),
-    r.AssertCurrentSchemaId(1),
-    r.AssertLastAssignedPartitionId(1001),
-    r.AssertDefaultSpecId(1),
-    r.AssertDefaultSortOrderId(2),
+    u.AssertCreate(),
+    u.AssertTableUuid(UUID),
+    u.AssertRefSnapshotId("main", 3),
+    u.AssertLastAssignedFieldId(3),
+    u.AssertCurrentSchemaId(1),
+    u.AssertLastAssignedPartitionId(1001),
+    u.AssertDefaultSpecId(1),
+    u.AssertDefaultSortOrderId(2),
 ]
 
 
@@ -76,7 +74,7 @@ def test_a_requirement_is_what_other_clients_send(requirement) -> None:
     from pydantic import TypeAdapter
     from pyiceberg.table.update import TableRequirement
 
-    ours = r.requirement_json(requirement)
+    ours = u.requirement_json(requirement)
     theirs = TypeAdapter(TableRequirement).validate_python(ours)
     assert json.loads(theirs.model_dump_json(by_alias=True)) == ours
 
@@ -87,32 +85,32 @@ def metadata(document):
 
 def test_each_update_asks_for_what_java_asks_for() -> None:
     base = metadata(appended(appended(created(), 1), 2, 1, ref="audit"))
-    uuid = r.AssertTableUuid(UUID)
-    assert r.requirements_for(None, [u.AssignUuid(UUID)]) == (r.AssertCreate(),)
+    uuid = u.AssertTableUuid(UUID)
+    assert u.requirements_for(None, [u.AssignUuid(UUID)]) == (u.AssertCreate(),)
 
     def needed(*updates):
-        found = r.requirements_for(base, updates)
+        found = u.requirements_for(base, updates)
         assert found[0] == uuid
         return set(found[1:])
 
     assert needed(u.SetProperties({"a": "b"}), u.SetLocation("l")) == set()
     assert needed(u.RemoveSnapshotRef("tag")) == set()
-    main = r.AssertRefSnapshotId("main", 1)
+    main = u.AssertRefSnapshotId("main", 1)
     assert needed(u.SetSnapshotRef("main", SnapshotRef(7))) == {main}
     twice = u.SetSnapshotRef("main", SnapshotRef(7)), u.SetSnapshotRef("main", SnapshotRef(8))
     assert needed(*twice) == {main}
-    assert needed(u.SetSnapshotRef("new", SnapshotRef(7))) == {r.AssertRefSnapshotId("new", None)}
+    assert needed(u.SetSnapshotRef("new", SnapshotRef(7))) == {u.AssertRefSnapshotId("new", None)}
     assert needed(u.AddSchema(TWO), u.SetCurrentSchema()) == {
-        r.AssertLastAssignedFieldId(2), r.AssertLastAssignedPartitionId(1000),
-        r.AssertCurrentSchemaId(0),
+        u.AssertLastAssignedFieldId(2), u.AssertLastAssignedPartitionId(1000),
+        u.AssertCurrentSchemaId(0),
     }  # fmt: skip
     assert needed(u.AddPartitionSpec(PartitionSpec()), u.SetDefaultSpec()) == {
-        r.AssertLastAssignedPartitionId(1000), r.AssertCurrentSchemaId(0),
-        r.AssertDefaultSpecId(0),
+        u.AssertLastAssignedPartitionId(1000), u.AssertCurrentSchemaId(0),
+        u.AssertDefaultSpecId(0),
     }  # fmt: skip
-    assert needed(u.SetDefaultSortOrder()) == {r.AssertDefaultSortOrderId(0)}
-    audit = r.AssertRefSnapshotId("audit", 2)
-    assert needed(u.RemoveSchemas((9,))) == {r.AssertCurrentSchemaId(0), main, audit}
-    assert needed(u.RemovePartitionSpecs((9,))) == {r.AssertDefaultSpecId(0), main, audit}
-    assert needed(u.AddSnapshot(Snapshot(7, manifest_list="l"))) == {r.AssertCurrentSchemaId(0)}
+    assert needed(u.SetDefaultSortOrder()) == {u.AssertDefaultSortOrderId(0)}
+    audit = u.AssertRefSnapshotId("audit", 2)
+    assert needed(u.RemoveSchemas((9,))) == {u.AssertCurrentSchemaId(0), main, audit}
+    assert needed(u.RemovePartitionSpecs((9,))) == {u.AssertDefaultSpecId(0), main, audit}
+    assert needed(u.AddSnapshot(Snapshot(7, manifest_list="l"))) == {u.AssertCurrentSchemaId(0)}
     assert needed(u.RemoveSnapshots((9,))) == {main, audit}, "one that was tagged meanwhile stays"

@@ -1,13 +1,15 @@
-"""Text functions that depend on constant arguments: patterns, formats, positions."""
+"""Text functions that depend on constant arguments: patterns, formats, positions, letters."""
 
 from __future__ import annotations
 
 import re
-from typing import Final
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
 
 from sqlglot import exp
 
 from icesql.query.dialects import types as t
+from icesql.query.dialects.functions import chained, duckdb
 from icesql.query.dialects.spark.calls import (
     DIALECT,
     Built,
@@ -16,13 +18,146 @@ from icesql.query.dialects.spark.calls import (
     constant_text,
     converted,
 )
-from icesql.query.dialects.spark.functions.letters import CASES
-from icesql.query.dialects.spark.functions.patterns import java_pattern
 from icesql.query.dialects.spark.operators import literal_number
-from icesql.query.dialects.templates import chained, duckdb
 from icesql.query.dialects.types import SqlType
 from icesql.sql.positions import unsupported
 from icesql.user_pattern import UserPattern, read_pattern
+
+if TYPE_CHECKING:
+    from icesql.query.dialects.spark.expressions import Expressions
+
+
+# ------------------------------------------------------------------ LIKE and regular expressions
+# Patterns that RE2 and Java read differently are refused.
+
+
+# Syntax that Java and RE2 read differently: look-around, references, possessive and atomic groups,
+# nested character classes, quotes, anchors and boundaries, Unicode scripts, named groups.
+_JAVA_ONLY: Final = re.compile(
+    r"\(\?(?![:imsU-]|P<)|\\[1-9kQEGRXZzbBhHvVNuxec0pP]|[*+?}]\+|\[[^\]]*(\[|&&)"
+)
+_MODES: Final = re.compile(r"\(\?[a-zA-Z-]*[^imsa-zA-Z:)-]")
+
+
+def like(self: Expressions, node: exp.Expr) -> Typed:
+    """Translate LIKE and ILIKE, also with ESCAPE, ANY and ALL."""
+    escape = "\\"
+    whole = node
+    if isinstance(node, exp.Escape):
+        if not isinstance(node.expression, exp.Literal) or len(node.expression.name) != 1:
+            raise unsupported(f"an ESCAPE that is not one character in {DIALECT}", node)
+        escape, node = node.expression.name, node.this
+    if not isinstance(node, exp.Like | exp.ILike):
+        raise unsupported(f"ESCAPE here in {DIALECT}", whole)
+    value = self.of(node.this)
+    subject = converted(value, t.STRING, node)
+    word = "ILIKE" if isinstance(node, exp.ILike) else "LIKE"
+    pattern, negated = node.expression, bool(node.args.get("negate"))
+    if not isinstance(pattern, exp.Any | exp.All):
+        made = _one(self, subject, pattern, word, escape)
+        return Typed(exp.Not(this=made) if negated else made, t.BOOLEAN)
+    inner = pattern.this
+    listed = inner.expressions if isinstance(inner, exp.Tuple) else [inner.unnest()]
+    if not listed or isinstance(listed[0], exp.Query):
+        raise unsupported(f"{word} ANY or ALL without a list in {DIALECT}", node)
+    parts = [_one(self, subject.copy(), each, word, escape) for each in listed]
+    if negated:
+        parts = [exp.Not(this=each) for each in parts]
+    join = exp.or_ if isinstance(pattern, exp.Any) else exp.and_
+    return Typed(exp.Paren(this=join(*parts, copy=False)), t.BOOLEAN)
+
+
+def _one(
+    self: Expressions, subject: exp.Expr, pattern: exp.Expr, word: str, escape: str
+) -> exp.Expr:
+    text = pattern.name if pattern.is_string else None
+    own = re.escape(escape)
+    # In Spark an escape before any other character raises an error.
+    regular = f"(?s)([^{own}]|{own}[_%{own}])*"
+    if text is not None and not re.fullmatch(regular, text):
+        raise unsupported(f"a LIKE pattern with a stray {escape} in {DIALECT}", pattern)
+    found = converted(self.of(pattern), t.STRING, pattern)
+    if text is not None and escape not in text:
+        return duckdb(f"$1 {word} $2", subject, found, exact=False)
+    quoted = escape.replace("'", "''")
+    made = duckdb(f"$1 {word} $2 ESCAPE '{quoted}'", subject, found)
+    if text is not None:
+        return made
+    return duckdb(
+        "CASE WHEN NOT regexp_full_match($1, $2) "
+        "THEN error('a LIKE pattern with a stray escape') ELSE $3 END",
+        found.copy(),
+        regular,
+        made,
+    )
+
+
+def java_pattern(value: Typed, at: exp.Expr) -> str:
+    """A regular expression with one meaning in both. Raises UnsupportedSqlError at ``at``."""
+    if not value.node.is_string:
+        raise unsupported(f"a regular expression that is not a constant text in {DIALECT}", at)
+    text = value.node.name
+    if _JAVA_ONLY.search(text) or _MODES.search(text):
+        raise unsupported(
+            f"the regular expression '{text}' in {DIALECT}", at, "RE2 has no such part"
+        )
+    # In Java "$" also matches before a final line break.
+    return text
+
+
+# ------------------------------------------------------------------ letters
+# By Unicode's SpecialCasing one letter may become several; DuckDB maps letter by letter. Most texts
+# have none of these letters and only need DuckDB's mapping.
+
+
+# Letters whose upper case has several letters; letters whose title case is not the upper case.
+_LONGER: Final = (
+    "ßŉǰΐΰև\u1e96-\u1e9a\u1f50\u1f52\u1f54\u1f56\u1f80-\u1faf\u1fb2-\u1fb4\u1fb6\u1fb7\u1fbc"
+    "\u1fc2-\u1fc4\u1fc6\u1fc7\u1fcc\u1fd2\u1fd3\u1fd6\u1fd7\u1fe2-\u1fe4\u1fe6\u1fe7"
+    "\u1ff2-\u1ff4\u1ff6\u1ff7\u1ffc\ufb00-\ufb06\ufb13-\ufb17"
+)
+_TITLED: Final = _LONGER + "\u01c4-\u01cc\u01f1-\u01f3\u10d0-\u10fa\u10fd-\u10ff"
+# The final sigma of a word: after a letter and not before one, ignoring marks and apostrophes.
+_LETTER: Final = r"\p{Lu}\p{Ll}\p{Lt}ªº"
+_BETWEEN: Final = r"\p{Mn}\p{Me}\p{Cf}\p{Lm}\p{Sk}:.·’‘․﹒＇．…"
+_SIGMA: Final = rf"([{_LETTER}][{_BETWEEN}'']*)Σ([{_BETWEEN}'']*)($|[^{_LETTER}{_BETWEEN}''])"
+_LOWER: Final = (
+    "CASE WHEN regexp_matches($1, '[İΣ]') THEN lower(regexp_replace(replace($1, 'İ', 'i\u0307'), "
+    f"'{_SIGMA}', '\\1ς\\2\\3', 'g')) ELSE lower($1) END"
+)
+
+
+def _pairs(pattern: str, mapped: Callable[[str], str]) -> str:
+    """The entries of a MAP from each letter in a character class of a regular expression."""
+    letters = re.sub(
+        "(.)-(.)", lambda ends: "".join(map(chr, range(ord(ends[1]), ord(ends[2]) + 1))), pattern
+    )
+    return ", ".join(f"'{each}': '{mapped(each)}'" for each in letters)
+
+
+_UPPER: Final = (
+    f"CASE WHEN regexp_matches($1, '[{_LONGER}]') THEN array_to_string(list_transform("
+    f"string_split($1, ''), lambda own_letter: coalesce(MAP {{{_pairs(_LONGER, str.upper)}}}[own_letter], "
+    "upper(own_letter))), '') ELSE upper($1) END"
+)
+_FIRST: Final = (
+    f"CASE WHEN regexp_matches(own_word, '^[{_TITLED}]') "
+    f"THEN MAP {{{_pairs(_TITLED, str.title)}}}[own_word[1:1]] ELSE upper(own_word[1:1]) END"
+)
+_REST: Final = (
+    f"({_LOWER.replace('$1', 'own_word')})"
+    "[length(lower(own_word[1:1])) + CAST(starts_with(own_word, 'İ') AS INT) + 1:]"
+)
+# Words are separated by spaces.
+_INITCAP: Final = (
+    "array_to_string(list_transform(string_split($1, ' '), "
+    f"lambda own_word: {_FIRST} || {_REST}), ' ')"
+)
+CASES: Final = {"upper": _UPPER, "lower": _LOWER, "initcap": _INITCAP}
+
+
+# ------------------------------------------------------------------ texts
+
 
 _TEXTS: Final = t.array(t.STRING)
 _SPECIAL: Final = re.compile(r"[\\^$.|?*+()\[\]{}]")

@@ -1,1 +1,0 @@
-"""DuckDB's descriptions of its functions, for people who write SQL."""

@@ -1,1 +1,0 @@
-"""Statistics files of snapshots: of partitions, and of the distinct values of columns."""

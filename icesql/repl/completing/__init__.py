@@ -1,1 +1,0 @@
-"""Completions at the cursor."""

@@ -1,1 +1,0 @@
-"""DELETE and UPDATE as statement values."""

@@ -1,1 +1,0 @@
-"""CALL, and equivalent statements of other systems."""

@@ -1,1 +1,0 @@
-"""Encode columns in Parquet files."""

@@ -1,1 +1,0 @@
-"""Convert values to stored form: variants, geometries, NULL; refuse values that do not fit."""
