@@ -89,44 +89,55 @@ class ShowRequest(Struct):
         like = self.statement.like
         return like is None or is_like(name.lower(), like.lower())
 
-    def table(self, *, timeless: bool = True) -> Table:
-        """The table of the reference; refuses metadata tables, and time travel if ``timeless``.
+    def table(self) -> Table:
+        """The table of the reference; refuses metadata tables and time travel.
 
         Raises the errors of ``names.load``, and UnsupportedSqlError.
         """
-        from icesql.query.metadata_scan import load
-
-        reference, what = self.reference, self.statement.label
-        with found_at(reference.offset):
-            found = load(reference, self.names, self.query)
-        if found.metadata_table is not None:
-            hint = "name the table itself"
-            raise unsupported(f"{what} of a metadata table", reference.offset, hint)
-        if timeless and (reference.travel is not None or found.travel is not None):
+        found = self._table()
+        if self.reference.travel is not None or found.travel is not None:
             hint = "it is the same at every snapshot"
-            raise unsupported(f"time travel in {what}", reference.offset, hint)
+            what = f"time travel in {self.statement.label}"
+            raise unsupported(what, self.reference.offset, hint)
         return found.table
 
-    def selected(self, table: Table) -> SelectedSnapshot:
-        """The snapshot and columns that the reference selects. Raises SnapshotNotFoundError."""
-        with found_at(self.reference.offset):
-            found = select_snapshot(table, self.reference.travel, self.query)
-            return by_schema(table, found, self.reference.schema)
+    def at_snapshot(self) -> tuple[Table, SelectedSnapshot]:
+        """The table, and the snapshot and columns that the reference or its name selects.
+
+        Raises the errors of ``table``, and SnapshotNotFoundError.
+        """
+        found = self._table()
+        return found.table, self._selected(found)
 
     def described(self) -> tuple[Schema, PartitionSpec | None]:
         """The schema of a table or metadata table at its snapshot; the current partition spec."""
-        from icesql.query.metadata_scan import load
         from icesql.scan.metadata_tables.schemas import metadata_schema
 
+        found = self._found()
+        metadata = found.table.metadata
+        if found.metadata_table is not None:
+            return metadata_schema(found.metadata_table, metadata), None
+        return self._selected(found).schema, metadata.spec
+
+    def _table(self) -> Found:
+        found = self._found()
+        if found.metadata_table is not None:
+            what = f"{self.statement.label} of a metadata table"
+            raise unsupported(what, self.reference.offset, "name the table itself")
+        return found
+
+    def _found(self) -> Found:
+        from icesql.query.metadata_scan import load
+
+        with found_at(self.reference.offset):
+            return load(self.reference, self.names, self.query)
+
+    def _selected(self, found: Found) -> SelectedSnapshot:
         reference = self.reference
         with found_at(reference.offset):
-            found: Found = load(reference, self.names, self.query)
-            metadata = found.table.metadata
-            if found.metadata_table is not None:
-                return metadata_schema(found.metadata_table, metadata), None
-            selected = select_snapshot(found.table, reference.travel or found.travel, self.query)
-            selected = by_schema(found.table, selected, reference.schema)
-        return selected.schema, metadata.spec
+            travel = reference.travel or found.travel
+            selected = select_snapshot(found.table, travel, self.query)
+            return by_schema(found.table, selected, reference.schema)
 
     def instant(self, milliseconds: int) -> datetime:
         """A time since 1970 in the zone of the session."""

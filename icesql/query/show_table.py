@@ -243,15 +243,14 @@ def history(request: ShowRequest) -> Rows:
 
 def partitions(request: ShowRequest) -> Rows:
     """SHOW PARTITIONS: Spark's column, and the totals of each partition."""
-    table = request.table(timeless=False)
+    table, selected = request.at_snapshot()
     metadata = table.metadata
     if not united_partition_type(metadata).fields:
         hint = "the table has no partitions; its partitions table has the totals"
         raise unsupported(f"SHOW PARTITIONS of {table.name}", request.reference.offset, hint)
-    snapshot = request.selected(table).snapshot
     return [
         (partition_text(values, spec_id, metadata), spec_id, *row[:3])
-        for values, spec_id, *row in partition_rows(table, snapshot, request.query)
+        for values, spec_id, *row in partition_rows(table, selected.snapshot, request.query)
     ]
 
 
@@ -285,8 +284,8 @@ def properties(request: ShowRequest) -> Rows:
 
 def extended(request: ShowRequest) -> Rows:
     """DESCRIBE EXTENDED, with Spark's headings."""
-    table = request.table(timeless=False)
-    metadata, schema = table.metadata, request.selected(table).schema
+    table, selected = request.at_snapshot()
+    metadata, schema = table.metadata, selected.schema
     rows: Rows = [(each.name, spark_type(each.type).lower(), each.doc) for each in schema.fields]
     if metadata.spec.fields:
         rows += [("", "", ""), ("# Partitioning", "", "")]
