@@ -109,7 +109,12 @@ QUICK_JVM = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSeri
 def connect(spark_here: None) -> Any:
     """``icesql.connect`` on a local Spark of two cores, which all tests share."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PYSPARK_SUBMIT_ARGS", f'--driver-java-options "{QUICK_JVM}" pyspark-shell')
+        # Where Python finds the daemon.
+        patch.chdir(Path(__file__).parents[2])
+        daemon = "--conf spark.python.daemon.module=tests.spark.daemon"
+        patch.setenv(
+            "PYSPARK_SUBMIT_ARGS", f'{daemon} --driver-java-options "{QUICK_JVM}" pyspark-shell'
+        )
         icesql.connect(engine="spark", master="local[2]").execute("SELECT 1").close()
 
     def opened(**options: Any) -> icesql.Connection:
