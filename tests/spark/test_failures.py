@@ -34,8 +34,16 @@ def two_files(folder: Path) -> tuple[str, Path]:
     return str(table.metadata_path), min(folder.glob("data/*.parquet"))
 
 
-@pytest.mark.parametrize("sql", STATEMENTS)
-@pytest.mark.parametrize("damage", ["footer", "pages", "cut"])
+# Each way of reading with each damage and each statement, and each damage with each statement.
+@pytest.mark.parametrize(
+    ("ways", "damage", "sql"),
+    [
+        (way, damage, STATEMENTS[(row + column) % 2])
+        for row, way in enumerate(["tasks", "fragments", "reader"])
+        for column, damage in enumerate(["footer", "pages", "cut"])
+    ],
+    indirect=["ways"],
+)
 def test_a_corrupt_file_is_named(
     spark: Any,
     tmp_path: Path,
@@ -401,7 +409,7 @@ def test_closing_from_another_thread_ends_a_query(spark: Any, tmp_path: Path) ->
     assert spark.execute("SELECT count(*) FROM t WHERE x < 10").fetchall() == [(10,)]
 
 
-def test_a_time_limit_ends_the_jobs(spark: Any, tmp_path: Path, ways: frozenset[str]) -> None:
+def test_a_time_limit_ends_the_jobs(spark: Any, tmp_path: Path) -> None:
     spark.register_table("t", two_files(tmp_path)[0])
     spark.execute("SET query_timeout = 1")
     with pytest.raises(icesql.QueryCancelledError, match="time limit"):
