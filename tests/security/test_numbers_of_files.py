@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.maintain.rewrite.tables import new_table, rows
-from tests.warm import fresh_python
+from tests.warm import python
 
 STATEMENTS = (
     "SELECT count(*) FROM ns.t",
@@ -61,13 +61,15 @@ def table_of(folder: Path, version: int, field: str, number: int, *, of_deletes:
     return table
 
 
-@pytest.mark.parametrize("number", [1 << 61, -(1 << 61)])
 @pytest.mark.parametrize("of_deletes", [False, True], ids=["data", "deletes"])
 @pytest.mark.parametrize("field", ["record_count", "file_size_in_bytes"])
 @pytest.mark.parametrize("version", [2, 3])
 def test_a_number_that_no_file_has(
-    tmp_path: Path, version: int, field: str, of_deletes: bool, number: int
+    tmp_path: Path, version: int, field: str, of_deletes: bool
 ) -> None:
+    # Both signs with each two of the others.
+    number = 1 << 61 if (version > 2) ^ (field == "record_count") ^ of_deletes else -(1 << 61)
     table = table_of(tmp_path, version, field, number, of_deletes=of_deletes)
     warehouse = str(Path(table.folder).parents[1])
-    fresh_python(RUN, warehouse, *STATEMENTS, timeout=600)
+    done = python(RUN, warehouse, *STATEMENTS)
+    assert done.returncode == 0, done.stderr[-2000:]
