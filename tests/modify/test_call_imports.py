@@ -38,20 +38,23 @@ for name, *cells, columns in read_table(__file__, "stored_types.tsv"):
 
 @pytest.mark.parametrize("kind", TAKEN)
 def test_types_are_equal_or_widen(kind: str, lasting: Any, tmp_path) -> None:
-    """As columns, in a list, in a struct and as values of a map."""
+    """As columns, and in turn in a list, in a struct and as values of a map."""
     con, _ = lasting
+    place = [*TAKEN].index(kind)
     around = {
         "{}": lambda type: type,
         "{}[]": lambda type: pa.list_(type),
         "STRUCT(x {})": lambda type: pa.struct([("x", type)]),
         "MAP(VARCHAR, {})": lambda type: pa.map_(pa.string(), type),
     }
-    for shape, type_of in around.items():
+    for turn, (shape, type_of) in enumerate(around.items()):
         con.execute(
             f"CREATE OR REPLACE TABLE s.t (c {shape.format(kind)}) "
             "TBLPROPERTIES ('format-version' = '3')"
         )
-        for name, (type, _, options) in STORED.items():
+        for number, (name, (type, _, options)) in enumerate(STORED.items()):
+            if turn and (place + number) % 3 != turn - 1:
+                continue
             path = tmp_path / f"{name}.parquet"
             pq.ParquetWriter(path, pa.schema([("c", type_of(type))]), **options).close()
             call = f"CALL system.add_files('s.t', '`parquet`.`{path}`')"
