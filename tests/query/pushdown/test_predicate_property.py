@@ -194,7 +194,7 @@ conditions = st.recursive(
 )
 
 
-@settings(max_examples=700)
+@settings(max_examples=350)
 @given(st.sampled_from(ZONES), conditions)
 def test_predicate_holds_for_every_row_that_duckdb_keeps(zone: str, condition: str) -> None:
     context = QueryContext(settings=Settings(timezone=zone))

@@ -254,7 +254,7 @@ def cases(draw: st.DrawFn) -> tuple[IcebergType, Predicate, list[list[Any]], lis
 
 
 @given(cases())
-@settings(max_examples=1500, deadline=None)
+@settings(max_examples=600, deadline=None)
 def test_no_file_with_a_matching_row_is_skipped_and_strict_files_match_throughout(case):
     column, predicate, tables, files = case
     schema, entries = Schema((NestedField(1, "x", column),)), entries_of(*files)
@@ -286,7 +286,7 @@ def arbitrary_metrics(draw: st.DrawFn) -> tuple[IcebergType, Predicate, list[dic
 
 
 @given(arbitrary_metrics())
-@settings(max_examples=2500, deadline=None)
+@settings(max_examples=1000, deadline=None)
 def test_the_mask_skips_exactly_the_files_that_explain_has_a_reason_for(case):
     column, predicate, files = case
     schema, entries = Schema((NestedField(1, "x", column),)), entries_of(*files)
