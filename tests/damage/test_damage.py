@@ -1,6 +1,6 @@
 """Damaged copies of real tables give the right rows, or an error of icesql that names the file.
 
-Two hundred damages by default; ICESQL_DAMAGES=2000 does the whole series.
+A hundred damages by default; ICESQL_DAMAGES=2000 does the whole series.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tests.campaigns import damage as campaign
 from tests.writer.fields import fields
 from tests.writer.table import TableWriter
 
-WANTED = int(os.environ.get("ICESQL_DAMAGES", "200"))
+WANTED = int(os.environ.get("ICESQL_DAMAGES", "100"))
 SERIES = 2000
 WANTED_STRUCTURED = int(os.environ.get("ICESQL_STRUCTURED_DAMAGES", "200"))
 WORKERS = 2

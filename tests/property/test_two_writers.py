@@ -1,6 +1,6 @@
 """Statements of icesql in which another writer commits: the rows are those of a model.
 
-Thirty histories, the same ones everywhere; see ``tests/campaigns/two_writers.py``, which runs
+Twenty histories, the same ones everywhere; see ``tests/campaigns/two_writers.py``, which runs
 thousands and longer ones. ICESQL_TWO_WRITERS=2000 runs more here.
 """
 
@@ -18,7 +18,7 @@ from tests.campaigns.histories.catalogs import KINDS
 from tests.campaigns.histories.command import Writers
 from tests.campaigns.two_writers import history
 
-COUNT = int(os.environ.get("ICESQL_TWO_WRITERS", "30"))
+COUNT = int(os.environ.get("ICESQL_TWO_WRITERS", "20"))
 LENGTH = 2
 AT_ONCE = 10
 
