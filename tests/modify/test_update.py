@@ -9,35 +9,13 @@ from typing import Any
 import pytest
 
 import icesql
+from tests.tables import read_table
 
 MODES = [
     (1, "copy-on-write"), (1, "merge-on-read"), (2, "copy-on-write"), (2, "merge-on-read"),
     (3, "copy-on-write"), (3, "merge-on-read"),
 ]  # fmt: skip
-DELETES = [
-    f"DELETE FROM {{t}} AS x WHERE {condition}"
-    for condition in (
-        "i = 5", "i <> 7 AND i < 12", "s IS NULL AND i > 20", "x > 25", "s LIKE 'a%' AND i % 2 = 0",
-        "i NOT IN (SELECT i FROM {t} WHERE i > 30)", "i IN (SELECT i + 1 FROM {t} WHERE x IS NULL)",
-        "isnan(x)", "i > 1000", "s = 'b'", "s LIKE 'c%'", "NOT (i < 40)",
-    )
-]  # fmt: skip
-UPDATES = [
-    "UPDATE {t} SET x = i",
-    "UPDATE {t} SET x = NULL, s = 'c' || i WHERE i = 5",
-    "UPDATE {t} AS u SET s = upper(u.s) WHERE u.s LIKE 'b%'",
-    "UPDATE {t} u SET i = x, x = i WHERE x = floor(x) AND x < 1000",
-    "UPDATE {t} SET s = NULL WHERE s IS NULL OR x > 20",
-    "UPDATE {t} SET x = x + 1 WHERE NOT (i < 40)",
-    "UPDATE {t} SET x = (SELECT max(i) FROM {t}) WHERE i IN (SELECT i + 1 FROM {t} WHERE x IS NULL)",
-    "UPDATE {t} SET x = -1 WHERE i NOT IN (SELECT i FROM {t} WHERE i > 30)",
-    "UPDATE {t} SET i = i WHERE i IS DISTINCT FROM 3",
-    "UPDATE {t} SET x = v.y FROM (VALUES (1, 10), (2, 20), (200, 5)) v(k, y) WHERE i = v.k",
-    "UPDATE {t} SET s = 'a' || v.y FROM (SELECT 4 AS k) w JOIN (SELECT 4 AS k, 7 AS y) v "
-    "ON v.k = w.k WHERE i = v.k",
-    "UPDATE {t} SET x = 3 WHERE i > 1000",
-    "UPDATE {t} SET s = CASE WHEN x > 4 THEN 'd' ELSE s END, x = CASE WHEN i IS DISTINCT FROM 4 THEN 1 END WHERE i < 9",
-]
+STATEMENTS = read_table(__file__, "update_statements.tsv")
 
 
 @pytest.mark.parametrize("kind", ["delete", "update"])
@@ -63,7 +41,7 @@ def test_the_rows_that_match_change(
     other.register("given", con.execute("SELECT * FROM s.t").arrow())
     other.execute("CREATE TABLE t AS SELECT * FROM given")
     all_rows = "SELECT * FROM {} ORDER BY i, s, x"
-    known = DELETES if kind == "delete" else UPDATES
+    known = [statement for each, statement in STATEMENTS if each == kind]
     statements = random.Random(version + len(mode)).sample(known, 6)
     for statement in [*statements, "DELETE FROM {t} WHERE x > 5", "UPDATE {t} SET x = 0, s = 'a'"]:
         cursor = con.execute(statement.format(t="s.t"))
@@ -96,23 +74,12 @@ def test_only_files_that_may_match_are_read(
 
 def test_what_is_not_assigned_stays_exactly(con: icesql.Connection) -> None:
     """Values pass through the engine; they are compared in the Parquet files before and after."""
-    columns = {
-        "b": ("BOOLEAN", "true"), "l": ("BIGINT", "-9223372036854775808"),
-        "f": ("FLOAT", "'-0.0'::FLOAT"), "x": ("DOUBLE", "'nan'::DOUBLE"),
-        "n": ("DECIMAL(38, 10)", "-1234567890123456789012345678.0123456789"),
-        "d": ("DATE", "DATE '0001-01-01'"), "t": ("TIME", "TIME '23:59:59.999999'"),
-        "ts": ("TIMESTAMP", "TIMESTAMP '1969-12-31 23:59:59.999999'"),
-        "tz": ("TIMESTAMPTZ", "TIMESTAMPTZ '9999-12-31 23:59:59.999999+00'"),
-        "ns": ("TIMESTAMP_NS", "TIMESTAMP_NS '1970-01-01 00:00:00.123456789'"),
-        "s": ("VARCHAR", "'é' || chr(0) || '😀'"), "u": ("UUID", "uuid()"),
-        "bin": ("BLOB", "'\\x00\\xFF'::BLOB"), "fix": ("FIXED(3)", "'abc'::BLOB"),
-        "arr": ("INT[]", "[1, NULL]"), "m": ("MAP(VARCHAR, DOUBLE)", "MAP {'k': 1.5}"),
-        "st": ("STRUCT(a INT, b VARCHAR[])", "{'a': NULL, 'b': ['x', NULL]}"),
-    }  # fmt: skip
-    spelled = ", ".join(f"{name} {kind}" for name, (kind, _) in columns.items())
+    columns = read_table(__file__, "update_types.tsv")
+    spelled = ", ".join(f"{name} {kind}" for name, kind, _ in columns)
+    names, values = (", ".join(row[at] for row in columns) for at in (0, 2))
     con.execute(f"CREATE TABLE s.t (i INT, {spelled}) TBLPROPERTIES ('format-version' = '3')")
-    con.execute(f"INSERT INTO s.t SELECT 1, {', '.join(value for _, value in columns.values())}")
-    con.execute(f"INSERT INTO s.t (i, {', '.join(columns)}) SELECT 2, {', '.join(['NULL'] * 17)}")
+    con.execute(f"INSERT INTO s.t SELECT 1, {values}")
+    con.execute(f"INSERT INTO s.t (i, {names}) SELECT 2{', NULL' * len(columns)}")
     con.execute("SET local_reader = 'arrow'")
     before = con.execute("SELECT * EXCLUDE (i) FROM s.t ORDER BY i").arrow()
     con.execute("UPDATE s.t SET i = i + 5")

@@ -23,6 +23,7 @@ from icesql.scan.metadata_tables.schemas import (
     metrics_reader,
     metrics_type,
 )
+from tests.rows import rows_of
 
 
 def _inspect(warehouse: Path, name: str) -> pa.Table:
@@ -34,29 +35,13 @@ def _rows(table: pa.Table, columns: list[str]) -> list[Any]:
     return sorted(map(repr, table.select(columns).to_pylist(maps_as_pydicts="strict")))
 
 
-@pytest.mark.parametrize(
-    ("name", "columns"),
-    [
-        ("snapshots", ["snapshot_id", "parent_id", "operation", "manifest_list", "summary"]),
-        ("history", ["snapshot_id", "parent_id", "is_current_ancestor"]),
-        ("refs", ["name", "type", "snapshot_id"]),
-        (
-            "metadata_log_entries",
-            ["latest_snapshot_id", "latest_schema_id", "latest_sequence_number"],
-        ),
-        ("files", ["file_path", "record_count", "column_sizes", "lower_bounds", "split_offsets"]),
-        ("all_files", ["content", "file_path", "record_count", "null_value_counts"]),
-        ("entries", ["status", "snapshot_id", "sequence_number", "file_sequence_number"]),
-        ("partitions", ["record_count", "file_count", "total_data_file_size_in_bytes"]),
-        ("all_manifests", ["content", "path", "length", "added_snapshot_id"]),
-    ],
-)
+@rows_of(__file__, "inspected.tsv", "name", "columns")
 def test_tables_say_what_pyiceberg_says(
-    warehouse: Path, connection: Any, name: str, columns: list[str]
+    warehouse: Path, connection: Any, name: str, columns: str
 ) -> None:
     expected = _inspect(warehouse, name)
-    found = connection.execute(f"SELECT {', '.join(columns)} FROM shop.orders.{name}").arrow()
-    assert _rows(found, columns) == _rows(expected, columns)
+    found = connection.execute(f"SELECT {columns} FROM shop.orders.{name}").arrow()
+    assert _rows(found, found.column_names) == _rows(expected, found.column_names)
     assert found.num_rows > 0
 
 

@@ -11,6 +11,7 @@ import pytest
 import icesql
 from icesql.engine.spark.releases import table_of
 from icesql.sql.spark_sql import classes
+from tests.tables import read_cases
 from tests.writer.fields import fields
 from tests.writer.table import TableWriter
 
@@ -207,13 +208,7 @@ def test_every_function_of_this_spark_is_classed(judge: Any) -> None:
         assert not unknown
 
 
-FRAGMENTS = [
-    "'", '"', "`", "''", "\\", "\\'", "--", "-- x\n", "-- \\\n", "/*", "*/", "/* ' */", "/*+ x */",
-    "r'", "r'\\'", "$$", ";", "(", ")", ",", ".", " FROM secret ", " JOIN secret ", ", secret ",
-    " TABLE secret ", " UNION TABLE secret ", " java_method('a', 'b') ", "java_method ", "(1)",
-    " IN (TABLE secret) ", " LATERAL ", " |> ", "\u00a0", "\u2028", "é", "\n", "${a}", " AS ", "::",
-    " IDENTIFIER('secret') ", " parquet.`/x` ", " EXCEPT FROM secret ", " (FROM secret) ",
-]  # fmt: skip
+FRAGMENTS = [text for (text,) in read_cases(__file__, "own_text_fragments.tsv", 0)]
 MUTATED = [
     "SELECT a, 'x -- y' AS b FROM t WHERE s LIKE '%l\\_o' AND i IN (SELECT max(i) FROM u)",
     'WITH q AS (SELECT * FROM t) SELECT q.a, "b" /* c */ FROM q JOIN n.u ON q.i = u.i -- d',

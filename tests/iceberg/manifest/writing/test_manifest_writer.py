@@ -33,6 +33,7 @@ from icesql.iceberg.manifest.writer import (
 )
 from icesql.iceberg.partitioning import PartitionField, PartitionSpec, partition_types
 from icesql.iceberg.schema import Schema
+from tests.tables import read_cases
 
 TYPES = {
     "b": (t.BOOLEAN, True), "i": (t.INTEGER, -5), "l": (t.LONG, 1 << 40), "f": (t.FLOAT, 1.5),
@@ -160,17 +161,7 @@ def test_the_header_holds_schema_and_spec_in_icebergs_form() -> None:
     assert "content" not in header(data)
 
 
-FIELD_IDS = {
-    1: [100, 101, 102, 103, 104, 105, 108, 109, 110, 137, 125, 128, 131, 132, 140],
-    2: [134, 100, 101, 102, 103, 104, 108, 109, 110, 137, 125, 128, 131, 132, 135, 140, 143],
-    3: [134, 100, 101, 102, 103, 104, 108, 109, 110, 137, 125, 128, 131, 132, 135, 140, 142, 143,
-        144, 145],
-}  # fmt: skip
-LIST_IDS = {
-    1: [500, 501, 502, 503, 504, 505, 506, 507, 512, 513, 514, 519],
-    2: [500, 501, 502, 517, 515, 516, 503, 504, 505, 506, 512, 513, 514, 507, 519],
-    3: [500, 501, 502, 517, 515, 516, 503, 504, 505, 506, 512, 513, 514, 507, 519, 520],
-}
+IDS = {(file, version): ids for file, version, ids in read_cases(__file__, "field_ids.tsv", 1, 2)}
 
 
 @pytest.mark.parametrize("version", [1, 2, 3])
@@ -183,13 +174,13 @@ def test_the_fields_are_those_of_the_format(version) -> None:
     inner = fields[-1]["type"]
     assert inner["name"] == "r2"
     ids = [each["field-id"] for each in inner["fields"]]
-    assert sorted(ids) == sorted(FIELD_IDS[version])
+    assert sorted(ids) == sorted(IDS["manifest", version])
     maps = next(each for each in inner["fields"] if each["field-id"] == 108)["type"][1]
     assert maps["logicalType"] == "map"
     assert [each["field-id"] for each in maps["items"]["fields"]] == [117, 118]
     listed, _, _ = write_manifest_list([manifest], ListHeader(version, 8, 7, 5, 0))
     fields = json.loads(header(listed)["avro.schema"])["fields"]
-    assert sorted(each["field-id"] for each in fields) == sorted(LIST_IDS[version])
+    assert sorted(each["field-id"] for each in fields) == sorted(IDS["list", version])
     about = header(listed)
     assert (about["snapshot-id"], about["parent-snapshot-id"]) == ("8", "7")
     assert about.get("sequence-number") == (None if version == 1 else "5")
