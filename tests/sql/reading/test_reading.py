@@ -25,6 +25,7 @@ _ALIKE = {
     "array_agg": "list", "listagg": "string_agg", "str_split": "string_split", "length": "len",
     "int128": "hugeint", "uint128": "uhugeint", "text": "varchar", "int": "integer",
     "starts_with": "^@", "strpos": "position", "list_apply": "list_transform",
+    "array_sort": "list_sort",
 }  # fmt: skip
 _DROPPED = {"query_location", "query_location_length", "is_legacy_function_call", "syntax_type"}
 
