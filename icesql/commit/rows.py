@@ -130,7 +130,7 @@ def commit_row_delta(
     are deleted. Conflicts: a referenced file that is gone, another vector for it, a removed data
     file of which rows were updated; for UPDATE and MERGE, also new deletes that may match or that
     apply to a removed file; with serializable isolation, also new rows that may match. ``rows`` is
-    the change in the number of live rows, if known; see ``validation.live_rows``. Without files
+    the change in the number of live rows, if known; see ``commit.live_rows``. Without files
     nothing is committed. Raises as ``commit_append``.
 
     Without a ``command`` files are replaced by files: a copy-on-write change. ``removed`` are data

@@ -91,7 +91,7 @@ class Evolution(Frozen):
         return schema_updates(metadata, schema)
 
     def planned(self, table: Table, query: QueryContext) -> tuple[Table, SchemaChange | None]:
-        """See ``commit.schema_change``."""
+        """See ``commit.file_changes``."""
 
         def make(metadata: TableMetadata) -> tuple[Update, ...]:
             updates = self.updates(metadata)

@@ -70,7 +70,7 @@ class BoundQuery(Frozen):
     A scan exposes exactly the columns of its ``projection`` under their names, which are
     case-insensitively unique within it. ``tree`` keeps every condition, also the ones pushed into
     scans, so evaluating the tree over the scans' rows gives the answer.
-    ``has_lists``: the tree holds IN lists that ``sql.literal_list`` keeps as one value.
+    ``has_lists``: the tree holds IN lists that ``sql.parser.literal_list`` keeps as one value.
     ``spark`` is the text that Spark runs in place of the tree; the scans are still the tree's.
     ``user_text`` is the text from which the tree was read. An engine of DuckDB's dialect can run it
     in place of the tree. None for other dialects.

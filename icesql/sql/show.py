@@ -158,7 +158,7 @@ def _places(tokens: Tokens) -> Iterator[Span]:
 # parser turns a PIVOT statement into ``SELECT * FROM`` its source with the PIVOT.
 #
 # ``PIVOT t ON c USING sum(x)`` has a column for each value of c. Until these values are read, a
-# string is the placeholder for the list: ``ON c IN ('…')``; see ``query.pivot_values``.
+# string is the placeholder for the list: ``ON c IN ('…')``; see ``query.first_queries``.
 
 NO_VALUES: Final = "PIVOT without a list of values"
 LISTED: Final = "list the values: PIVOT t ON y IN ('a', 'b') USING sum(x)"
@@ -290,7 +290,7 @@ def _queries_before(tokens: Tokens, place: int) -> tuple[list[Span], bool]:
 
 
 # ------------------------------------------------------------------ SHOW by a table
-# Its words select rows of ``query.show.ANSWERS`` and the reader of the rest.
+# Its words select rows of ``query.show`` and the reader of the rest.
 
 
 _KINDS: Final = (

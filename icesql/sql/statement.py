@@ -221,7 +221,7 @@ class Drop(Frozen):
 class Shown(Frozen):
     """SHOW, DESCRIBE, DIFF SUMMARY, or a table of information_schema in FROM.
 
-    ``what`` is the key of the rows in ``query.show.ANSWERS``, "PROCEDURES" or "INFORMATION_SCHEMA".
+    ``what`` is the key of the rows in ``query.show``, "PROCEDURES" or "INFORMATION_SCHEMA".
     ``reference`` is the described table. ``namespace`` is the one whose names are listed, None
     for the current one, or the catalog of information_schema. ``like`` is a case-insensitive
     pattern of names, or a property. ``name`` is a setting, the dialect of functions, or a table of

@@ -42,10 +42,10 @@ The content of a data file, and of one by DuckDB's COPY with FIELD_IDS, where "=
   counted for floats and doubles, in structs too, and is in no bound.
 - ``split_offsets`` are the starts of row groups; ``sort_order_id`` is 0 unless rows were sorted.
 
-One writer writes all types: pyarrow, a thread for each row group (``parquet.joined``). Encoding
+One writer writes all types: pyarrow, a thread for each row group (``parquet_footer``). Encoding
 TPC-H's lineitem (scale 1) from Arrow tables takes it 2.0 to 2.4 s of CPU time, and the engine 0.9 s
 to read the rows into them; COPY, which encodes without indexes, takes 4.2 s for both. COPY for
 the types that it writes exactly would mean two writers, files whose point lookups read whole
-column chunks, and no savings. With row groups encoded one after the other, without ``joined``, an
+column chunks, and no savings. With row groups encoded one after the other, without it, an
 INSERT of it on two cores takes 2.8 s instead of 2.3.
 """

@@ -164,7 +164,7 @@ def _of_each(
         ) from error
 
 
-# The 32-bit hash of bucket partitions for whole Arrow arrays; see ``iceberg.bucket_hash``.
+# The 32-bit hash of bucket partitions for whole Arrow arrays; see ``iceberg.transforms``.
 
 _C1: Final = np.uint32(0xCC9E2D51)
 _C2: Final = np.uint32(0x1B873593)

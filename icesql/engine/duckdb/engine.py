@@ -172,7 +172,7 @@ class LocalEngine:
         instance.begin_files().make_known()
 
     def forget(self) -> None:
-        """See ``protocol.Engine``."""
+        """See ``engines.Engine``."""
         self.footers, self.texts = FooterCache(), BoundedCache(TEXTS_BYTES)
 
     def close(self) -> None:
@@ -421,7 +421,7 @@ class LocalResult(Result):
         self._open.reader = relation.to_arrow_reader(rows)
 
     def write(self, form: FileFormat, sink: Sink) -> int:
-        """See ``protocol.WritableResult``."""
+        """See ``engines.WritableResult``."""
         copy = partial(self._copy, form, sink)
         return self._whole(lambda: self._first(copy, sink.restart))
 
@@ -439,7 +439,7 @@ class LocalResult(Result):
             return int(cursor.fetchone()[0])
 
     def engine_plan(self) -> list[str]:
-        """See ``protocol.PlannedResult``."""
+        """See ``engines.PlannedResult``."""
         sql = f"EXPLAIN {self._select(self._declared())}"
         parameters = self._used_parameters(sql)
         rows = self._run(lambda: self._open.cursor.execute(sql, parameters).fetchall())

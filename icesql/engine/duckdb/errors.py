@@ -79,7 +79,7 @@ _MISTAKES: Final = (
         "FROM has ",
         " and ",
     ),
-    # Macros of the same name hide some functions; see ``sql.size_guards``.
+    # Macros of the same name hide some functions; see ``duckdb.sql.size_guards``.
     (
         r'Macro "?(\w+)"?\(\) does not support the supplied arguments',
         "{}() does not take these arguments",

@@ -87,7 +87,7 @@ class SparkEngine:
         return TaskRuns(session, jobs(slots), slots, query, new_mark()).results()
 
     def forget(self) -> None:
-        """See ``protocol.Engine``. Spark's workers keep footers, by path and length."""
+        """See ``engines.Engine``. Spark's workers keep footers, by path and length."""
         self.frames = ReaderFrames()
 
     def close(self) -> None:
@@ -222,7 +222,7 @@ class SparkResult(Result):
             yield from rows_of(batch, self.columns, zone)
 
     def engine_plan(self) -> list[str]:
-        """See ``protocol.PlannedResult``."""
+        """See ``engines.PlannedResult``."""
         return list(self._run(lambda: plan_lines(self._frame)))
 
     def _batches(self) -> Iterator[pa.RecordBatch]:
@@ -274,7 +274,7 @@ class SparkResult(Result):
     # ------------------------------------------------------------------ files
 
     def write_files(self, task: WriteTask) -> Written | None:
-        """See ``protocol.TableWritingResult``.
+        """See ``engines.TableWritingResult``.
 
         None if this process combines partial results, and on Connect if rows have to be spread.
         """
@@ -300,7 +300,7 @@ class SparkResult(Result):
         collect: Callable[[Reports], T],
         together: int | None = None,
     ) -> T | None:
-        """See ``protocol.RowsResult``."""
+        """See ``engines.RowsResult``."""
         from icesql.engine.spark.writing.frame import outcome_frame
 
         if self._open.scans is None or self._open.scans.rest is not None:

@@ -112,7 +112,7 @@ class NarrowEntries:
         return self._open()
 
     def packed(self) -> bytes:
-        """For ``stored_columns.unpacked``."""
+        """For ``unpacked``."""
         return packed(self._lengths, self._columns)
 
     @property

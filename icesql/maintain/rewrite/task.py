@@ -54,7 +54,7 @@ class RewriteTask(Frozen):
         """See ``work.run.Task``: read the live rows and write them.
 
         Origins give for each row of a new file the number of its source file in the group, and its
-        position there. See ``write.row_origins``.
+        position there. See ``write.written``.
         """
         write = replace(self.write, attempt=attempt)
         if self.order is None:

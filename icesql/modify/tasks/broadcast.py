@@ -140,7 +140,7 @@ class StageJob(Frozen):
         query: QueryContext,
         numbers: tuple[int, int],
     ) -> bytes:
-        """Write the file, unless there are no rows. See ``engine.protocol.RowsJob``."""
+        """Write the file, unless there are no rows. See ``engine.engines.RowsJob``."""
         rows = (each for each in batches if each.num_rows)
         first = next(rows, None)
         if first is None:

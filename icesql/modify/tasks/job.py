@@ -143,7 +143,7 @@ class FoundRowsJob(Frozen):
         query: QueryContext,
         numbers: tuple[int, int],
     ) -> bytes:
-        """See ``engine.protocol.RowsJob``, ``ChangeWork``."""
+        """See ``engine.engines.RowsJob``, ``ChangeWork``."""
         number, attempt = numbers
         names = replace(self.names, number=number, attempt=attempt)
         own = self.change.context_of(query)
