@@ -60,8 +60,7 @@ OF_LOCALS: Final[dict[tuple[str, str], tuple[str, ...]]] = (
 )
 # By their functions, where the text of the argument is long: of names, quotes and words of ours.
 _MODULES_WITH_LOCALS: Final = frozenset(
-    {"icesql.installation", "icesql.manual.lookup", "icesql.query.dialects.spark.operators"}
-    | {"icesql.sql.spark_sql", "icesql.health.policy"}
+    {"icesql.installation", "icesql.manual.lookup", "icesql.sql.spark_sql", "icesql.health.policy"}
 )
 
 
